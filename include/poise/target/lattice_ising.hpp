@@ -1,0 +1,187 @@
+/// Ising model on a rectangular lattice with one coupling and a field: log p(x) = sum a_i x_i + lambda sum_(ij) x_i x_j.
+///
+/// A site is one byte: its spin and the sum of its neighbours, an exact integer, so nothing ever drifts. The log ratio of
+/// a flip, -2 x_i (a_i + lambda sum), is a linear function of a_i whose coefficients are looked up by that byte.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poise/concepts.hpp>
+
+namespace poise {
+
+enum class Boundary { torus, open };
+
+class LatticeIsing {
+ public:
+  /// 16 for spin +1 (0 for -1), plus 4 + the sum of the neighbouring spins.
+  using Site = std::uint8_t;
+  static constexpr Site kUp = 16;
+
+  struct State {
+    std::vector<Site> sites;
+    double log_prob = 0.0;
+    std::int64_t magnetization = 0;  // sum of all spins
+  };
+
+  /// A torus needs at least three rows and columns: with fewer, two neighbours would be the same site.
+  LatticeIsing(Index rows, Index columns, Boundary boundary, double coupling, std::vector<double> field)
+      : rows_(rows),
+        columns_(columns),
+        size_(rows * columns),
+        torus_(boundary == Boundary::torus),
+        coupling_(coupling),
+        field_(std::move(field)) {
+    if (rows == 0 || columns == 0 || field_.size() != size_) {
+      throw InputError("a lattice needs at least one site and one field value for each");
+    }
+    if (torus_ && (rows < 3 || columns < 3)) throw InputError("a torus needs at least three rows and three columns");
+    if (columns_ == 1) std::swap(rows_, columns_);  // the same sites and neighbours, and the reciprocal fits 64 bits
+    reciprocal_ = ~std::uint64_t{0} / columns_ + 1;
+    for (int site = 0; site < 32; ++site) {
+      const int spin = spin_of(static_cast<Site>(site));
+      flip_[site] = {-2.0 * spin, -2.0 * spin * coupling * ((site & 15) - 4)};
+    }
+  }
+
+  [[nodiscard]] Index rows() const { return rows_; }
+  [[nodiscard]] Index columns() const { return columns_; }
+  [[nodiscard]] bool is_torus() const { return torus_; }
+  [[nodiscard]] double coupling() const { return coupling_; }
+  [[nodiscard]] std::span<const double> field() const { return field_; }
+
+  [[nodiscard]] Index num_variables() const { return size_; }
+  [[nodiscard]] Index num_moves() const { return size_; }
+  [[nodiscard]] Index cardinality(Index) const { return 2; }
+  [[nodiscard]] static constexpr std::size_t max_affected() { return 5; }
+
+  [[nodiscard]] State make_state(std::span<const Value> x) const {
+    State state;
+    state.sites.resize(size_);
+    for (Index i = 0; i < size_; ++i) state.sites[i] = x[i] != 0 ? kUp : 0;
+    refresh(state);
+    return state;
+  }
+
+  [[nodiscard]] static int spin_of(Site site) { return (site & kUp) != 0 ? 1 : -1; }
+  [[nodiscard]] Value level(const State& state, Index i) const { return (state.sites[i] & kUp) != 0 ? 1 : 0; }
+  [[nodiscard]] double log_prob(const State& state) const { return state.log_prob; }
+  [[nodiscard]] Move move_at(const State& state, Index i) const {
+    return {i, static_cast<Value>((state.sites[i] & kUp) != 0 ? 0 : 1)};
+  }
+
+  /// The statistics of an Ising model: its magnetization, the sum of all spins.
+  [[nodiscard]] static std::vector<std::string> statistic_names() { return {"magnetization"}; }
+  void statistics(const State& state, std::span<double> out) const {
+    out[0] = static_cast<double>(state.magnetization);
+  }
+
+  [[nodiscard]] POISE_INLINE double log_ratio(const State& state, Move move) const {
+    return log_flip_ratio(state.sites[move.variable], field_[move.variable]);
+  }
+
+  void log_ratios(const State& state, std::span<double> out) const {
+    for (Index i = 0; i < size_; ++i) out[i] = log_flip_ratio(state.sites[i], field_[i]);
+  }
+
+  template <class Visit>
+  POISE_INLINE void for_each_affected(const State& state, Index i, Visit&& visit) const {
+    const Site* sites = state.sites.data();
+    const double* field = field_.data();
+    const std::array<Index, 4> j = neighbours(i);
+    const int change = (sites[i] & kUp) != 0 ? -2 : 2;
+    const auto after = [&](Index k) -> const Flip& { return flip_[static_cast<Site>(sites[k] + change)]; };
+    const Flip& a = after(j[0]);
+    const Flip& b = after(j[1]);
+    const Flip& c = after(j[2]);
+    const Flip& d = after(j[3]);
+    const Flip& self = flip_[sites[i] ^ kUp];
+    const Doubles8 slope = {a.slope, b.slope, c.slope, d.slope, self.slope, 0.0, 0.0, 0.0};
+    const Doubles8 fields = {field[j[0]], field[j[1]], field[j[2]], field[j[3]], field[i], 0.0, 0.0, 0.0};
+    constexpr double kNone = -std::numeric_limits<double>::infinity();
+    const Doubles8 constant = {a.constant, b.constant, c.constant, d.constant, self.constant, kNone, kNone, kNone};
+    AffectedLanes lanes{{j[0], j[1], j[2], j[3], i, i, i, i}, slope * fields + constant, 5};
+    if (!torus_) drop_missing(i, lanes);
+    visit(lanes);
+  }
+
+  POISE_INLINE void apply(State& state, Move move) const {
+    Site* sites = state.sites.data();
+    const Index i = move.variable;
+    state.log_prob += log_flip_ratio(sites[i], field_[i]);
+    const int change = (sites[i] & kUp) != 0 ? -2 : 2;
+    state.magnetization += change;
+    sites[i] ^= kUp;
+    const std::array<Index, 4> j = neighbours(i);
+    for (const Index k : j) {
+      if (torus_ || k != i) sites[k] = static_cast<Site>(sites[k] + change);
+    }
+  }
+
+  /// Recomputes everything cached from the spins alone; also takes the rounding of many additions out of log_prob.
+  void refresh(State& state) const {
+    Site* sites = state.sites.data();
+    double fields = 0.0;
+    std::int64_t pairs = 0;
+    state.magnetization = 0;
+    for (Index i = 0; i < size_; ++i) {
+      int sum = 0;
+      for (const Index k : neighbours(i)) sum += k != i ? spin_of(sites[k]) : 0;
+      sites[i] = static_cast<Site>((sites[i] & kUp) + 4 + sum);
+      fields += field_[i] * spin_of(sites[i]);
+      pairs += sum * spin_of(sites[i]);
+      state.magnetization += spin_of(sites[i]);
+    }
+    state.log_prob = fields + coupling_ * 0.5 * static_cast<double>(pairs);
+  }
+
+  /// Up, left, right, down; where an open lattice ends, i itself.
+  [[nodiscard]] POISE_INLINE std::array<Index, 4> neighbours(Index i) const {
+    const auto row = static_cast<Index>((static_cast<unsigned __int128>(i) * reciprocal_) >> 64);
+    const Index column = i - row * columns_;
+    const Index up = row > 0 ? i - columns_ : (torus_ ? i + size_ - columns_ : i);
+    const Index left = column > 0 ? i - 1 : (torus_ ? i + columns_ - 1 : i);
+    const Index right = column + 1 < columns_ ? i + 1 : (torus_ ? i - (columns_ - 1) : i);
+    const Index down = row + 1 < rows_ ? i + columns_ : (torus_ ? i - (size_ - columns_) : i);
+    return {up, left, right, down};
+  }
+
+ private:
+  struct Flip {
+    double slope;
+    double constant;
+  };
+
+  POISE_INLINE double log_flip_ratio(Site site, double field) const {
+    return flip_[site].slope * field + flip_[site].constant;
+  }
+
+  /// Takes the lanes of neighbours that an open lattice does not have out of the list.
+  POISE_INLINE static void drop_missing(Index i, AffectedLanes& lanes) {
+    unsigned count = 0;
+    for (unsigned k = 0; k < 5; ++k) {
+      if (k < 4 && lanes.moves[k] == i) continue;
+      lanes.moves[count] = lanes.moves[k];
+      lanes.log_ratios[count] = lanes.log_ratios[k];
+      ++count;
+    }
+    for (unsigned k = count; k < 5; ++k) lanes.log_ratios[k] = -std::numeric_limits<double>::infinity();
+    lanes.count = count;
+  }
+
+  Index rows_;
+  Index columns_;
+  Index size_;
+  bool torus_;
+  double coupling_;
+  std::vector<double> field_;
+  std::array<Flip, 32> flip_{};   // by site: the log ratio of its flip is slope * field + constant
+  std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
+};
+
+}  // namespace poise
