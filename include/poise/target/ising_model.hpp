@@ -1,0 +1,82 @@
+/// From a spec and its files to the numbers of an Ising model: lattice or graph, couplings and fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/spec.hpp>
+#include <poise/target/edge.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// log p(x) = sum_i field[i] x[i] + sum over edges of coupling x[i] x[j] + constant, with x[i] in {-1, +1}.
+///
+/// A lattice joins each site with its neighbours in the row and in the column, each edge once, all with `coupling`. On
+/// a torus the last site of a row or column is also joined with the first. In a dimension of two sites these are two
+/// parallel edges and both count, so the coupling there is twice as strong; in a dimension of one site there is no edge
+/// (a site joined with itself would add a constant).
+struct IsingModel {
+  Index rows = 0;  ///< of a lattice, stored row by row; rows and columns are 0 for a graph
+  Index columns = 0;
+  bool torus = false;
+  double coupling = 0;             ///< lambda: of every lattice edge; in a graph, of the edges without a number
+  std::vector<double> field;       ///< alpha, one number per variable
+  std::vector<double> observed;    ///< the noisy image to show beside the result; the field itself where there is none
+  std::vector<std::int8_t> truth;  ///< the true object, -1 or +1; empty where nothing is known of it
+  Index variables = 0;
+  std::vector<Edge> edges;  ///< of a graph; a lattice has its edges by rule
+  std::string name;         ///< the spec with defaults filled in: it gives the same model again, with the same files
+
+  [[nodiscard]] bool is_lattice() const { return rows > 0; }
+};
+
+/// Files that go with a spec and have options of their own.
+struct IsingFiles {
+  std::string field_path;  ///< `--field`: a PNG or PGM image, or numbers as text (told apart by content); empty: none
+};
+
+/// Reads `ising:key=value,...`. Throws InputError.
+///
+/// - `size=30`: N or ROWSxCOLUMNS, each 1 to 65535, at most 2^28 sites in all
+/// - `lambda=1`: the coupling
+/// - `mu=0`, `sigma=0`: strength of the true image and of the noise; no field when both are 0
+/// - `seed=1`: of the noise
+/// - `boundary=torus` or `open`
+/// - `field=uniform`: alpha = s mu + U(-sigma, sigma);
+///   `field=gaussian`: alpha = y mu / sigma^2 with y = s mu + sigma N(0, 1), for sigma > 0
+/// - `image=square`: s = +1 in the central square, rows and columns 7 to 22 of 30 (from 0), and -1 elsewhere;
+///   `image=shapes`: s = +1 in a disc, a ring, a triangle and a bar
+/// - `case=1` to `4`: (lambda, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3); keys given beside it prevail
+/// - `graph=FILE`: an edge list in place of the lattice; s = +1 everywhere
+///
+/// With a field file the size comes from the file. An image gives y in [-1, 1] (black to white) and
+/// alpha = y mu / sigma^2, where mu and sigma default to 1; numbers are alpha itself.
+IsingModel make_ising(const Spec& spec, const IsingFiles& files = {});
+
+/// Numbers in rows of equal length, row by row.
+struct Matrix {
+  Index rows = 0;
+  Index columns = 0;
+  std::vector<double> values;
+};
+
+/// Reads rows of numbers separated by blanks or single commas; '#' starts a comment. `name` is for messages.
+Matrix parse_matrix(std::string_view content, std::string_view name);
+
+/// The same in any layout: rows may differ in length.
+std::vector<double> parse_numbers(std::string_view content, std::string_view name);
+
+/// A graph: edges between variables 0 .. variables-1, none twice, none from a variable to itself.
+struct EdgeList {
+  Index variables = 0;
+  std::vector<Edge> edges;
+};
+
+/// Reads a line `variables edges` and that many lines `i j [coupling]`, where variables count from 1 (the format of
+/// rudy and the G-set). '#' starts a comment, and so does a line that begins with the word `c`.
+EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling);
+
+}  // namespace poise
