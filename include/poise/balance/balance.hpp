@@ -1,0 +1,149 @@
+/// Balancing functions g(t) = t g(1/t), evaluated at u = log t: log g = u/2 + phi(|u|), phi any even function.
+///
+/// Two kinds: the four fixed rules in closed form, and a table of phi that any learned rule can be frozen into. A table
+/// is exactly balanced whatever stands in it, because g(e^u) and e^u g(e^-u) read the same entry.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <poise/math.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// e^phi on a grid in |u|, linear between grid points; beyond the grid phi goes on with its last slope.
+///
+/// Interpolating e^phi rather than phi lets the look-up run beside the exponential of u/2 instead of before it.
+class BalanceTable {
+ public:
+  static constexpr int kCells = 256;
+  static constexpr int kPoints = kCells + 1;
+  static constexpr double kStep = 0.125;
+  static constexpr double kRange = kCells * kStep;
+
+  /// phi(k * kStep) for k = 0 .. kCells. Values are shifted so that phi(0) = 0, which changes no proposal.
+  explicit BalanceTable(std::span<const double> phi) {
+    for (int k = 0; k < kPoints; ++k) phi_[k] = phi[k] - phi[0];
+    for (int k = 0; k < kPoints; ++k) value_[k] = std::exp(phi_[k]);
+    for (int k = 0; k < kCells; ++k) {
+      cell_[k].slope = (value_[k + 1] - value_[k]) / kStep;
+      cell_[k].intercept = value_[k] - cell_[k].slope * (k * kStep);
+    }
+    tail_slope_ = (phi_[kCells] - phi_[kCells - 1]) / kStep;
+  }
+
+  [[nodiscard]] static double grid(int k) { return k * kStep; }
+  [[nodiscard]] std::span<const double> phi() const { return phi_; }
+
+  /// log(e^u/2 * e^phi) in two parts: an exponent and a factor.
+  POISE_INLINE void parts(Doubles8 u, Doubles8& exponent, Doubles8& factor) const {
+    constexpr double kMagic = 6755399441055744.0;
+    const Doubles8 size = abs8(u);
+    const Doubles8 inside = min8(size, broadcast8(kRange));
+    // Rounding to the nearest picks either neighbour on a grid point, where both cells agree.
+    const Doubles8 place = min8(inside * (1.0 / kStep) - 0.5, broadcast8(kCells - 1)) + kMagic;
+    const Ints8 index = reinterpret_cast<Ints8>(place) & 0x1ff;
+    Doubles8 intercept, slope;
+    for (int lane = 0; lane < 8; ++lane) {
+      intercept[lane] = cell_[index[lane]].intercept;
+      slope[lane] = cell_[index[lane]].slope;
+    }
+    factor = intercept + slope * inside;
+    exponent = 0.5 * u + tail_slope_ * min8(size - inside, broadcast8(1e8));
+  }
+
+  [[nodiscard]] double log_g(double u) const {
+    const double size = std::abs(u);
+    const double inside = std::min(size, kRange);
+    const int k = cell_of(inside);
+    return 0.5 * u + tail_slope_ * std::min(size - inside, 1e8) + std::log(cell_[k].intercept + cell_[k].slope * inside);
+  }
+
+  /// Adds weight * d log g(e^u) / d phi_k to out[k] for every grid point k on which log g(e^u) depends.
+  void add_gradient(double u, double weight, std::span<double> out) const {
+    const double size = std::abs(u);
+    if (size >= kRange) {
+      const double slope_weight = weight * std::min(size - kRange, 1e8) / kStep;
+      out[kCells] += weight + slope_weight;
+      out[kCells - 1] -= slope_weight;
+      return;
+    }
+    const int k = cell_of(size);
+    const double right = size / kStep - k;
+    const double scale = weight / (cell_[k].intercept + cell_[k].slope * size);
+    out[k] += scale * (1.0 - right) * value_[k];
+    out[k + 1] += scale * right * value_[k + 1];
+  }
+
+ private:
+  struct Cell {
+    double intercept;
+    double slope;
+  };
+  [[nodiscard]] static int cell_of(double size) { return std::min(static_cast<int>(size * (1.0 / kStep)), kCells - 1); }
+
+  std::array<double, kPoints> phi_{};
+  std::array<double, kPoints> value_{};
+  std::array<Cell, kCells> cell_{};
+  double tail_slope_ = 0.0;
+};
+
+/// A balancing function as a value. Cheap to copy; a table is shared.
+class Balance {
+ public:
+  enum class Rule { sqrt, barker, min, max, table };
+
+  Balance() = default;
+  explicit Balance(Rule rule) : rule_(rule) {}
+  explicit Balance(std::shared_ptr<const BalanceTable> table) : rule_(Rule::table), table_(std::move(table)) {}
+
+  [[nodiscard]] Rule rule() const { return rule_; }
+  [[nodiscard]] const BalanceTable* table() const { return table_.get(); }
+
+  /// log g(e^u); -inf where u = -inf, also for max: a state without probability is not in the neighbourhood.
+  [[nodiscard]] double log_g(double u) const {
+    if (u == -std::numeric_limits<double>::infinity()) return u;
+    switch (rule_) {
+      case Rule::sqrt: return 0.5 * u;
+      case Rule::barker: return u < 0 ? u - std::log1p(std::exp(u)) : -std::log1p(std::exp(-u));
+      case Rule::min: return std::min(u, 0.0);
+      case Rule::max: return std::max(u, 0.0);
+      case Rule::table: return table_->log_g(u);
+    }
+    return 0.0;
+  }
+
+  /// g(e^u) e^-offset in eight lanes.
+  POISE_INLINE Doubles8 weights(Doubles8 u, double offset) const {
+    const Doubles8 zero = {};
+    Doubles8 w = zero;
+    switch (rule_) {
+      case Rule::sqrt: return exp8(0.5 * u - offset);
+      case Rule::barker: return exp8(min8(u, zero) - offset) / (1.0 + exp8(-abs8(u)));
+      case Rule::min: return exp8(min8(u, zero) - offset);
+      case Rule::max: w = exp8(max8(u, zero) - offset); break;
+      case Rule::table: {
+        Doubles8 exponent, factor;
+        table_->parts(u, exponent, factor);
+        w = exp8(exponent - offset) * factor;
+        break;
+      }
+    }
+    return u < -1e300 ? zero : w;
+  }
+
+ private:
+  Rule rule_ = Rule::sqrt;
+  std::shared_ptr<const BalanceTable> table_;
+};
+
+/// The names of the fixed rules on the command line and in files, in the order of Balance::Rule.
+inline constexpr std::array<const char*, 4> kRuleNames = {"sqrt", "barker", "min", "max"};
+
+}  // namespace poise

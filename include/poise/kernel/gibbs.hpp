@@ -1,0 +1,111 @@
+/// Systematic single-site Gibbs on any target: every variable in turn from its distribution given the rest.
+///
+/// Variables are visited colour by colour (no two of a colour share a blanket), as the vectorised lattice kernel does.
+/// One step is one sweep over all variables.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <poise/concepts.hpp>
+
+namespace poise {
+
+template <Target T>
+class Gibbs {
+ public:
+  struct Scratch {
+    explicit Scratch(const T& target) : order(target.num_variables()), first_move(target.num_variables() + 1, 0) {
+      for (Index i = 0; i < target.num_variables(); ++i) first_move[i + 1] = first_move[i] + target.cardinality(i) - 1;
+      std::iota(order.begin(), order.end(), Index{0});
+    }
+    std::vector<Index> order;
+    std::vector<Index> first_move;  // number of the first move of each variable
+    std::vector<Index> changed;     // variables changed by the last step, and the levels they had
+    std::vector<Value> old_levels;
+    std::vector<double> weights;
+    bool ordered = false;
+    Evals evals;
+  };
+
+  [[nodiscard]] static Index steps_per_sweep(const T&) { return 1; }
+
+  void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    if constexpr (SparseTarget<T>) {
+      if (!scratch.ordered) order_by_colour(target, state, scratch);
+    }
+    scratch.ordered = true;
+  }
+
+  /// Probabilities of the levels of variable i given the rest, the present level included, in order of levels.
+  POISE_INLINE void conditional(const T& target, const typename T::State& state, Scratch& scratch, Index i) const {
+    const Index levels = target.cardinality(i);
+    scratch.weights.assign(levels, 0.0);
+    double largest = 0.0;  // log weight of the present level
+    for (Index k = 0; k + 1 < levels; ++k) {
+      const Move move = target.move_at(state, scratch.first_move[i] + k);
+      const double log_ratio = target.log_ratio(state, move);
+      scratch.weights[move.value] = log_ratio;
+      largest = std::max(largest, log_ratio);
+    }
+    double sum = 0.0;
+    for (double& weight : scratch.weights) {
+      weight = std::exp(weight - largest);
+      sum += weight;
+    }
+    for (double& weight : scratch.weights) weight /= sum;
+    scratch.evals.ratio += levels - 1;
+  }
+
+  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
+    scratch.changed.clear();
+    scratch.old_levels.clear();
+    for (const Index i : scratch.order) {
+      conditional(target, state, scratch, i);
+      double place = rng.uniform();
+      Value level = 0;
+      while (level + 1U < scratch.weights.size() && place >= scratch.weights[level]) place -= scratch.weights[level++];
+      while (level > 0 && scratch.weights[level] == 0.0) --level;  // rounding may not reach the last positive weight
+      const Value old = target.level(state, i);
+      if (level == old) continue;
+      target.apply(state, {i, level});
+      scratch.changed.push_back(i);
+      scratch.old_levels.push_back(old);
+    }
+    return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
+  }
+
+  template <class Visit>
+  void for_each_change(const T&, const typename T::State&, const Scratch& scratch, const StepInfo&,
+                       Visit&& visit) const {
+    for (std::size_t k = 0; k < scratch.changed.size(); ++k) {
+      visit(scratch.changed[k], scratch.first_move[scratch.changed[k]], scratch.old_levels[k]);
+    }
+  }
+
+ private:
+  /// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
+  static void order_by_colour(const T& target, const typename T::State& state, Scratch& scratch) {
+    const Index n = target.num_variables();
+    std::vector<Index> colour(n, 0);
+    std::vector<Index> used_by(1, n);
+    for (Index i = 0; i < n; ++i) {
+      if (target.cardinality(i) < 2) continue;
+      target.for_each_affected(state, scratch.first_move[i], [&](const AffectedLanes& lanes) {
+        for (unsigned k = 0; k < lanes.count; ++k) {
+          const Index other = target.move_at(state, lanes.moves[k]).variable;
+          if (other < i) used_by[colour[other]] = i;
+        }
+      });
+      Index lowest = 0;
+      while (used_by[lowest] == i) ++lowest;
+      colour[i] = lowest;
+      if (lowest + 1 == used_by.size()) used_by.push_back(n);
+    }
+    std::stable_sort(scratch.order.begin(), scratch.order.end(), [&](Index a, Index b) { return colour[a] < colour[b]; });
+  }
+};
+
+}  // namespace poise

@@ -1,0 +1,128 @@
+/// Systematic Gibbs on an Ising lattice, checkerboard order, eight sites at a time.
+///
+/// The sites of each colour are stored apart, row by row, so that the four neighbours of eight consecutive sites are
+/// four consecutive loads of the other colour. A border of one site on every side holds the wrapped-around spins of a
+/// torus or the zeros outside an open lattice. One step is one sweep: colour 0, then colour 1.
+#pragma once
+
+#include <vector>
+
+#include <poise/concepts.hpp>
+#include <poise/math.hpp>
+#include <poise/target/lattice_ising.hpp>
+
+namespace poise {
+
+class LatticeGibbs {
+ public:
+  struct Plane {                       // the sites of one colour
+    std::vector<std::int8_t> spin;     // -1, +1; 0 where there is no site
+    std::vector<double> field;
+    std::vector<std::uint32_t> up;     // sweeps after which the spin was +1
+  };
+  struct Scratch {
+    explicit Scratch(const LatticeIsing& target);
+    Plane plane[2];
+    Index stride;  // of a row in a plane, border included
+    double log_prob = 0.0;
+    std::uint64_t sweeps = 0;
+    Evals evals;
+  };
+
+  /// The checkerboard closes around a torus only if both sides are even.
+  [[nodiscard]] static bool fits(const LatticeIsing& target) {
+    return !target.is_torus() || (target.rows() % 2 == 0 && target.columns() % 2 == 0);
+  }
+  [[nodiscard]] static Index steps_per_sweep(const LatticeIsing&) { return 1; }
+
+  void prepare(const LatticeIsing& target, const LatticeIsing::State& state, Scratch& scratch) const;
+
+  /// P(spin = +1 | neighbours) for eight sites is 1 / (1 + odds_down); a spin is up when uniform * (1 + odds_down) < 1.
+  POISE_INLINE static Doubles8 odds_down(Doubles8 field, Doubles8 neighbours, double coupling) {
+    return exp8(-2.0 * (field + coupling * neighbours));
+  }
+
+  POISE_INLINE StepInfo step(const LatticeIsing& target, LatticeIsing::State&, Scratch& scratch, Rng& rng) const {
+    double fields = 0.0;
+    std::int64_t pairs = 0;
+    update(target, scratch, 0, rng, fields, pairs);
+    pairs = 0;  // every edge joins the two colours, so the sums over colour 1 count each edge once
+    update(target, scratch, 1, rng, fields, pairs);
+    scratch.log_prob = fields + target.coupling() * static_cast<double>(pairs);
+    ++scratch.sweeps;
+    scratch.evals.ratio += target.num_variables();
+    return {1.0, true, target.num_variables()};
+  }
+
+  /// Writes the spins back into the state.
+  void publish(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const;
+
+  /// Nothing to visit: the planes count how often each spin was up.
+  template <class Visit>
+  POISE_INLINE void for_each_change(const LatticeIsing&, const LatticeIsing::State&, const Scratch&, const StepInfo&,
+                                    Visit&&) const {}
+
+  /// Starts the counting of spins anew.
+  void reset_occupancy(Scratch& scratch) const;
+  /// Part of the sweeps after which each spin was up.
+  void occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const;
+
+  /// Column of site k of a row in the plane of a colour is 2 k + parity.
+  [[nodiscard]] static Index parity(Index row, unsigned colour) { return (row + colour) & 1; }
+
+ private:
+  static constexpr Index kBorder = 8;  // columns before the first site of a row; keeps rows aligned to eight
+
+  POISE_INLINE static std::size_t row_start(const Scratch& scratch, Index row) {
+    return std::size_t{row + 1} * scratch.stride + kBorder;
+  }
+  static void wrap(const LatticeIsing& target, Scratch& scratch, unsigned colour);
+
+  POISE_INLINE static void update(const LatticeIsing& target, Scratch& scratch, unsigned colour, Rng& rng,
+                                  double& fields, std::int64_t& pairs) {
+    using Bytes8 = std::int8_t __attribute__((vector_size(8)));
+    using Words8Int = std::int32_t __attribute__((vector_size(32)));
+    using Counts8 = std::uint32_t __attribute__((vector_size(32)));
+    const auto load = [](const std::int8_t* from) {
+      Bytes8 v;
+      std::memcpy(&v, from, sizeof v);
+      return v;
+    };
+    const double coupling = target.coupling();
+    Plane& mine = scratch.plane[colour];
+    const Plane& other = scratch.plane[1 - colour];
+    const Index columns = target.columns();
+    Doubles8 field_sum = {};
+    Words8Int pair_sum = {};
+    for (Index row = 0; row < target.rows(); ++row) {
+      const Index shift = parity(row, colour);
+      const Index count = (columns - shift + 1) / 2;
+      const std::size_t start = row_start(scratch, row);
+      const std::int8_t* here = other.spin.data() + start;
+      const std::int8_t* side = here + (shift != 0 ? 1 : -1);
+      for (Index k = 0; k < count; k += 8) {
+        const Bytes8 sum = load(here + k - scratch.stride) + load(here + k + scratch.stride) + load(here + k) + load(side + k);
+        const Words8Int neighbours = __builtin_convertvector(sum, Words8Int);
+        const Doubles8 field = load8(mine.field.data() + start + k);
+        const Doubles8 odds = odds_down(field, __builtin_convertvector(neighbours, Doubles8), coupling);
+        const Ints8 up = rng.uniform8() * (1.0 + odds) < 1.0;
+        constexpr Ints8 kLanes = {0, 1, 2, 3, 4, 5, 6, 7};
+        const Ints8 inside = kLanes < static_cast<std::int64_t>(count - k);
+        const Words8Int spin = __builtin_convertvector(((up & 2) - 1) & inside, Words8Int);
+        const Bytes8 stored = __builtin_convertvector(spin, Bytes8);
+        std::memcpy(mine.spin.data() + start + k, &stored, sizeof stored);
+        field_sum += field * __builtin_convertvector(spin, Doubles8);
+        pair_sum += spin * neighbours;
+        Counts8 counts;
+        std::memcpy(&counts, mine.up.data() + start + k, sizeof counts);
+        counts += __builtin_convertvector(up & inside & 1, Counts8);
+        std::memcpy(mine.up.data() + start + k, &counts, sizeof counts);
+      }
+    }
+    fields += sum8(field_sum);
+    for (int lane = 0; lane < 8; ++lane) pairs += pair_sum[lane];
+    if (target.is_torus()) wrap(target, scratch, colour);
+  }
+};
+
+}  // namespace poise

@@ -1,0 +1,185 @@
+/// Locally balanced proposals with exact ratios (Zanella 2020): propose a move with probability g(p(x')/p(x)) / Z(x),
+/// accept it with probability min{1, Z(x)/Z(x')}.
+///
+/// On a sparse target Z(x') differs from Z(x) only by the moves that the proposal affects, so a step costs
+/// O(degree + log d). Weights carry an offset, g(e^u) e^-offset, chosen anew when their sum leaves the range of doubles.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <poise/balance/balance.hpp>
+#include <poise/concepts.hpp>
+#include <poise/weight_tree.hpp>
+
+namespace poise {
+
+template <SparseTarget T>
+class LocallyBalanced {
+ public:
+  struct Scratch {
+    explicit Scratch(const T& target)
+        : tree(target.num_moves()), affected(target.max_affected() + 8), new_weights(affected.size()) {}
+    WeightTree tree;
+    double offset = 0.0;              // log g of a move is log(its weight) + offset
+    std::size_t count = 0;            // moves affected by the proposed one, their numbers and weights after it
+    std::vector<Index> affected;
+    std::vector<double> new_weights;
+    Index move = 0;     // made by the last accepted step
+    Move change = {};   // what it did
+    Value old_level = 0;
+    const char* failure = nullptr;  // what is wrong with the target, once something is
+    Evals evals;
+  };
+
+  /// What is known of a proposal before it is accepted or not.
+  struct Proposal {
+    double prob;         ///< Q(x'|x)
+    double accept_prob;  ///< A(x', x)
+    bool in_range;       ///< Z(x') fits the present offset
+  };
+
+  LocallyBalanced() = default;
+  explicit LocallyBalanced(Balance balance) : balance_(std::move(balance)) {}
+
+  [[nodiscard]] const Balance& balance() const { return balance_; }
+  [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
+
+  /// Weights of all moves of the state.
+  void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    weigh(target, state, scratch);
+    if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
+  }
+
+  /// Proposal and acceptance probability of move number `move`: what the step uses, what learning differentiates and
+  /// what the exactness test checks.
+  POISE_INLINE Proposal evaluate(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+    const WeightTree& tree = scratch.tree;
+    const double total = tree.total();
+    Doubles8 change = {};
+    std::size_t count = 0;
+    target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
+      const auto old = [&](unsigned lane) { return lane < lanes.count ? tree.weight(lanes.moves[lane]) : 0.0; };
+      const Doubles8 before = {old(0), old(1), old(2), old(3), old(4), old(5), old(6), old(7)};
+      const Doubles8 after = balance_.weights(lanes.log_ratios, scratch.offset);
+      change += after - before;
+      std::copy(lanes.moves.begin(), lanes.moves.end(), scratch.affected.begin() + static_cast<std::ptrdiff_t>(count));
+      store8(&scratch.new_weights[count], after);
+      count += lanes.count;
+    });
+    scratch.count = count;
+    scratch.evals.ratio += count;
+    scratch.evals.balance += count;
+    // Where Z falls the proposal is accepted whatever the rounding of this sum; where it rises nothing cancels.
+    const double after = total + sum8(change);
+    const double prob = tree.weight(move) / total;
+    if (after > kSmallest && after < kLargest) return {prob, after <= total ? 1.0 : total / after, true};
+    const double log_after = log_total_after(target, state, scratch, move);
+    const double log_before = std::log(total) + scratch.offset;
+    return {prob, scratch.failure == nullptr ? std::exp(std::min(0.0, log_before - log_after)) : 0.0, false};
+  }
+
+  POISE_INLINE StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
+    const double place = rng.uniform();
+    const double threshold = rng.uniform();
+    const Index index = scratch.tree.select(place * scratch.tree.total());
+    const Proposal proposal = evaluate(target, state, scratch, index);
+    if (threshold >= proposal.accept_prob) return {proposal.accept_prob, false, 0};
+    const Move move = target.move_at(state, index);
+    scratch.move = index;
+    scratch.change = move;
+    scratch.old_level = target.level(state, move.variable);
+    target.apply(state, move);
+    if (proposal.in_range) {
+      scratch.tree.update(scratch.affected.data(), scratch.new_weights.data(), scratch.count);
+    } else {
+      weigh(target, state, scratch);
+    }
+    return {proposal.accept_prob, true, 1};
+  }
+
+  /// Calls visit(variable, number of its first move, old level) for what the last step changed.
+  template <class Visit>
+  POISE_INLINE void for_each_change(const T&, const typename T::State&, const Scratch& scratch, const StepInfo& info,
+                                    Visit&& visit) const {
+    if (!info.accepted) return;
+    // Moves are numbered by the level they lead to, the present one left out.
+    const Value level = scratch.change.value;
+    visit(scratch.change.variable, scratch.move - (level > scratch.old_level ? level - 1U : level), scratch.old_level);
+  }
+
+ private:
+  // Room for a product of two totals and for weights far below the total.
+  static constexpr double kSmallest = 1e-140;
+  static constexpr double kLargest = 1e140;
+  static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
+
+  /// The offset puts the move with the largest ratio at 1, which keeps the sum in range for every monotone g; where it
+  /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in `failure`.
+  POISE_HOT void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
+    const std::span<double> weights = scratch.tree.weights();
+    target.log_ratios(state, weights);
+    double largest = -std::numeric_limits<double>::infinity();
+    bool is_number = true;
+    for (const double u : weights) {
+      is_number = is_number && u == u;
+      largest = std::max(largest, u);
+    }
+    if (!is_number) scratch.failure = kNotANumber;
+    if (largest == -std::numeric_limits<double>::infinity()) {
+      scratch.failure = "no single change leads to a state of positive probability";
+    }
+    if (scratch.failure != nullptr) return;
+    fill(weights, balance_.log_g(largest), scratch);
+    if (!(scratch.tree.total() > kSmallest && scratch.tree.total() < kLargest)) {
+      target.log_ratios(state, weights);
+      double offset = -std::numeric_limits<double>::infinity();
+      for (const double u : weights) offset = std::max(offset, balance_.log_g(u));
+      fill(weights, offset, scratch);
+    }
+    scratch.evals.ratio += weights.size();
+    scratch.evals.balance += weights.size();
+  }
+
+  /// Turns log ratios into weights, in place.
+  POISE_INLINE void fill(std::span<double> weights, double offset, Scratch& scratch) const {
+    const std::size_t n = weights.size();
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) store8(&weights[i], balance_.weights(load8(&weights[i]), offset));
+    if (i < n) {
+      double rest[8] = {};
+      std::copy_n(&weights[i], n - i, rest);
+      store8(rest, balance_.weights(load8(rest), offset));
+      std::copy_n(rest, n - i, &weights[i]);
+    }
+    scratch.offset = offset;
+    scratch.tree.rebuild();
+  }
+
+  /// log Z(x') after a move, by a sum over all moves in the log domain.
+  double log_total_after(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+    std::vector<double> log_g(target.num_moves());
+    target.log_ratios(state, log_g);
+    target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
+      for (unsigned k = 0; k < lanes.count; ++k) log_g[lanes.moves[k]] = lanes.log_ratios[k];
+    });
+    double largest = -std::numeric_limits<double>::infinity();
+    for (double& u : log_g) {
+      u = balance_.log_g(u);
+      if (std::isnan(u)) scratch.failure = kNotANumber;
+      largest = std::max(largest, u);
+    }
+    double sum = 0.0;
+    for (const double u : log_g) sum += std::exp(u - largest);
+    scratch.evals.ratio += log_g.size();
+    scratch.evals.balance += log_g.size();
+    return largest + std::log(sum);
+  }
+
+  Balance balance_;
+};
+
+}  // namespace poise

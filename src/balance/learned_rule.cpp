@@ -1,0 +1,113 @@
+/// The learned rules that are simple enough for closed-form gradients: the mixture and the spline.
+#include <poise/balance/learned_rule.hpp>
+
+#include <numeric>
+
+namespace poise {
+
+std::span<const double> balance_grid() {
+  static const std::vector<double> points = [] {
+    std::vector<double> grid(BalanceTable::kPoints);
+    for (int k = 0; k < BalanceTable::kPoints; ++k) grid[k] = BalanceTable::grid(k);
+    return grid;
+  }();
+  return points;
+}
+
+std::shared_ptr<const BalanceTable> LearnedRule::freeze() const {
+  std::vector<double> values(BalanceTable::kPoints);
+  phi(balance_grid(), values);
+  return std::make_shared<const BalanceTable>(values);
+}
+
+namespace {
+
+std::array<double, 4> fixed_phi(double size) {
+  const double half = 0.5 * size;
+  return {0.0, -half - std::log1p(std::exp(-size)), -half, half};
+}
+
+std::array<double, 4> softmax(std::span<const double> theta) {
+  std::array<double, 4> weights{};
+  const double largest = *std::max_element(theta.begin(), theta.end());
+  for (int i = 0; i < 4; ++i) weights[i] = std::exp(theta[i] - largest);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+/// Share of each of the four functions in g at |u| = size, and log g - u/2 through `log_sum`.
+std::array<double, 4> shares(const std::array<double, 4>& weights, double size, double& log_sum) {
+  std::array<double, 4> parts = fixed_phi(size);
+  const double largest = *std::max_element(parts.begin(), parts.end());
+  double sum = 0.0;
+  for (int i = 0; i < 4; ++i) {
+    parts[i] = weights[i] * std::exp(parts[i] - largest);
+    sum += parts[i];
+  }
+  for (double& part : parts) part /= sum;
+  log_sum = largest + std::log(sum);
+  return parts;
+}
+
+}  // namespace
+
+void MixtureRule::phi(std::span<const double> points, std::span<double> out) const {
+  const std::array<double, 4> weights = softmax(parameters_);
+  for (std::size_t k = 0; k < points.size(); ++k) shares(weights, points[k], out[k]);
+}
+
+void MixtureRule::backward(std::span<const double> points, std::span<const double> weights,
+                           std::span<double> out) const {
+  // d log sum_i w_i g_i / d theta_j = share_j - w_j.
+  const std::array<double, 4> mixture = softmax(parameters_);
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    double log_sum = 0.0;
+    const std::array<double, 4> part = shares(mixture, points[k], log_sum);
+    for (int j = 0; j < 4; ++j) out[j] += weights[k] * (part[j] - mixture[j]);
+  }
+}
+
+namespace {
+
+/// Weights of the knot slopes in phi(size) = integral of the slope from 0 to size; the slope is linear between knots.
+std::array<double, SplineRule::kKnots.size()> slope_weights(double size) {
+  constexpr auto& knots = SplineRule::kKnots;
+  std::array<double, knots.size()> weights{};
+  for (std::size_t k = 0; k + 1 < knots.size() && knots[k] < size; ++k) {
+    const double width = knots[k + 1] - knots[k];
+    const double inside = std::min(size - knots[k], width);
+    const double right = 0.5 * inside * inside / width;
+    weights[k] += inside - right;
+    weights[k + 1] += right;
+  }
+  if (size > knots.back()) weights.back() += size - knots.back();
+  return weights;
+}
+
+double slope(double theta) { return 0.5 * std::tanh(theta); }
+
+}  // namespace
+
+void SplineRule::phi(std::span<const double> points, std::span<double> out) const {
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    const auto weights = slope_weights(points[k]);
+    out[k] = 0.0;
+    for (std::size_t j = 0; j < weights.size(); ++j) out[k] += weights[j] * slope(parameters_[j]);
+  }
+}
+
+void SplineRule::backward(std::span<const double> points, std::span<const double> weights,
+                          std::span<double> out) const {
+  std::array<double, kKnots.size()> slopes{};
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    const auto by_slope = slope_weights(points[k]);
+    for (std::size_t j = 0; j < by_slope.size(); ++j) slopes[j] += weights[k] * by_slope[j];
+  }
+  for (std::size_t j = 0; j < slopes.size(); ++j) {
+    const double s = slope(parameters_[j]);
+    out[j] += slopes[j] * (0.5 - 2.0 * s * s);
+  }
+}
+
+}  // namespace poise

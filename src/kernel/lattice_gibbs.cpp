@@ -1,0 +1,95 @@
+/// The parts of lattice Gibbs that move spins between the row order of the state and the two colour planes.
+#include <poise/kernel/lattice_gibbs.hpp>
+
+#include <algorithm>
+
+namespace poise {
+
+LatticeGibbs::Scratch::Scratch(const LatticeIsing& target) {
+  const Index sites = (target.columns() + 1) / 2;
+  stride = kBorder + (sites + 1 + 7) / 8 * 8 + 8;  // room for a whole vector past the last site and its border
+  const std::size_t size = std::size_t{target.rows() + 2} * stride + 16;
+  for (unsigned colour = 0; colour < 2; ++colour) {
+    plane[colour].spin.assign(size, 0);
+    plane[colour].field.assign(size, 0.0);
+    plane[colour].up.assign(size, 0);
+    for (Index row = 0; row < target.rows(); ++row) {
+      const Index shift = parity(row, colour);
+      for (Index k = 0; 2 * k + shift < target.columns(); ++k) {
+        plane[colour].field[row_start(*this, row) + k] = target.field()[row * target.columns() + 2 * k + shift];
+      }
+    }
+  }
+}
+
+void LatticeGibbs::prepare(const LatticeIsing& target, const LatticeIsing::State& state, Scratch& scratch) const {
+  for (unsigned colour = 0; colour < 2; ++colour) {
+    for (Index row = 0; row < target.rows(); ++row) {
+      const Index shift = parity(row, colour);
+      for (Index k = 0; 2 * k + shift < target.columns(); ++k) {
+        const auto site = state.sites[row * target.columns() + 2 * k + shift];
+        scratch.plane[colour].spin[row_start(scratch, row) + k] = static_cast<std::int8_t>(LatticeIsing::spin_of(site));
+      }
+    }
+    if (target.is_torus()) wrap(target, scratch, colour);
+  }
+  scratch.log_prob = state.log_prob;
+}
+
+void LatticeGibbs::wrap(const LatticeIsing& target, Scratch& scratch, unsigned colour) {
+  std::int8_t* spin = scratch.plane[colour].spin.data();
+  const Index sites = target.columns() / 2;
+  for (Index row = 0; row < target.rows(); ++row) {
+    std::int8_t* first = spin + row_start(scratch, row);
+    first[-1] = first[sites - 1];
+    first[sites] = first[0];
+  }
+  // The parity of a row's columns is that of the row it borders on, since the number of rows is even.
+  const auto row_begin = [&](std::size_t line) { return spin + line * scratch.stride; };
+  std::copy_n(row_begin(target.rows()), scratch.stride, row_begin(0));
+  std::copy_n(row_begin(1), scratch.stride, row_begin(target.rows() + std::size_t{1}));
+}
+
+void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const {
+  const Index columns = target.columns();
+  state.magnetization = 0;
+  for (Index row = 0; row < target.rows(); ++row) {
+    LatticeIsing::Site* sites = state.sites.data() + std::size_t{row} * columns;
+    const std::size_t start = row_start(scratch, row);
+    for (unsigned colour = 0; colour < 2; ++colour) {
+      const std::int8_t* mine = scratch.plane[colour].spin.data() + start;
+      const std::int8_t* other = scratch.plane[1 - colour].spin.data() + start;
+      const Index shift = parity(row, colour);
+      const std::int8_t* side = other + (shift != 0 ? 1 : -1);
+      const Index count = (columns - shift + 1) / 2;
+      int spins = 0;
+      for (Index k = 0; k < count; ++k) {
+        spins += mine[k];
+        const std::int8_t* here = other + k;
+        const int sum = here[-static_cast<std::ptrdiff_t>(scratch.stride)] + here[scratch.stride] + here[0] + side[k];
+        sites[2 * k + shift] = static_cast<LatticeIsing::Site>((mine[k] > 0 ? LatticeIsing::kUp : 0) + 4 + sum);
+      }
+      state.magnetization += spins;
+    }
+  }
+  state.log_prob = scratch.log_prob;
+}
+
+void LatticeGibbs::reset_occupancy(Scratch& scratch) const {
+  for (Plane& plane : scratch.plane) std::fill(plane.up.begin(), plane.up.end(), 0);
+  scratch.sweeps = 0;
+}
+
+void LatticeGibbs::occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const {
+  const double scale = scratch.sweeps > 0 ? 1.0 / static_cast<double>(scratch.sweeps) : 0.0;
+  for (unsigned colour = 0; colour < 2; ++colour) {
+    for (Index row = 0; row < target.rows(); ++row) {
+      const Index shift = parity(row, colour);
+      for (Index k = 0; 2 * k + shift < target.columns(); ++k) {
+        out[row * target.columns() + 2 * k + shift] = scale * scratch.plane[colour].up[row_start(scratch, row) + k];
+      }
+    }
+  }
+}
+
+}  // namespace poise

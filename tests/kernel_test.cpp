@@ -1,0 +1,308 @@
+/// Exactness: the whole transition matrix of every kernel on enumerable targets; and the step against it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "support/enumerate.hpp"
+#include "support/small_targets.hpp"
+#include <poise/balance/learned_rule.hpp>
+#include <poise/kernel/lattice_gibbs.hpp>
+#include <poise/kernel/plain_balanced.hpp>
+
+namespace poise {
+namespace {
+
+using namespace poise::testing;
+
+struct NamedBalance {
+  std::string name;
+  Balance balance;
+};
+
+/// Every rule there is: fixed ones, and every learned family at random parameters.
+std::vector<NamedBalance> all_balances() {
+  std::vector<NamedBalance> all;
+  for (int rule = 0; rule < 4; ++rule) all.push_back({kRuleNames[rule], Balance(static_cast<Balance::Rule>(rule))});
+  std::vector<std::pair<std::string, std::unique_ptr<LearnedRule>>> learned;
+  learned.emplace_back("mixture", std::make_unique<MixtureRule>());
+  learned.emplace_back("spline", std::make_unique<SplineRule>());
+  learned.emplace_back("mlp", std::make_unique<MlpRule>());
+  learned.emplace_back("monotone", std::make_unique<MonotoneRule>(4, 3));
+  Rng rng(17, 0);
+  for (auto& [name, rule] : learned) {
+    for (double& parameter : rule->parameters()) parameter += 2.0 * rng.normal();
+    all.push_back({name, Balance(rule->freeze())});
+  }
+  return all;
+}
+
+template <class T>
+void expect_detailed_balance(const T& target) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  for (const auto& [name, balance] : all_balances()) {
+    const Matrix k = transition_matrix(LocallyBalanced<T>(balance), target, states);
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      if (p[s] == 0.0) continue;
+      double row = 0.0;
+      for (std::size_t t = 0; t < states.size(); ++t) {
+        row += k[s][t];
+        ASSERT_GE(k[s][t], -1e-12) << name;
+        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
+        ASSERT_TRUE(p[t] > 0.0 || k[s][t] == 0.0) << name;
+      }
+      ASSERT_NEAR(row, 1.0, 1e-12);
+    }
+  }
+}
+
+TEST(Exactness, LocallyBalancedOnTorus) { expect_detailed_balance(small_torus()); }
+TEST(Exactness, LocallyBalancedOnOpenLattice) { expect_detailed_balance(small_open()); }
+TEST(Exactness, LocallyBalancedOnLine) { expect_detailed_balance(small_line()); }
+TEST(Exactness, LocallyBalancedOnGraph) { expect_detailed_balance(small_graph()); }
+TEST(Exactness, LocallyBalancedOnCategorical) { expect_detailed_balance(small_categorical()); }
+TEST(Exactness, LocallyBalancedWithZeros) { expect_detailed_balance(small_with_zeros()); }
+TEST(Exactness, LocallyBalancedWithSteepRatios) {
+  expect_detailed_balance(LatticeIsing(2, 3, Boundary::open, 20.0, random_field(6, 30.0, 8)));
+}
+
+template <class T>
+void expect_invariant(const T& target) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  const Matrix k = transition_matrix(Gibbs<T>(), target, states);
+  for (std::size_t t = 0; t < states.size(); ++t) {
+    double after = 0.0;
+    for (std::size_t s = 0; s < states.size(); ++s) after += p[s] * k[s][t];
+    ASSERT_NEAR(after, p[t], 1e-12);
+  }
+}
+
+TEST(Exactness, GibbsOnTorus) { expect_invariant(small_torus()); }
+TEST(Exactness, GibbsOnGraph) { expect_invariant(small_graph()); }
+TEST(Exactness, GibbsOnCategorical) { expect_invariant(small_categorical()); }
+TEST(Exactness, GibbsWithZeros) { expect_invariant(small_with_zeros()); }
+
+// The plain kernel recomputes everything at every step. Both kernels read the same random numbers in the same way, so
+// they must make the same chain.
+template <class T>
+void expect_same_chain(const T& target, Balance balance, int steps) {
+  const LocallyBalanced<T> fast(balance);
+  const PlainBalanced<T> plain(balance);
+  Levels x(target.num_variables(), 0);
+  auto fast_state = target.make_state(x), plain_state = target.make_state(x);
+  typename LocallyBalanced<T>::Scratch fast_scratch(target);
+  typename PlainBalanced<T>::Scratch plain_scratch(target);
+  fast.prepare(target, fast_state, fast_scratch);
+  plain.prepare(target, plain_state, plain_scratch);
+  Rng fast_rng(9, 1), plain_rng(9, 1);
+  for (int step = 0; step < steps; ++step) {
+    const StepInfo a = fast.step(target, fast_state, fast_scratch, fast_rng);
+    const StepInfo b = plain.step(target, plain_state, plain_scratch, plain_rng);
+    ASSERT_NEAR(a.accept_prob, b.accept_prob, 1e-10);
+    ASSERT_EQ(a.accepted, b.accepted) << "at step " << step;
+    for (Index i = 0; i < target.num_variables(); ++i) {
+      ASSERT_EQ(target.level(fast_state, i), target.level(plain_state, i)) << "at step " << step;
+    }
+  }
+}
+
+TEST(PlainKernel, MakesTheSameChain) {
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    expect_same_chain(small_torus(), balance, 2000);
+    expect_same_chain(small_open(), balance, 2000);
+    expect_same_chain(small_graph(), balance, 2000);
+    expect_same_chain(LatticeIsing(30, 30, Boundary::torus, 1.0, random_field(900, 3.0, 1)), balance, 1000);
+  }
+  expect_same_chain(small_categorical(), Balance(), 1000);
+}
+
+// Fields of +-5000 make log ratios of +-10^4: sums of weights leave the range of doubles again and again.
+TEST(Range, HugeLogRatiosNeitherOverflowNorFreeze) {
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    const LatticeIsing target(12, 12, Boundary::torus, 1.0, random_field(144, 5000.0, 3));
+    const LocallyBalanced<LatticeIsing> kernel(balance);
+    Rng start(1, 2), rng(1, 3);
+    Levels x(144);
+    for (Value& level : x) level = start.uniform() < 0.5 ? 1 : 0;
+    auto state = target.make_state(x);
+    LocallyBalanced<LatticeIsing>::Scratch scratch(target);
+    kernel.prepare(target, state, scratch);
+    for (int step = 0; step < 2000; ++step) {
+      const StepInfo info = kernel.step(target, state, scratch, rng);
+      ASSERT_TRUE(info.accept_prob >= 0.0 && info.accept_prob <= 1.0);
+      ASSERT_TRUE(std::isfinite(scratch.tree.total()) && scratch.tree.total() > 0.0);
+    }
+    // All spins must have found their fields: the mode is reached and held, but for the weakest ones.
+    double best = 0.0;
+    for (const double field : target.field()) best += std::abs(field);
+    if (name != "max" && name != "mlp" && name != "monotone" && name != "mixture") {
+      EXPECT_GT(target.log_prob(state), best - 2000.0);
+    }
+  }
+}
+
+TEST(Range, AConstantAddedToLogPChangesNothing) {
+  std::vector<double> log_p(64);
+  Rng rng(2, 2);
+  for (double& value : log_p) value = std::round(rng.uniform() * 4096) / 1024;  // exact sums
+  std::vector<double> shifted = log_p;
+  for (double& value : shifted) value -= 1048576.0;
+  const TableTarget a({2, 2, 2, 2, 2, 2}, log_p), b({2, 2, 2, 2, 2, 2}, shifted);
+  const LocallyBalanced<TableTarget> kernel{Balance()};
+  auto sa = a.make_state(Levels(6, 0)), sb = b.make_state(Levels(6, 0));
+  LocallyBalanced<TableTarget>::Scratch ca(a), cb(b);
+  kernel.prepare(a, sa, ca);
+  kernel.prepare(b, sb, cb);
+  Rng ra(3, 3), rb(3, 3);
+  for (int step = 0; step < 5000; ++step) {
+    kernel.step(a, sa, ca, ra);
+    kernel.step(b, sb, cb, rb);
+    ASSERT_EQ(sa.x, sb.x);
+  }
+}
+
+TEST(Range, NotANumberIsAnError) {
+  std::vector<double> log_p(8, 0.0);
+  log_p[1] = NAN;
+  const TableTarget target({2, 2, 2}, log_p);
+  const LocallyBalanced<TableTarget> kernel{Balance()};
+  const auto state = target.make_state(Levels(3, 0));
+  LocallyBalanced<TableTarget>::Scratch scratch(target);
+  EXPECT_THROW(kernel.prepare(target, state, scratch), std::runtime_error);
+}
+
+// Lattice Gibbs against a scalar sweep in the same order with the same random numbers, on every kind of lattice.
+void expect_lattice_gibbs_matches(Index rows, Index columns, Boundary boundary) {
+  const LatticeIsing target(rows, columns, boundary, 0.45, random_field(rows * columns, 1.0, 12));
+  ASSERT_TRUE(LatticeGibbs::fits(target));
+  const LatticeGibbs kernel;
+  Rng start(4, 4), rng(5, 5), reference(5, 5);
+  Levels x(target.num_variables());
+  for (Value& level : x) level = start.uniform() < 0.5 ? 1 : 0;
+  auto state = target.make_state(x), expected = target.make_state(x);
+  LatticeGibbs::Scratch scratch(target);
+  kernel.prepare(target, state, scratch);
+  std::vector<double> up(target.num_variables(), 0.0);
+  const int sweeps = 25;
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    kernel.step(target, state, scratch, rng);
+    kernel.publish(target, state, scratch);
+    for (unsigned colour = 0; colour < 2; ++colour) {
+      for (Index row = 0; row < target.rows(); ++row) {
+        const Index shift = LatticeGibbs::parity(row, colour);
+        for (Index k = 0; 2 * k + shift < target.columns(); k += 8) {
+          const Doubles8 uniform = reference.uniform8();
+          for (Index lane = 0; lane < 8 && 2 * (k + lane) + shift < target.columns(); ++lane) {
+            const Index i = row * target.columns() + 2 * (k + lane) + shift;
+            const Move flip = target.move_at(expected, i);
+            const double ratio = target.log_ratio(expected, flip);
+            const double log_odds_down = target.level(expected, i) == 1 ? ratio : -ratio;
+            const Value level = uniform[lane] * (1.0 + std::exp(log_odds_down)) < 1.0 ? 1 : 0;
+            if (level != target.level(expected, i)) target.apply(expected, flip);
+          }
+        }
+      }
+    }
+    ASSERT_EQ(state.sites, expected.sites) << "sweep " << sweep;
+    ASSERT_NEAR(state.log_prob, expected.log_prob, 1e-9);
+    for (Index i = 0; i < target.num_variables(); ++i) up[i] += target.level(state, i) / static_cast<double>(sweeps);
+  }
+  std::vector<double> occupancy(target.num_variables());
+  kernel.occupancy(target, scratch, occupancy);
+  for (Index i = 0; i < target.num_variables(); ++i) ASSERT_NEAR(occupancy[i], up[i], 1e-12);
+}
+
+TEST(LatticeGibbs, MatchesAScalarSweep) {
+  expect_lattice_gibbs_matches(4, 4, Boundary::torus);
+  expect_lattice_gibbs_matches(6, 30, Boundary::torus);
+  expect_lattice_gibbs_matches(4, 16, Boundary::torus);
+  expect_lattice_gibbs_matches(8, 34, Boundary::torus);
+  expect_lattice_gibbs_matches(5, 7, Boundary::open);
+  expect_lattice_gibbs_matches(3, 33, Boundary::open);
+  expect_lattice_gibbs_matches(1, 9, Boundary::open);
+  expect_lattice_gibbs_matches(9, 1, Boundary::open);
+  expect_lattice_gibbs_matches(1, 1, Boundary::open);
+}
+
+TEST(LatticeGibbs, ConditionalIsTheTargets) {
+  const LatticeIsing target = small_open();
+  const auto state = target.make_state(Levels{1, 0, 1, 1, 0, 0, 1, 0});
+  Gibbs<LatticeIsing>::Scratch scratch(target);
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    Gibbs<LatticeIsing>().conditional(target, state, scratch, i);
+    const int sum = (state.sites[i] & 15) - 4;
+    const double odds = LatticeGibbs::odds_down(broadcast8(target.field()[i]), broadcast8(sum), target.coupling())[0];
+    EXPECT_NEAR(1.0 / (1.0 + odds), scratch.weights[1], 1e-14);
+  }
+}
+
+/// z of a chi-square test that short chains, started from exact draws, still have the exact law at their end.
+template <class T, class K>
+double law_z(const T& target, const K& kernel, int chains, int steps) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  std::map<Levels, std::size_t> number;
+  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  std::vector<double> count(states.size(), 0.0);
+  for (int c = 0; c < chains; ++c) {
+    Rng rng(77, c);
+    double place = rng.uniform();
+    std::size_t s = 0;
+    while (s + 1 < states.size() && (place >= p[s] || p[s] == 0.0)) place -= p[s++];
+    auto state = target.make_state(states[s]);
+    typename K::Scratch scratch(target);
+    kernel.prepare(target, state, scratch);
+    for (int step = 0; step < steps; ++step) kernel.step(target, state, scratch, rng);
+    if constexpr (requires { kernel.publish(target, state, scratch); }) kernel.publish(target, state, scratch);
+    Levels x(target.num_variables());
+    for (Index i = 0; i < target.num_variables(); ++i) x[i] = target.level(state, i);
+    ++count[number.at(x)];
+  }
+  // States are pooled into cells of at least ten expected visits.
+  double chi2 = 0.0, expected = 0.0, seen = 0.0, cells = -1.0;
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    expected += p[s] * chains;
+    seen += count[s];
+    if (expected < 10.0 && s + 1 < states.size()) continue;
+    if (expected > 0.0) chi2 += (seen - expected) * (seen - expected) / expected;
+    cells += 1.0;
+    expected = seen = 0.0;
+  }
+  return (chi2 - cells) / std::sqrt(2.0 * cells);
+}
+
+TEST(Law, StepsKeepTheLaw) {
+  const int chains = 20000;
+  for (const auto& [name, balance] : all_balances()) {
+    EXPECT_LT(std::abs(law_z(small_torus(), LocallyBalanced<LatticeIsing>(balance), chains, 7)), 6.0) << name;
+    EXPECT_LT(std::abs(law_z(small_categorical(), LocallyBalanced<TableTarget>(balance), chains, 5)), 6.0) << name;
+    EXPECT_LT(std::abs(law_z(small_graph(), LocallyBalanced<GraphIsing>(balance), chains, 7)), 6.0) << name;
+  }
+  EXPECT_LT(std::abs(law_z(small_torus(), Gibbs<LatticeIsing>(), chains, 2)), 6.0);
+  EXPECT_LT(std::abs(law_z(small_with_zeros(), Gibbs<TableTarget>(), chains, 2)), 6.0);
+  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(), chains, 2)), 6.0);
+}
+
+/// The same kernel with its accept step removed.
+struct AlwaysAccepts {
+  using Inner = LocallyBalanced<LatticeIsing>;
+  using Scratch = Inner::Scratch;
+  Inner inner;
+  void prepare(const LatticeIsing& t, const LatticeIsing::State& s, Scratch& scratch) const { inner.prepare(t, s, scratch); }
+  void step(const LatticeIsing& t, LatticeIsing::State& s, Scratch& scratch, Rng& rng) const {
+    const Index m = scratch.tree.select(rng.uniform() * scratch.tree.total());
+    t.apply(s, t.move_at(s, m));
+    inner.prepare(t, s, scratch);
+  }
+};
+
+TEST(Law, TheTestSeesAMissingAcceptStep) {
+  EXPECT_GT(law_z(small_torus(), AlwaysAccepts{}, 20000, 7), 20.0);
+}
+
+}  // namespace
+}  // namespace poise
