@@ -1,0 +1,59 @@
+/// The two formulas behind every number: R-hat and effective size from variances and autocovariances.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace poise::diagnose_detail {
+
+inline constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+
+/// R-hat of chains of n draws from the variance of their means and the mean of their variances (both with ddof 1).
+inline double split_r_hat(std::size_t n, double variance_of_means, double mean_of_variances) {
+  if (n < 2) return undefined;
+  if (mean_of_variances == 0) {
+    return variance_of_means > 0 ? std::numeric_limits<double>::infinity() : undefined;
+  }
+  const auto length = static_cast<double>(n);
+  return std::sqrt((length * variance_of_means / mean_of_variances + length - 1) / length);
+}
+
+/// Geyer's initial monotone sequence over m chains of n >= 3 draws. `lag(t)` is the autocovariance at lag t divided by
+/// n and averaged over the chains; it is asked for t = 0, 1, 2, ... in turn and only as far as the sum goes.
+template <class Lag>
+double effective_size(std::size_t m, std::size_t n, double variance_of_means, Lag&& lag) {
+  const auto length = static_cast<double>(n);
+  const double pooled = lag(0);
+  const double within = pooled * length / (length - 1);
+  const double total = within * (length - 1) / length + variance_of_means;
+  const auto correlation = [&](std::size_t t) { return 1 - (within - lag(t)) / total; };
+
+  double even = 1;
+  double odd = correlation(1);
+  std::vector<double> rho{even, odd};
+  std::size_t last = 0;
+  while (last + 5 < n && even + odd > 0) {
+    last += 2;
+    even = correlation(last);
+    odd = correlation(last + 1);
+    const bool keep = even + odd >= 0;
+    rho.push_back(keep ? even : 0);
+    rho.push_back(keep ? odd : 0);
+  }
+  if (even > 0) rho[last] = even;
+  for (std::size_t t = 2; t + 2 <= last; t += 2) {
+    const double before = rho[t - 2] + rho[t - 1];
+    if (rho[t] + rho[t + 1] > before) rho[t] = rho[t + 1] = before / 2;
+  }
+  // With last = 0 the lag 0 still counts in the sum: so does posterior, and very short chains then have tau = 2.
+  double sum = 0;
+  for (std::size_t t = 0; t < std::max<std::size_t>(last, 1); ++t) sum += rho[t];
+  const double draws = static_cast<double>(m) * length;
+  const double tau = std::max(-1 + 2 * sum + rho[last], 1 / std::log10(draws));
+  return draws / tau;
+}
+
+}  // namespace poise::diagnose_detail
