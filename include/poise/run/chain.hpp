@@ -1,0 +1,68 @@
+/// One Markov chain: state, kernel memory, random numbers, and what is counted along the way.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <poise/concepts.hpp>
+#include <poise/run/occupancy.hpp>
+
+namespace poise {
+
+template <Target T, class K>
+struct Chain {
+  /// `reference_state` is what the Hamming distance is measured from; it outlives the chain.
+  Chain(const T& target, std::span<const Value> start, std::span<const Value> reference_state, Rng random)
+      : state(target.make_state(start)),
+        scratch(target),
+        rng(random),
+        reference(reference_state),
+        occupancy(target.num_variables(), target.num_moves()) {
+    measure_distance(target);
+  }
+
+  void measure_distance(const T& target) {
+    distance = 0;
+    for (Index i = 0; i < target.num_variables(); ++i) distance += target.level(state, i) != reference[i] ? 1 : 0;
+  }
+
+  typename T::State state;
+  typename K::Scratch scratch;
+  Rng rng;
+  std::span<const Value> reference;
+  std::int64_t distance = 0;  // variables that differ from the reference
+  Occupancy occupancy;
+  std::uint64_t steps = 0;
+  double accepted = 0.0;      // sum of acceptance probabilities
+  std::uint64_t settled = 0;  // step at which `occupancy` was last brought up to date in full
+};
+
+/// Brings the occupancy of every variable up to the present step.
+template <Target T, class K>
+void settle(const T& target, Chain<T, K>& chain) {
+  Index first = 0;
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    chain.occupancy.leave(i, first, target.level(chain.state, i), chain.steps);
+    first += target.cardinality(i) - 1;
+  }
+  chain.settled = chain.steps;
+}
+
+/// The hot loop: everything below it is inlined and compiled for each instruction set.
+template <Target T, class K>
+POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
+  double accepted = 0.0;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const StepInfo info = kernel.step(target, chain.state, chain.scratch, chain.rng);
+    ++chain.steps;
+    accepted += info.accept_prob;
+    kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
+      chain.occupancy.leave(variable, first, old, chain.steps);
+      const Value place = chain.reference[variable];
+      chain.distance += (old == place ? 1 : 0) - (target.level(chain.state, variable) == place ? 1 : 0);
+    });
+  }
+  chain.accepted += accepted;
+}
+
+}  // namespace poise

@@ -1,0 +1,59 @@
+/// A group of chains behind one virtual class: hot loops are inside, names and types stay outside.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/adapt/linearize.hpp>
+#include <poise/balance/balance.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// What an ensemble needs besides its target and kernel.
+struct EnsembleOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t first_chain = 0;           ///< number, and so random stream, of the first chain
+  std::vector<std::vector<Value>> starts;  ///< one state per chain
+  std::vector<Value> reference;            ///< the state that the Hamming distance is measured from
+};
+
+class Ensemble {
+ public:
+  virtual ~Ensemble() = default;
+
+  [[nodiscard]] virtual std::size_t num_chains() const = 0;
+  /// Steps that give every variable one chance to change, on average.
+  [[nodiscard]] virtual std::uint64_t steps_per_sweep() const = 0;
+
+  // Different chains may be handled by different threads at the same time; everything below that takes a chain touches
+  // that chain only.
+
+  virtual void advance(std::size_t chain, std::uint64_t steps) = 0;
+  [[nodiscard]] virtual double log_prob(std::size_t chain) const = 0;
+  virtual void levels(std::size_t chain, std::span<Value> out) const = 0;
+  /// Variables that differ from EnsembleOptions::reference.
+  [[nodiscard]] virtual std::int64_t distance(std::size_t chain) const = 0;
+  /// The model's own statistics of the present state, in the order of Model::statistics.
+  virtual void statistics(std::size_t chain, std::span<double> out) const = 0;
+  /// Sum of acceptance probabilities since the start.
+  [[nodiscard]] virtual double accepted(std::size_t chain) const = 0;
+  [[nodiscard]] virtual Evals evals(std::size_t chain) const = 0;
+
+  /// Starts counting how long variables are at their levels.
+  virtual void reset_occupancy(std::size_t chain) = 0;
+  /// Adds the part of steps spent at each (variable, level > 0) to `out`.
+  virtual void add_occupancy(std::size_t chain, std::span<double> out) = 0;
+
+  // Learning; only for samplers that take a balancing function.
+
+  virtual void set_balance(const Balance& balance) = 0;
+  /// Brings the weights of a chain up to date after `set_balance`.
+  virtual void prepare(std::size_t chain) = 0;
+  virtual void linearize(std::size_t chain, const LinearizeOptions& options, Linearization& out) = 0;
+  virtual void add_gradient(std::size_t chain, const Linearization& linearization,
+                            std::span<const double> coefficients, std::span<double> out) = 0;
+};
+
+}  // namespace poise

@@ -1,0 +1,165 @@
+/// The ensemble of one target and one kernel type.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <poise/adapt/objective.hpp>
+#include <poise/run/chain.hpp>
+#include <poise/run/ensemble.hpp>
+
+namespace poise {
+
+/// Streams above this one belong to learning, so that learning never shifts the numbers a chain samples with.
+inline constexpr std::uint64_t kLearningStreams = std::uint64_t{1} << 63;
+
+template <Target T, class K>
+class EnsembleOf final : public Ensemble {
+ public:
+  EnsembleOf(std::shared_ptr<const T> target, K kernel, const EnsembleOptions& options)
+      : target_(std::move(target)), kernel_(std::move(kernel)), reference_(options.reference),
+        probes_(options.starts.size()) {
+    for (std::size_t c = 0; c < options.starts.size(); ++c) {
+      const std::uint64_t number = options.first_chain + c;
+      chains_.push_back(
+          std::make_unique<Chain<T, K>>(*target_, options.starts[c], reference_, Rng(options.seed, number)));
+      learning_rngs_.emplace_back(options.seed, kLearningStreams + number);
+      chains_.back()->scratch.evals.target += 1;
+      kernel_.prepare(*target_, chains_.back()->state, chains_.back()->scratch);
+    }
+  }
+
+  [[nodiscard]] std::size_t num_chains() const override { return chains_.size(); }
+  [[nodiscard]] std::uint64_t steps_per_sweep() const override { return kernel_.steps_per_sweep(*target_); }
+
+  void advance(std::size_t c, std::uint64_t steps) override {
+    Chain<T, K>& chain = *chains_[c];
+    poise::advance(kernel_, *target_, chain, steps);
+    if constexpr (requires { chain.scratch.failure; }) {
+      if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
+    }
+    if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
+      kernel_.publish(*target_, chain.state, chain.scratch);
+      chain.measure_distance(*target_);
+    } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
+      settle(*target_, chain);  // before the 32-bit clock of the occupancy wraps
+    }
+  }
+
+  [[nodiscard]] double log_prob(std::size_t c) const override { return target_->log_prob(chains_[c]->state); }
+
+  void levels(std::size_t c, std::span<Value> out) const override {
+    for (Index i = 0; i < target_->num_variables(); ++i) out[i] = target_->level(chains_[c]->state, i);
+  }
+
+  [[nodiscard]] std::int64_t distance(std::size_t c) const override { return chains_[c]->distance; }
+
+  void statistics(std::size_t c, std::span<double> out) const override {
+    if constexpr (requires { target_->statistics(chains_[c]->state, out); }) {
+      target_->statistics(chains_[c]->state, out);
+    }
+  }
+
+  [[nodiscard]] double accepted(std::size_t c) const override { return chains_[c]->accepted; }
+  [[nodiscard]] Evals evals(std::size_t c) const override { return chains_[c]->scratch.evals; }
+
+  void reset_occupancy(std::size_t c) override {
+    Chain<T, K>& chain = *chains_[c];
+    if constexpr (requires { kernel_.reset_occupancy(chain.scratch); }) {
+      kernel_.reset_occupancy(chain.scratch);
+    } else {
+      chain.occupancy.reset(chain.steps);
+      chain.settled = chain.steps;
+    }
+  }
+
+  void add_occupancy(std::size_t c, std::span<double> out) override {
+    Chain<T, K>& chain = *chains_[c];
+    if constexpr (requires { kernel_.occupancy(*target_, chain.scratch, out); }) {
+      std::vector<double> mine(out.size());
+      kernel_.occupancy(*target_, chain.scratch, mine);
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] += mine[k];
+    } else {
+      settle(*target_, chain);
+      const double steps = static_cast<double>(chain.steps - chain.occupancy.start());
+      if (steps <= 0.0) return;
+      for (Index k = 0; k < out.size(); ++k) out[k] += static_cast<double>(chain.occupancy.time(k)) / steps;
+    }
+  }
+
+  void set_balance(const Balance& balance) override {
+    if constexpr (std::constructible_from<K, Balance>) {
+      kernel_ = K(balance);
+    } else {
+      throw std::logic_error("this kernel takes no balancing function");
+    }
+  }
+
+  void prepare(std::size_t c) override { kernel_.prepare(*target_, chains_[c]->state, chains_[c]->scratch); }
+
+  void linearize(std::size_t c, const LinearizeOptions& options, Linearization& out) override {
+    if constexpr (kLearns) {
+      probes_[c].reset();
+      // Q_1 of the paper: now and then a state drawn uniformly takes the place of the chain's own.
+      if (options.sampled_moves && learning_rngs_[c].uniform() < Objective::kUniformShare) probe_uniform_state(c);
+      with_probe(c, [&](const auto& state, auto& scratch) {
+        poise::linearize(kernel_, *target_, state, scratch, learning_rngs_[c], options, out);
+      });
+    } else {
+      throw std::logic_error("this kernel does not learn");
+    }
+  }
+
+  void add_gradient(std::size_t c, const Linearization& linearization, std::span<const double> coefficients,
+                    std::span<double> out) override {
+    if constexpr (kLearns) {
+      with_probe(c, [&](const auto& state, auto& scratch) {
+        poise::add_gradient(kernel_, *target_, state, scratch, linearization, coefficients, out);
+      });
+    } else {
+      throw std::logic_error("this kernel does not learn");
+    }
+  }
+
+ private:
+  static constexpr bool kLearns = [] {
+    if constexpr (SparseTarget<T>) {
+      return std::same_as<K, LocallyBalanced<T>>;
+    } else {
+      return false;
+    }
+  }();
+
+  struct Probe {  // a state that learning looks at in place of the chain's
+    typename T::State state;
+    typename K::Scratch scratch;
+  };
+
+  void probe_uniform_state(std::size_t c) {
+    std::vector<Value> x(target_->num_variables());
+    for (Index i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<Value>(learning_rngs_[c].uniform() * target_->cardinality(i));
+    }
+    probes_[c] = std::make_unique<Probe>(Probe{target_->make_state(x), typename K::Scratch(*target_)});
+    kernel_.prepare(*target_, probes_[c]->state, probes_[c]->scratch);
+  }
+
+  template <class Use>
+  void with_probe(std::size_t c, Use&& use) {
+    if (probes_[c]) {
+      use(probes_[c]->state, probes_[c]->scratch);
+    } else {
+      use(chains_[c]->state, chains_[c]->scratch);
+    }
+  }
+
+  std::shared_ptr<const T> target_;
+  K kernel_;
+  std::vector<Value> reference_;
+  std::vector<std::unique_ptr<Chain<T, K>>> chains_;
+  std::vector<Rng> learning_rngs_;
+  std::vector<std::unique_ptr<Probe>> probes_;
+};
+
+}  // namespace poise

@@ -1,0 +1,37 @@
+/// A few threads that share out the chains of a round.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace poise {
+
+class Workers {
+ public:
+  explicit Workers(unsigned threads);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// Calls work(0) .. work(count - 1), each once, on all threads, and returns when all are done. The first exception
+  /// thrown by a call is thrown again here.
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
+
+ private:
+  void take_work();
+
+  const std::function<void(std::size_t)>* work_ = nullptr;
+  std::size_t count_ = 0;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<unsigned> round_{0};
+  std::atomic<unsigned> busy_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> ending_{false};
+  std::exception_ptr failure_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace poise

@@ -1,0 +1,62 @@
+/// What a run keeps: draws, monitors and per-draw statistics of every chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// How the variables of a model are laid out and named in draws, files and pictures.
+struct VariableLayout {
+  Index variables = 0;
+  Index rows = 0;  ///< rows and columns of a lattice; both 0 when the variables are a plain list
+  Index columns = 0;
+  std::vector<std::int8_t> labels;        ///< what levels are called in output: {-1, +1} for spins; empty: the level itself
+  std::vector<std::string> names;         ///< of variables; empty: x[0], x[1], ...
+  std::vector<Index> cardinalities;       ///< of variables; empty: all binary
+
+  [[nodiscard]] bool is_lattice() const { return rows > 0 && columns > 0; }
+  [[nodiscard]] std::int8_t label(Value level) const {
+    return labels.empty() ? static_cast<std::int8_t>(level) : labels[level];
+  }
+};
+
+/// The draws of all chains for a range of draw numbers; x is empty when draws are not kept.
+/// Everything is stored chain by chain: entry (chain, draw) of `count` draws is at chain * count + draw.
+struct DrawBlock {
+  std::size_t count = 0;                      ///< draws per chain in this block
+  std::vector<std::int8_t> x;                 ///< labels: ((chain * count) + draw) * variables + variable
+  std::vector<std::vector<double>> monitors;  ///< one array per monitor, in the order of Trace::monitor_names
+  std::vector<double> acceptance_rate;        ///< mean acceptance probability over the steps of the draw
+  std::vector<std::int64_t> n_steps;          ///< steps taken for the draw
+};
+
+/// All that was recorded of one phase, in memory. monitors[0] is always log_prob.
+struct Trace {
+  std::size_t chains = 0;
+  std::size_t draws = 0;  ///< per chain
+  std::vector<std::string> monitor_names;
+  std::vector<std::vector<double>> monitors;  ///< [monitor][chain * draws + draw]
+  std::vector<double> acceptance_rate;        ///< [chain * draws + draw]
+  std::vector<std::int64_t> n_steps;          ///< [chain * draws + draw]
+  std::vector<std::int8_t> x;                 ///< [(chain * draws + draw) * variables + variable]; empty when not kept
+};
+
+/// Where draws go while a run is under way (a file, memory, a notebook). Called from one thread at a time.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  /// Called once before the first block. `settings` is a JSON object: what was run.
+  virtual void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+                     const std::string& settings) = 0;
+  /// The next draws of all chains.
+  virtual void write(const DrawBlock& block) = 0;
+  /// Called once after the last block, also when the run was interrupted. `results` is the final JSON report.
+  virtual void finish(const std::string& results) = 0;
+};
+
+}  // namespace poise

@@ -1,0 +1,99 @@
+/// From sampler names to settings.
+#include <poise/run/sampler.hpp>
+
+#include <fmt/format.h>
+
+#include <poise/adapt/fit.hpp>
+
+namespace poise {
+
+const std::vector<SamplerHelp>& sampler_help() {
+  static const std::vector<SamplerHelp> help = {
+      {"lsb", "locally balanced, balancing function learned in warm-up (a monotone spline); the default"},
+      {"lb", "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)"},
+      {"lsb1", "learned mixture of sqrt, barker, min and max"},
+      {"lsb2", "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20"},
+      {"gibbs", "single-site Gibbs, all variables in turn, colour by colour"},
+  };
+  return help;
+}
+
+Sampler parse_sampler(const std::string& text) {
+  const Spec spec = parse_spec(text);
+  std::vector<std::string> names;
+  for (const SamplerHelp& row : sampler_help()) names.push_back(row.name);
+  if (std::find(names.begin(), names.end(), spec.name) == names.end()) {
+    const std::string nearest = nearest_name(spec.name, names);
+    throw InputError(fmt::format("unknown sampler '{}'{}; samplers are {}", spec.name,
+                                 nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                                 fmt::join(names, ", ")));
+  }
+
+  Sampler sampler;
+  sampler.name = spec.text();
+  SpecReader reader(spec, "sampler");
+  std::vector<std::string> keys;
+  const auto rule = [&](const char* key, const char* otherwise) {
+    const std::string name = reader.choice(key, otherwise, {kRuleNames.begin(), kRuleNames.end()});
+    const auto found = std::find(kRuleNames.begin(), kRuleNames.end(), name);
+    return static_cast<Balance::Rule>(found - kRuleNames.begin());
+  };
+  if (spec.name == "gibbs") {
+    sampler.kind = Sampler::Kind::gibbs;
+    sampler.family = Sampler::Family::fixed;
+  } else if (spec.name == "lb") {
+    sampler.family = Sampler::Family::fixed;
+    sampler.rule = rule("g", "sqrt");
+    keys = {"g"};
+  } else {
+    keys = {"objective", "optimizer", "rate", "ridge", "schedule"};
+    const std::string objective =
+        reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
+    sampler.learn.objective = objective == "variance"  ? ObjectiveKind::variance
+                              : objective == "entropy" ? ObjectiveKind::entropy
+                              : objective == "mi"      ? ObjectiveKind::mi
+                                                       : ObjectiveKind::mi_bound;
+    sampler.learn.optimizer =
+        reader.choice("optimizer", "adam", {"adam", "sgd"}) == "adam" ? OptimizerKind::adam : OptimizerKind::sgd;
+    sampler.learn.rate = reader.real("rate", 0.01, 1e-8, 10.0);
+    sampler.learn.ridge = reader.real("ridge", 0.02, 0.0, 1e6);
+    sampler.schedule = reader.choice("schedule", "two-phase", {"two-phase", "paper"}) == "paper"
+                           ? Sampler::Schedule::paper
+                           : Sampler::Schedule::two_phase;
+    if (spec.name == "lsb") {
+      sampler.family = Sampler::Family::spline;
+    } else if (spec.name == "lsb1") {
+      sampler.family = Sampler::Family::mixture;
+    } else {
+      const bool monotone = reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone";
+      sampler.family = monotone ? Sampler::Family::monotone : Sampler::Family::mlp;
+      keys.insert(keys.end(), {"net", "init"});
+      if (monotone) {
+        sampler.blocks = static_cast<int>(reader.integer("blocks", 20, 1, 1000));
+        sampler.units = static_cast<int>(reader.integer("units", 20, 1, 1000));
+        keys.insert(keys.end(), {"blocks", "units"});
+      } else {
+        sampler.hidden = static_cast<int>(reader.integer("hidden", 10, 1, 10000));
+        keys.emplace_back("hidden");
+      }
+      sampler.rule = rule("init", "sqrt");
+    }
+  }
+  reader.finish(keys);
+  return sampler;
+}
+
+std::unique_ptr<LearnedRule> Sampler::make_rule() const {
+  std::unique_ptr<LearnedRule> made;
+  switch (family) {
+    case Family::fixed: return nullptr;
+    case Family::mixture: return std::make_unique<MixtureRule>();
+    case Family::spline: return std::make_unique<SplineRule>();
+    case Family::mlp: made = std::make_unique<MlpRule>(hidden); break;
+    case Family::monotone: made = std::make_unique<MonotoneRule>(blocks, units); break;
+  }
+  fit(*made, rule, 2000);
+  return made;
+}
+
+}  // namespace poise

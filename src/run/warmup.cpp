@@ -1,0 +1,154 @@
+/// Approach and adapt.
+#include <poise/run/warmup.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace poise {
+
+namespace {
+
+/// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
+class RiseDetector {
+ public:
+  explicit RiseDetector(std::size_t chains) : series_(chains) {}
+
+  void add(std::size_t chain, double log_prob) { series_[chain].push_back(log_prob); }
+
+  /// Compares the last quarter of every chain with the quarter before it.
+  [[nodiscard]] bool still_rising() const {
+    const std::size_t quarter = series_[0].size() / 4;
+    if (quarter < 8) return true;
+    return std::any_of(series_.begin(), series_.end(), [&](const std::vector<double>& values) {
+      const Moments late = moments(values, values.size() - quarter, quarter);
+      const Moments early = moments(values, values.size() - 2 * quarter, quarter);
+      const double error = std::sqrt((late.variance + early.variance) / static_cast<double>(quarter));
+      return late.mean - early.mean > 2.0 * error + 1e-9 * std::abs(late.mean);
+    });
+  }
+
+ private:
+  struct Moments {
+    double mean;
+    double variance;
+  };
+  static Moments moments(const std::vector<double>& values, std::size_t first, std::size_t count) {
+    double mean = 0.0;
+    for (std::size_t k = first; k < first + count; ++k) mean += values[k] / static_cast<double>(count);
+    double square = 0.0;
+    for (std::size_t k = first; k < first + count; ++k) square += (values[k] - mean) * (values[k] - mean);
+    return {mean, square / static_cast<double>(count - 1)};
+  }
+  std::vector<std::vector<double>> series_;
+};
+
+/// The state of a warm-up under way.
+class Warmup {
+ public:
+  Warmup(Ensemble& ensemble, Workers& workers, std::uint64_t steps,
+         const std::function<bool(Phase, std::uint64_t)>& report)
+      : ensemble_(ensemble), workers_(workers), total_(steps), report_(report) {
+    record();
+  }
+
+  /// Moves all chains on; false when the user has stopped the run.
+  bool advance(std::uint64_t steps, Phase phase) {
+    workers_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.advance(c, steps); });
+    outcome_.steps += steps;
+    record();
+    return report_(phase, outcome_.steps);
+  }
+
+  /// Without learning there is nothing to decide: all steps, in short rounds.
+  void plain() {
+    while (outcome_.steps < total_) {
+      if (!advance(std::min(round_length(), total_ - outcome_.steps), Phase::approach)) return;
+    }
+  }
+
+  bool approach() {
+    RiseDetector detector(ensemble_.num_chains());
+    while (outcome_.steps < total_ / 2) {
+      if (!advance(std::min(round_length(), total_ / 2 - outcome_.steps), Phase::approach)) return false;
+      for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) detector.add(c, ensemble_.log_prob(c));
+      if (!detector.still_rising()) break;
+    }
+    outcome_.approach_steps = outcome_.steps;
+    return true;
+  }
+
+  /// One update of the rule per round. `at_every_step` is the paper's schedule.
+  void adapt(const Sampler& sampler, bool at_every_step) {
+    Learner learner(sampler.make_rule(), sampler.learn);
+    const std::size_t chains = ensemble_.num_chains();
+    const LinearizeOptions needs = learner.objective().needs();
+    std::vector<Linearization> states(chains);
+    std::vector<std::vector<double>> gradients(chains);
+    const std::uint64_t available = total_ - outcome_.steps;
+    const std::uint64_t rounds = at_every_step ? available : std::min(available, kRounds);
+    outcome_.objective = std::numeric_limits<double>::quiet_NaN();
+    const std::uint64_t start = outcome_.steps;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      ensemble_.set_balance(learner.balance());
+      workers_.for_each(chains, [&](std::size_t c) {
+        ensemble_.prepare(c);
+        ensemble_.linearize(c, needs, states[c]);
+      });
+      learner.observe(states);
+      workers_.for_each(chains, [&](std::size_t c) {
+        std::vector<double> coefficients;
+        learner.objective().coefficients(states[c], coefficients);
+        gradients[c].assign(BalanceTable::kPoints, 0.0);
+        ensemble_.add_gradient(c, states[c], coefficients, gradients[c]);
+      });
+      outcome_.objective = learner.objective().value(states);
+      learner.update(states, gradients, static_cast<double>(round) / static_cast<double>(rounds));
+      const std::uint64_t until = start + available * (round + 1) / rounds;
+      if (!advance(until - outcome_.steps, Phase::adapt)) break;
+    }
+    outcome_.balance = learner.freeze();
+    ensemble_.set_balance(outcome_.balance);
+    workers_.for_each(chains, [&](std::size_t c) { ensemble_.prepare(c); });
+  }
+
+  WarmupOutcome outcome_;
+
+ private:
+  static constexpr std::uint64_t kRounds = 1000;  // updates of the rule, whatever the length of the warm-up
+
+  /// An eighth of a sweep: fine enough to see log p rise.
+  [[nodiscard]] std::uint64_t round_length() const { return std::max<std::uint64_t>(1, ensemble_.steps_per_sweep() / 8); }
+
+  void record() {
+    double sum = 0.0;
+    for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) sum += ensemble_.log_prob(c);
+    outcome_.trace.push_back({outcome_.steps, sum / static_cast<double>(ensemble_.num_chains())});
+  }
+
+  Ensemble& ensemble_;
+  Workers& workers_;
+  std::uint64_t total_;
+  const std::function<bool(Phase, std::uint64_t)>& report_;
+};
+
+}  // namespace
+
+WarmupOutcome warm_up(Ensemble& ensemble, const Sampler& sampler, std::uint64_t steps, Workers& workers,
+                      const std::function<bool(Phase, std::uint64_t)>& report) {
+  Warmup warmup(ensemble, workers, steps, report);
+  warmup.outcome_.balance = Balance(sampler.rule);
+  warmup.outcome_.objective = std::numeric_limits<double>::quiet_NaN();
+  if (!sampler.learns()) {
+    warmup.plain();
+  } else if (sampler.schedule == Sampler::Schedule::paper) {
+    warmup.adapt(sampler, true);
+  } else {
+    ensemble.set_balance(Balance(Balance::Rule::sqrt));
+    workers.for_each(ensemble.num_chains(), [&](std::size_t c) { ensemble.prepare(c); });
+    if (warmup.approach()) warmup.adapt(sampler, false);
+  }
+  return std::move(warmup.outcome_);
+}
+
+}  // namespace poise

@@ -1,0 +1,56 @@
+/// Rounds over a small pool of threads; the calling thread works too.
+#include <poise/run/workers.hpp>
+
+namespace poise {
+
+Workers::Workers(unsigned threads) {
+  for (unsigned t = 1; t < threads; ++t) {
+    threads_.emplace_back([this] {
+      unsigned seen = 0;
+      while (true) {
+        round_.wait(seen);
+        seen = round_.load();
+        if (ending_) return;
+        take_work();
+        if (busy_.fetch_sub(1) == 1) busy_.notify_one();
+      }
+    });
+  }
+}
+
+Workers::~Workers() {
+  ending_ = true;
+  ++round_;
+  round_.notify_all();
+}
+
+void Workers::take_work() {
+  while (!failed_) {
+    const std::size_t index = next_.fetch_add(1);
+    if (index >= count_) return;
+    try {
+      (*work_)(index);
+    } catch (...) {
+      if (!failed_.exchange(true)) failure_ = std::current_exception();
+    }
+  }
+}
+
+void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  work_ = &work;
+  count_ = count;
+  next_ = 0;
+  busy_ = static_cast<unsigned>(threads_.size());
+  if (!threads_.empty()) {
+    ++round_;
+    round_.notify_all();
+  }
+  take_work();
+  for (unsigned busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
+  if (failed_) {
+    failed_ = false;
+    std::rethrow_exception(failure_);
+  }
+}
+
+}  // namespace poise
