@@ -1,0 +1,54 @@
+/// Text for people: columns that line up, numbers as long as they are worth, lines that fit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poise::text {
+
+/// `significant` digits without an exponent where that stays short; "-" for NaN.
+[[nodiscard]] std::string number(double value, int significant = 4);
+
+/// A mean with as many decimals as its Monte Carlo error leaves meaning to: two digits of the error.
+[[nodiscard]] std::string mean(double value, double error);
+
+/// A count of draws or an effective sample size: no decimals from 100 on.
+[[nodiscard]] std::string count(double value);
+
+/// Four decimals, for 1.0104 is not 1.01.
+[[nodiscard]] std::string r_hat(double value);
+
+/// 11.6 M, 850 k.
+[[nodiscard]] std::string rate(double value);
+
+/// 0.42 s, 3 min 12 s, 2 h 05 min.
+[[nodiscard]] std::string duration(double seconds);
+
+/// "1 chain", "4 chains".
+[[nodiscard]] std::string plural(std::uint64_t number, std::string_view noun);
+
+/// Breaks lines at blanks; the first line starts with `first`, the others with as many blanks.
+[[nodiscard]] std::string wrap(std::string_view words, std::string_view first, std::size_t width);
+
+/// The first column is set left, the others right, unless their title begins with '<'. A title may have several lines.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> titles);
+  void add(std::vector<std::string> row);
+
+  /// Columns that do not fit into the width follow below, beside the first column once more.
+  [[nodiscard]] std::string text(std::size_t width) const;
+
+ private:
+  [[nodiscard]] std::size_t column_width(std::size_t column) const;
+  [[nodiscard]] std::string block(const std::vector<std::size_t>& columns) const;
+
+  std::vector<std::vector<std::string>> titles_;  // [column][line], all of the same number of lines
+  std::vector<bool> left_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace poise::text
