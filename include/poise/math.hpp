@@ -7,7 +7,7 @@ namespace poise {
 
 /// e^x to within 2 units in the last place. Below -708 the result is 0; above 709 it stays at e^709, so that a sum of
 /// weights that would overflow shows as a huge number rather than as NaN.
-POISE_INLINE Doubles8 exp8(Doubles8 x) {
+POISE_INLINE Doubles8 exp8(const Doubles8& x) {
   constexpr double kLog2e = 1.4426950408889634074;
   constexpr double kLn2High = 6.93147180369123816490e-01;  // the first 32 bits of ln 2: n * kLn2High is exact
   constexpr double kLn2Low = 1.90821492927058770002e-10;
@@ -33,8 +33,8 @@ POISE_INLINE Doubles8 exp8(Doubles8 x) {
   const Doubles8 p = low + r4 * (middle + r4 * high);
 
   // Multiply by 2^n through the exponent bits; n is in the low bits of `shifted`.
-  const Ints8 scaled = reinterpret_cast<Ints8>(p) + (reinterpret_cast<Ints8>(shifted) << 52);
-  return x < -708.0 ? Doubles8{} : reinterpret_cast<Doubles8>(scaled);
+  const Ints8 scaled = bits8<std::int64_t>(p) + (bits8<std::int64_t>(shifted) << 52);
+  return select8(less8(x, broadcast8(-708.0)), Doubles8{}, bits8<double>(scaled));
 }
 
 }  // namespace poise

@@ -62,10 +62,10 @@ class Rng {
  private:
   POISE_INLINE void refill() {
     for (unsigned half = 0; half < 2; ++half) {
-      constexpr Words8 kLanes = {0, 1, 2, 3, 4, 5, 6, 7};
+      constexpr Words8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
       const Words8 block = kLanes + (next_block_ + 8 * half);
       Words8 c0 = block & kLow, c1 = block >> 32;
-      Words8 c2 = Words8{} + (stream_ & kLow), c3 = Words8{} + (stream_ >> 32);
+      Words8 c2 = all8(stream_ & kLow), c3 = all8(stream_ >> 32);
       auto k0 = static_cast<std::uint32_t>(seed_);
       auto k1 = static_cast<std::uint32_t>(seed_ >> 32);
       for (int round = 0; round < 10; ++round) {
@@ -86,8 +86,8 @@ class Rng {
   }
 
   /// 52 random bits become the fraction of a number in [1, 2).
-  POISE_INLINE static Doubles8 to_unit(Words8 high, Words8 low) {
-    return reinterpret_cast<Doubles8>((high << 32 | low) >> 12 | 0x3ff0000000000000ULL) - 1.0;
+  POISE_INLINE static Doubles8 to_unit(const Words8& high, const Words8& low) {
+    return bits8<double>((high << 32 | low) >> 12 | std::uint64_t{0x3ff0000000000000}) - 1.0;
   }
 
   static constexpr std::uint64_t kLow = 0xffffffff;

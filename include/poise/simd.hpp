@@ -1,4 +1,4 @@
-/// Eight doubles at a time, on any x86-64: vector extensions plus one clone of each hot loop per instruction set.
+/// Eight numbers at a time, on any x86-64: vector extensions plus one clone of each hot loop per instruction set.
 ///
 /// A function marked POISE_HOT is compiled for baseline x86-64, AVX2 and AVX-512, and the loader picks the best one the
 /// machine has. Everything it calls is inlined into each clone, so helpers need no marking. Products and sums are never
@@ -18,35 +18,123 @@
 
 namespace poise {
 
-using Doubles8 = double __attribute__((vector_size(64)));
-using Ints8 = std::int64_t __attribute__((vector_size(64)));
-using Words8 = std::uint64_t __attribute__((vector_size(64)));
+/// Two vectors of 32 bytes. One of 64 would be taken apart element by element wherever the compiler compares or selects
+/// on a machine without AVX-512, and gains nothing on one that has it but works in halves.
+template <class T>
+struct Lanes8 {
+  typedef T Half __attribute__((vector_size(32)));  // NOLINT(modernize-use-using): the attribute needs the old form
+  Half low;
+  Half high;
+
+  POISE_INLINE T operator[](unsigned lane) const { return lane < 4 ? low[lane] : high[lane - 4]; }
+  /// Slow: goes through memory unless `lane` is known to the compiler.
+  POISE_INLINE void set(unsigned lane, T value) {
+    if (lane < 4) {
+      low[lane] = value;
+    } else {
+      high[lane - 4] = value;
+    }
+  }
+};
+
+using Doubles8 = Lanes8<double>;
+using Ints8 = Lanes8<std::int64_t>;
+using Words8 = Lanes8<std::uint64_t>;
+
+template <class T>
+POISE_INLINE Lanes8<T> lanes8(T a, T b, T c, T d, T e, T f, T g, T h) {
+  const typename Lanes8<T>::Half low = {a, b, c, d};
+  const typename Lanes8<T>::Half high = {e, f, g, h};
+  return {low, high};
+}
+template <class T>
+POISE_INLINE Lanes8<T> all8(T a) {
+  return {a - typename Lanes8<T>::Half{}, a - typename Lanes8<T>::Half{}};
+}
+POISE_INLINE Doubles8 broadcast8(double a) { return all8(a); }
+
+#define POISE_LANEWISE(op)                                                        \
+  template <class T>                                                              \
+  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, const Lanes8<T>& b) {    \
+    return {a.low op b.low, a.high op b.high};                                    \
+  }                                                                               \
+  template <class T>                                                              \
+  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, T b) {                   \
+    return {a.low op b, a.high op b};                                             \
+  }                                                                               \
+  template <class T>                                                              \
+  POISE_INLINE Lanes8<T> operator op(T a, const Lanes8<T>& b) {                   \
+    return {a op b.low, a op b.high};                                             \
+  }
+POISE_LANEWISE(+)
+POISE_LANEWISE(-)
+POISE_LANEWISE(*)
+POISE_LANEWISE(/)
+POISE_LANEWISE(&)
+POISE_LANEWISE(|)
+POISE_LANEWISE(^)
+#undef POISE_LANEWISE
+
+template <class T>
+POISE_INLINE Lanes8<T>& operator+=(Lanes8<T>& a, const Lanes8<T>& b) {
+  return a = a + b;
+}
+template <class T>
+POISE_INLINE Lanes8<T> operator<<(const Lanes8<T>& a, int shift) {
+  return {a.low << shift, a.high << shift};
+}
+template <class T>
+POISE_INLINE Lanes8<T> operator>>(const Lanes8<T>& a, int shift) {
+  return {a.low >> shift, a.high >> shift};
+}
+
+// Comparisons give -1 in the lanes where they hold and 0 elsewhere.
+template <class T>
+POISE_INLINE Ints8 less8(const Lanes8<T>& a, const Lanes8<T>& b) {
+  return {a.low < b.low, a.high < b.high};
+}
+template <class T>
+POISE_INLINE Ints8 less_equal8(const Lanes8<T>& a, const Lanes8<T>& b) {
+  return {a.low <= b.low, a.high <= b.high};
+}
+POISE_INLINE Doubles8 select8(const Ints8& mask, const Doubles8& a, const Doubles8& b) {
+  return {mask.low ? a.low : b.low, mask.high ? a.high : b.high};
+}
+
+/// The same bits as another type.
+template <class To, class From>
+POISE_INLINE Lanes8<To> bits8(const Lanes8<From>& a) {
+  using Half = typename Lanes8<To>::Half;
+  return {reinterpret_cast<Half>(a.low), reinterpret_cast<Half>(a.high)};
+}
 
 POISE_INLINE Doubles8 load8(const double* from) {
   Doubles8 v;
-  std::memcpy(&v, from, sizeof v);
+  std::memcpy(&v.low, from, sizeof v.low);
+  std::memcpy(&v.high, from + 4, sizeof v.high);
   return v;
 }
-
-POISE_INLINE void store8(double* to, Doubles8 v) { std::memcpy(to, &v, sizeof v); }
-
-POISE_INLINE Doubles8 broadcast8(double a) { return a - Doubles8{}; }  // one instruction; eight initialisers are not
-
-POISE_INLINE Doubles8 min8(Doubles8 a, Doubles8 b) { return a < b ? a : b; }
-POISE_INLINE Doubles8 max8(Doubles8 a, Doubles8 b) { return a > b ? a : b; }
-
-POISE_INLINE Doubles8 abs8(Doubles8 a) {
-  constexpr std::int64_t kMask = 0x7fffffffffffffff;
-  return reinterpret_cast<Doubles8>(reinterpret_cast<Ints8>(a) & kMask);
+POISE_INLINE void store8(double* to, const Doubles8& v) {
+  std::memcpy(to, &v.low, sizeof v.low);
+  std::memcpy(to + 4, &v.high, sizeof v.high);
 }
 
-/// Sum of the eight lanes, always in the same order (a balanced tree).
-POISE_INLINE double sum8(Doubles8 v) {
-  using Doubles4 = double __attribute__((vector_size(32)));
-  using Doubles2 = double __attribute__((vector_size(16)));
-  const Doubles4 a = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-  const Doubles2 b = __builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3);
-  return b[0] + b[1];
+POISE_INLINE Doubles8 min8(const Doubles8& a, const Doubles8& b) {
+  return {a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
 }
+POISE_INLINE Doubles8 max8(const Doubles8& a, const Doubles8& b) {
+  return {a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+}
+POISE_INLINE Doubles8 abs8(const Doubles8& a) {
+  return bits8<double>(bits8<std::int64_t>(a) & std::int64_t{0x7fffffffffffffff});
+}
+
+/// Sum of four lanes, and of eight, always in the same order (a balanced tree).
+template <class Half>
+POISE_INLINE auto sum4(Half v) {
+  const auto pairs = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
+  return pairs[0] + pairs[1];
+}
+POISE_INLINE double sum8(const Doubles8& v) { return sum4(v.low + v.high); }
 
 }  // namespace poise

@@ -5,12 +5,13 @@
 /// load of the same line would stall on store forwarding at every level of every step.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>
-#include <vector>
 
 #include <poise/simd.hpp>
 #include <poise/types.hpp>
@@ -22,23 +23,25 @@ class WeightTree {
   static constexpr Index kWidth = 16;
 
   explicit WeightTree(Index entries = 1) : entries_(entries) {
-    std::size_t offset = 0;
-    for (Index n = entries;;) {
+    std::array<std::size_t, kMaxLevels> start{};
+    std::size_t size = 0;
+    Index n = entries;
+    do {
       const Index nodes = (n + kWidth - 1) / kWidth;
-      level_.push_back(offset);
-      offset += std::size_t{nodes} * kWidth;
-      if (nodes == 1) break;
+      start[levels_++] = size;
+      size += std::size_t{nodes} * kWidth;
+      top_ = n;
       n = nodes;
-    }
-    size_ = offset;
-    data_.reset(static_cast<double*>(std::aligned_alloc(64, size_ * sizeof(double))));
+    } while (n > 1);
+    data_.reset(static_cast<double*>(std::aligned_alloc(64, size * sizeof(double))));
     if (!data_) throw std::bad_alloc();
-    std::fill(data_.get(), data_.get() + size_, 0.0);
+    std::fill(data_.get(), data_.get() + size, 0.0);
+    for (unsigned level = 0; level < levels_; ++level) level_[level] = data_.get() + start[level];
   }
 
   [[nodiscard]] Index size() const { return entries_; }
   [[nodiscard]] double total() const { return total_; }
-  [[nodiscard]] double weight(Index entry) const { return data_[entry]; }
+  [[nodiscard]] double weight(Index entry) const { return level_[0][entry]; }
 
   /// All weights, to be filled at once; `rebuild` afterwards.
   [[nodiscard]] std::span<double> weights() { return {data_.get(), entries_}; }
@@ -46,92 +49,130 @@ class WeightTree {
 
   void rebuild() {
     Index n = entries_;
-    for (std::size_t level = 0; level + 1 < level_.size(); ++level) {
-      const Index nodes = (n + kWidth - 1) / kWidth;
-      for (Index node = 0; node < nodes; ++node) data_[level_[level + 1] + node] = sum_node(level, node);
-      n = nodes;
+    for (unsigned level = 0; level + 1 < levels_; ++level) {
+      n = (n + kWidth - 1) / kWidth;
+      for (Index node = 0; node < n; ++node) level_[level + 1][node] = sum_node(level_[level], node);
     }
-    total_ = sum_node(level_.size() - 1, 0);
+    total_ = sum_top();
   }
 
   /// The entry in which `target`, a number in [0, total), falls.
   POISE_INLINE Index select(double target) const {
-    Index node = 0;
-    for (std::size_t level = level_.size(); level-- > 0;) {
-      node = node * kWidth + select_child(data_.get() + level_[level] + std::size_t{node} * kWidth, target);
+    unsigned level = levels_ - 1;
+    Index node = top_ <= 4 ? select_of_four(level_[level], target) : select_child(level_[level], target);
+    while (level-- > 0) {
+      node = node * kWidth + select_child(level_[level] + std::size_t{node} * kWidth, target);
     }
     return node;
   }
 
   /// Sets `count` entries; entries that are near each other share the work on their common nodes.
   POISE_INLINE void update(const Index* entries, const double* weights, std::size_t count) {
-    for (std::size_t k = 0; k < count; ++k) set_lane(0, entries[k], weights[k]);
-    unsigned shift = 4;
-    for (std::size_t level = 0; level + 1 < level_.size(); ++level, shift += 4) {
-      Index previous = ~Index{0};
-      for (std::size_t k = 0; k < count; ++k) {
-        const Index node = entries[k] >> shift;
-        if (node == previous) continue;
-        set_lane(level + 1, node, sum_node(level, node));
-        previous = node;
-      }
+    constexpr std::size_t kAtOnce = 32;
+    for (std::size_t first = 0; first < count; first += kAtOnce) {
+      update_some(entries + first, weights + first, std::min(kAtOnce, count - first));
     }
-    total_ = sum_node(level_.size() - 1, 0);
+    total_ = sum_top();
   }
 
  private:
+  static constexpr unsigned kMaxLevels = 8;  // 16^8 entries and more than an Index can count
+
   struct Free {
     void operator()(double* p) const { std::free(p); }
   };
 
-  POISE_INLINE double sum_node(std::size_t level, Index node) const {
-    const double* p = data_.get() + level_[level] + std::size_t{node} * kWidth;
+  POISE_INLINE void update_some(const Index* entries, const double* weights, std::size_t count) {
+    Index nodes[32];
+    std::size_t different = 0;
+    Index previous = ~Index{0};
+    for (std::size_t k = 0; k < count; ++k) {
+      set_lane(level_[0], entries[k], weights[k]);
+      const Index node = entries[k] / kWidth;
+      nodes[different] = node;
+      different += node != previous ? 1 : 0;
+      if (node != previous) previous = node;
+    }
+    for (unsigned level = 0; level + 1 < levels_; ++level) {
+      const std::size_t here = different;
+      different = 0;
+      previous = ~Index{0};
+      for (std::size_t k = 0; k < here; ++k) {
+        set_lane(level_[level + 1], nodes[k], sum_node(level_[level], nodes[k]));
+        const Index parent = nodes[k] / kWidth;
+        if (parent != previous) nodes[different++] = parent;
+        previous = parent;
+      }
+    }
+  }
+
+  POISE_INLINE static double sum_node(const double* level, Index node) {
+    const double* p = level + std::size_t{node} * kWidth;
     return sum8(load8(p) + load8(p + 8));
   }
 
-  POISE_INLINE void set_lane(std::size_t level, Index entry, double weight) {
-    double* p = data_.get() + level_[level] + (entry & ~Index{7});
-    constexpr Ints8 kLanes = {0, 1, 2, 3, 4, 5, 6, 7};
-    const std::int64_t lane = entry & 7;
-    store8(p, kLanes == lane ? weight : load8(p));
+  POISE_INLINE double sum_top() const {
+    const double* p = level_[levels_ - 1];
+    return top_ <= 4 ? sum4(load4(p)) : sum_node(p, 0);
+  }
+
+  POISE_INLINE static Doubles8::Half load4(const double* p) {
+    Doubles8::Half v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+
+  POISE_INLINE static void set_lane(double* level, Index entry, double weight) {
+    double* p = level + (entry & ~Index{3});
+    constexpr Ints8::Half kLanes = {0, 1, 2, 3};
+    const Doubles8::Half v = kLanes == static_cast<std::int64_t>(entry & 3) ? weight : load4(p);
+    std::memcpy(p, &v, sizeof v);
+  }
+
+  /// The same as select_child for a node with at most four children.
+  POISE_INLINE static Index select_of_four(const double* p, double& target) {
+    const double a = p[0], b = a + p[1], c = b + p[2];
+    Index child = (a <= target ? 1U : 0U) + (b <= target ? 1U : 0U) + (c <= target ? 1U : 0U);
+    while (p[child] <= 0.0 && child > 0) --child;
+    target -= child == 0 ? 0.0 : child == 1 ? a : child == 2 ? b : c;
+    return child;
   }
 
   /// Index of the child of a node in which `target` falls; `target` becomes the rest within that child.
   POISE_INLINE static Index select_child(const double* p, double& target) {
-    const Doubles8 a = prefix_sums(load8(p));
-    const Doubles8 b = prefix_sums(load8(p + 8)) + a[7];
-    alignas(64) double before[kWidth + 8];
-    before[7] = 0.0;
-    store8(before + 8, a);
-    store8(before + 16, b);
-    const Ints8 counts = (a <= target) + (b <= target);  // -1 for every child that ends at or before the target
-    const std::int64_t index = -sum_lanes(counts);
+    const Doubles8 first = prefix_sums(load8(p));
+    const Doubles8 second = prefix_sums(load8(p + 8)) + first.high[3];
+    alignas(32) double before[kWidth + 4];
+    before[3] = 0.0;
+    store8(before + 4, first);
+    store8(before + 12, second);
+    const Doubles8 wanted = broadcast8(target);
+    const Ints8 ended = less_equal8(first, wanted) + less_equal8(second, wanted);  // -1 for every child that ends
+    const std::int64_t index = -sum4(ended.low + ended.high);                      // at or before the target
     Index child = index < kWidth ? static_cast<Index>(index) : kWidth - 1;
     // Rounding can push the target past the last positive weight; step back to it.
     while (p[child] <= 0.0 && child > 0) --child;
-    target -= before[7 + child];
+    target -= before[3 + child];
     return child;
   }
 
   POISE_INLINE static Doubles8 prefix_sums(Doubles8 v) {
-    constexpr Doubles8 zero = {};
-    v += __builtin_shufflevector(zero, v, 0, 8, 9, 10, 11, 12, 13, 14);
-    v += __builtin_shufflevector(zero, v, 0, 0, 8, 9, 10, 11, 12, 13);
-    v += __builtin_shufflevector(zero, v, 0, 0, 0, 0, 8, 9, 10, 11);
+    v.low = prefix_sums(v.low);
+    v.high = prefix_sums(v.high);
+    v.high += v.low[3];
+    return v;
+  }
+  POISE_INLINE static Doubles8::Half prefix_sums(Doubles8::Half v) {
+    constexpr Doubles8::Half zero = {};
+    v += __builtin_shufflevector(zero, v, 0, 4, 5, 6);
+    v += __builtin_shufflevector(zero, v, 0, 0, 4, 5);
     return v;
   }
 
-  POISE_INLINE static std::int64_t sum_lanes(Ints8 v) {
-    using Ints4 = std::int64_t __attribute__((vector_size(32)));
-    using Ints2 = std::int64_t __attribute__((vector_size(16)));
-    const Ints4 a = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-    const Ints2 b = __builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3);
-    return b[0] + b[1];
-  }
-
   Index entries_;
-  std::size_t size_ = 0;
-  std::vector<std::size_t> level_;  // where each level starts in data_; level 0 holds the weights themselves
+  Index top_ = 0;  // entries of the top level
+  unsigned levels_ = 0;
+  std::array<double*, kMaxLevels> level_{};  // level 0 holds the weights themselves
   std::unique_ptr<double[], Free> data_;
   double total_ = 0.0;
 };

@@ -277,7 +277,10 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   // Sampling.
   Recorder recorder(model, options);
   if (hooks.sink != nullptr) {
-    hooks.sink->begin(model.layout, chains, recorder.names(), settings_json(model, sampler, options).dump());
+    // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
+    constexpr auto replace = nlohmann::json::error_handler_t::replace;
+    hooks.sink->begin(model.layout, chains, recorder.names(),
+                      settings_json(model, sampler, options).dump(-1, ' ', false, replace));
   }
   const auto sampling_started = Clock::now();
   double accepted_before = 0.0;

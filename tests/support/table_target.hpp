@@ -73,7 +73,7 @@ class TableTarget {
       lanes.log_ratios = broadcast8(-std::numeric_limits<double>::infinity());
       for (Index m = first; m < std::min(first + 8, moves_); ++m) {
         lanes.moves[lanes.count] = m;
-        lanes.log_ratios[lanes.count++] = log_ratio(after, move_at(after, m));
+        lanes.log_ratios.set(lanes.count++, log_ratio(after, move_at(after, m)));
       }
       visit(lanes);
     }

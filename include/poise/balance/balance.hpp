@@ -42,18 +42,19 @@ class BalanceTable {
   [[nodiscard]] std::span<const double> phi() const { return phi_; }
 
   /// log(e^u/2 * e^phi) in two parts: an exponent and a factor.
-  POISE_INLINE void parts(Doubles8 u, Doubles8& exponent, Doubles8& factor) const {
+  POISE_INLINE void parts(const Doubles8& u, Doubles8& exponent, Doubles8& factor) const {
     constexpr double kMagic = 6755399441055744.0;
     const Doubles8 size = abs8(u);
     const Doubles8 inside = min8(size, broadcast8(kRange));
     // Rounding to the nearest picks either neighbour on a grid point, where both cells agree.
-    const Doubles8 place = min8(inside * (1.0 / kStep) - 0.5, broadcast8(kCells - 1)) + kMagic;
-    const Ints8 index = reinterpret_cast<Ints8>(place) & 0x1ff;
-    Doubles8 intercept, slope;
-    for (int lane = 0; lane < 8; ++lane) {
-      intercept[lane] = cell_[index[lane]].intercept;
-      slope[lane] = cell_[index[lane]].slope;
-    }
+    const Doubles8 place = min8(inside * (1.0 / kStep) - 0.5, broadcast8(kCells - 1.0)) + kMagic;
+    const Ints8 index = bits8<std::int64_t>(place) & std::int64_t{0x1ff};
+    const Cell &a = cell_[index.low[0]], &b = cell_[index.low[1]], &c = cell_[index.low[2]], &d = cell_[index.low[3]];
+    const Cell &e = cell_[index.high[0]], &f = cell_[index.high[1]], &g = cell_[index.high[2]],
+               &h = cell_[index.high[3]];
+    const Doubles8 intercept = lanes8(a.intercept, b.intercept, c.intercept, d.intercept, e.intercept, f.intercept,
+                                      g.intercept, h.intercept);
+    const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, e.slope, f.slope, g.slope, h.slope);
     factor = intercept + slope * inside;
     exponent = 0.5 * u + tail_slope_ * min8(size - inside, broadcast8(1e8));
   }
@@ -120,12 +121,12 @@ class Balance {
   }
 
   /// g(e^u) e^-offset in eight lanes.
-  POISE_INLINE Doubles8 weights(Doubles8 u, double offset) const {
+  POISE_INLINE Doubles8 weights(const Doubles8& u, double offset) const {
     const Doubles8 zero = {};
     Doubles8 w = zero;
     switch (rule_) {
       case Rule::sqrt: return exp8(0.5 * u - offset);
-      case Rule::barker: return exp8(min8(u, zero) - offset) / (1.0 + exp8(-abs8(u)));
+      case Rule::barker: return exp8(min8(u, zero) - offset) / (1.0 + exp8(-1.0 * abs8(u)));
       case Rule::min: return exp8(min8(u, zero) - offset);
       case Rule::max: w = exp8(max8(u, zero) - offset); break;
       case Rule::table: {
@@ -135,7 +136,7 @@ class Balance {
         break;
       }
     }
-    return u < -1e300 ? zero : w;
+    return select8(less8(u, broadcast8(-1e300)), zero, w);
   }
 
  private:

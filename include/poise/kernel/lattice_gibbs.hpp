@@ -38,7 +38,7 @@ class LatticeGibbs {
   void prepare(const LatticeIsing& target, const LatticeIsing::State& state, Scratch& scratch) const;
 
   /// P(spin = +1 | neighbours) for eight sites is 1 / (1 + odds_down); a spin is up when uniform * (1 + odds_down) < 1.
-  POISE_INLINE static Doubles8 odds_down(Doubles8 field, Doubles8 neighbours, double coupling) {
+  POISE_INLINE static Doubles8 odds_down(const Doubles8& field, const Doubles8& neighbours, double coupling) {
     return exp8(-2.0 * (field + coupling * neighbours));
   }
 
@@ -80,47 +80,55 @@ class LatticeGibbs {
 
   POISE_INLINE static void update(const LatticeIsing& target, Scratch& scratch, unsigned colour, Rng& rng,
                                   double& fields, std::int64_t& pairs) {
-    using Bytes8 = std::int8_t __attribute__((vector_size(8)));
-    using Words8Int = std::int32_t __attribute__((vector_size(32)));
-    using Counts8 = std::uint32_t __attribute__((vector_size(32)));
-    const auto load = [](const std::int8_t* from) {
-      Bytes8 v;
-      std::memcpy(&v, from, sizeof v);
-      return v;
-    };
+    using Bytes4 = std::int8_t __attribute__((vector_size(4)));
+    using Words4 = std::int32_t __attribute__((vector_size(16)));
+    using Doubles4 = Doubles8::Half;
     const double coupling = target.coupling();
     Plane& mine = scratch.plane[colour];
     const Plane& other = scratch.plane[1 - colour];
     const Index columns = target.columns();
+    const auto load = [](const std::int8_t* from) {
+      Bytes4 v;
+      std::memcpy(&v, from, sizeof v);
+      return v;
+    };
     Doubles8 field_sum = {};
-    Words8Int pair_sum = {};
+    Words4 pair_sum = {};
     for (Index row = 0; row < target.rows(); ++row) {
       const Index shift = parity(row, colour);
       const Index count = (columns - shift + 1) / 2;
       const std::size_t start = row_start(scratch, row);
       const std::int8_t* here = other.spin.data() + start;
       const std::int8_t* side = here + (shift != 0 ? 1 : -1);
+      const auto neighbours = [&](Index k) {
+        const std::int8_t* p = here + k;
+        return __builtin_convertvector(load(p - scratch.stride) + load(p + scratch.stride) + load(p) + load(side + k),
+                                       Words4);
+      };
       for (Index k = 0; k < count; k += 8) {
-        const Bytes8 sum = load(here + k - scratch.stride) + load(here + k + scratch.stride) + load(here + k) + load(side + k);
-        const Words8Int neighbours = __builtin_convertvector(sum, Words8Int);
+        const Words4 low = neighbours(k), high = neighbours(k + 4);
+        const Doubles8 sums = {__builtin_convertvector(low, Doubles4), __builtin_convertvector(high, Doubles4)};
         const Doubles8 field = load8(mine.field.data() + start + k);
-        const Doubles8 odds = odds_down(field, __builtin_convertvector(neighbours, Doubles8), coupling);
-        const Ints8 up = rng.uniform8() * (1.0 + odds) < 1.0;
-        constexpr Ints8 kLanes = {0, 1, 2, 3, 4, 5, 6, 7};
-        const Ints8 inside = kLanes < static_cast<std::int64_t>(count - k);
-        const Words8Int spin = __builtin_convertvector(((up & 2) - 1) & inside, Words8Int);
-        const Bytes8 stored = __builtin_convertvector(spin, Bytes8);
-        std::memcpy(mine.spin.data() + start + k, &stored, sizeof stored);
-        field_sum += field * __builtin_convertvector(spin, Doubles8);
-        pair_sum += spin * neighbours;
-        Counts8 counts;
-        std::memcpy(&counts, mine.up.data() + start + k, sizeof counts);
-        counts += __builtin_convertvector(up & inside & 1, Counts8);
-        std::memcpy(mine.up.data() + start + k, &counts, sizeof counts);
+        const Ints8 up = less8(rng.uniform8() * (1.0 + odds_down(field, sums, coupling)), broadcast8(1.0));
+        constexpr Ints8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+        const Ints8 inside = less8(kLanes, all8(static_cast<std::int64_t>(count - k)));
+        const auto write = [&](Index place, Ints8::Half is_up, Ints8::Half is_inside, Words4 sum, Doubles4 strength) {
+          const Words4 spin = __builtin_convertvector(((is_up & 2) - 1) & is_inside, Words4);
+          const Bytes4 stored = __builtin_convertvector(spin, Bytes4);
+          std::memcpy(mine.spin.data() + place, &stored, sizeof stored);
+          pair_sum += spin * sum;
+          Words4 counts;
+          std::memcpy(&counts, mine.up.data() + place, sizeof counts);
+          counts -= __builtin_convertvector(is_up & is_inside, Words4);
+          std::memcpy(mine.up.data() + place, &counts, sizeof counts);
+          return strength * __builtin_convertvector(spin, Doubles4);
+        };
+        field_sum.low += write(static_cast<Index>(start + k), up.low, inside.low, low, field.low);
+        field_sum.high += write(static_cast<Index>(start + k + 4), up.high, inside.high, high, field.high);
       }
     }
     fields += sum8(field_sum);
-    for (int lane = 0; lane < 8; ++lane) pairs += pair_sum[lane];
+    pairs += sum4(__builtin_convertvector(pair_sum, Ints8::Half));
     if (target.is_torus()) wrap(target, scratch, colour);
   }
 };

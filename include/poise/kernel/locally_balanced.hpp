@@ -28,8 +28,9 @@ class LocallyBalanced {
     std::size_t count = 0;            // moves affected by the proposed one, their numbers and weights after it
     std::vector<Index> affected;
     std::vector<double> new_weights;
-    Index move = 0;     // made by the last accepted step
-    Move change = {};   // what it did
+    Index move = 0;          // proposed last
+    double threshold = 0.0;  // uniform number that decides on it
+    Move change = {};        // made by the last accepted step
     Value old_level = 0;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
@@ -63,10 +64,11 @@ class LocallyBalanced {
     std::size_t count = 0;
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
       const auto old = [&](unsigned lane) { return lane < lanes.count ? tree.weight(lanes.moves[lane]) : 0.0; };
-      const Doubles8 before = {old(0), old(1), old(2), old(3), old(4), old(5), old(6), old(7)};
+      const Doubles8 before = lanes8(old(0), old(1), old(2), old(3), old(4), old(5), old(6), old(7));
       const Doubles8 after = balance_.weights(lanes.log_ratios, scratch.offset);
       change += after - before;
-      std::copy(lanes.moves.begin(), lanes.moves.end(), scratch.affected.begin() + static_cast<std::ptrdiff_t>(count));
+      Index* moves = scratch.affected.data() + count;
+      for (unsigned lane = 0; lane < 8; ++lane) moves[lane] = lanes.moves[lane];
       store8(&scratch.new_weights[count], after);
       count += lanes.count;
     });
@@ -83,16 +85,31 @@ class LocallyBalanced {
   }
 
   POISE_INLINE StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
+    propose(scratch, rng);
+    const Proposal proposal = evaluate(target, state, scratch, scratch.move);
+    return decide(target, state, scratch, proposal);
+  }
+
+  // The three parts of a step, for loops that take several chains through each part together: one chain's parts wait for
+  // each other, different chains' do not.
+
+  POISE_INLINE void propose(Scratch& scratch, Rng& rng) const {
     const double place = rng.uniform();
-    const double threshold = rng.uniform();
-    const Index index = scratch.tree.select(place * scratch.tree.total());
-    const Proposal proposal = evaluate(target, state, scratch, index);
-    if (threshold >= proposal.accept_prob) return {proposal.accept_prob, false, 0};
-    const Move move = target.move_at(state, index);
-    scratch.move = index;
+    scratch.threshold = rng.uniform();
+    scratch.move = scratch.tree.select(place * scratch.tree.total());
+  }
+
+  POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch,
+                               const Proposal& proposal) const {
+    if (scratch.threshold >= proposal.accept_prob) return {proposal.accept_prob, false, 0};
+    const Move move = target.move_at(state, scratch.move);
     scratch.change = move;
     scratch.old_level = target.level(state, move.variable);
-    target.apply(state, move);
+    if constexpr (requires { target.apply(state, move, scratch.affected.data(), scratch.count); }) {
+      target.apply(state, move, scratch.affected.data(), scratch.count);
+    } else {
+      target.apply(state, move);
+    }
     if (proposal.in_range) {
       scratch.tree.update(scratch.affected.data(), scratch.new_weights.data(), scratch.count);
     } else {

@@ -101,11 +101,11 @@ class GraphIsing {
       for (std::size_t k = first; k < std::min(first + 8, all.size()); ++k) {
         const Index j = all[k].variable;
         lanes.moves[lanes.count] = j;
-        lanes.log_ratios[lanes.count++] = -2.0 * state.spin[j] * (state.local[j] + change * all[k].coupling);
+        lanes.log_ratios.set(lanes.count++, -2.0 * state.spin[j] * (state.local[j] + change * all[k].coupling));
       }
       if (lanes.count < 8) {  // the last chunk has room for the flipped variable itself
         lanes.moves[lanes.count] = i;
-        lanes.log_ratios[lanes.count++] = 2.0 * state.spin[i] * state.local[i];
+        lanes.log_ratios.set(lanes.count++, 2.0 * state.spin[i] * state.local[i]);
       }
       visit(lanes);
     }

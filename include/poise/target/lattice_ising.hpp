@@ -94,32 +94,36 @@ class LatticeIsing {
     const Site* sites = state.sites.data();
     const double* field = field_.data();
     const std::array<Index, 4> j = neighbours(i);
-    const int change = (sites[i] & kUp) != 0 ? -2 : 2;
+    const int change = change_of(sites[i]);
     const auto after = [&](Index k) -> const Flip& { return flip_[static_cast<Site>(sites[k] + change)]; };
     const Flip& a = after(j[0]);
     const Flip& b = after(j[1]);
     const Flip& c = after(j[2]);
     const Flip& d = after(j[3]);
     const Flip& self = flip_[sites[i] ^ kUp];
-    const Doubles8 slope = {a.slope, b.slope, c.slope, d.slope, self.slope, 0.0, 0.0, 0.0};
-    const Doubles8 fields = {field[j[0]], field[j[1]], field[j[2]], field[j[3]], field[i], 0.0, 0.0, 0.0};
+    const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, self.slope, 0.0, 0.0, 0.0);
+    const Doubles8 fields = lanes8(field[j[0]], field[j[1]], field[j[2]], field[j[3]], field[i], 0.0, 0.0, 0.0);
     constexpr double kNone = -std::numeric_limits<double>::infinity();
-    const Doubles8 constant = {a.constant, b.constant, c.constant, d.constant, self.constant, kNone, kNone, kNone};
+    const Doubles8 constant =
+        lanes8(a.constant, b.constant, c.constant, d.constant, self.constant, kNone, kNone, kNone);
     AffectedLanes lanes{{j[0], j[1], j[2], j[3], i, i, i, i}, slope * fields + constant, 5};
     if (!torus_) drop_missing(i, lanes);
     visit(lanes);
   }
 
   POISE_INLINE void apply(State& state, Move move) const {
-    Site* sites = state.sites.data();
     const Index i = move.variable;
-    state.log_prob += log_flip_ratio(sites[i], field_[i]);
-    const int change = (sites[i] & kUp) != 0 ? -2 : 2;
-    state.magnetization += change;
-    sites[i] ^= kUp;
-    const std::array<Index, 4> j = neighbours(i);
-    for (const Index k : j) {
-      if (torus_ || k != i) sites[k] = static_cast<Site>(sites[k] + change);
+    const int change = flip(state, i);
+    for (const Index k : neighbours(i)) {
+      if (k != i) state.sites[k] = static_cast<Site>(state.sites[k] + change);
+    }
+  }
+
+  /// The same for a kernel that has just been told which moves it affects.
+  POISE_INLINE void apply(State& state, Move move, const Index* affected, std::size_t count) const {
+    const int change = flip(state, move.variable);
+    for (std::size_t k = 0; k + 1 < count; ++k) {  // the last one is the flipped site itself
+      state.sites[affected[k]] = static_cast<Site>(state.sites[affected[k]] + change);
     }
   }
 
@@ -157,6 +161,19 @@ class LatticeIsing {
     double constant;
   };
 
+  /// By how much the sum of its neighbours changes when this site flips.
+  POISE_INLINE static int change_of(Site site) { return (site & kUp) != 0 ? -2 : 2; }
+
+  /// Flips the site alone; gives the change of its neighbours' sums.
+  POISE_INLINE int flip(State& state, Index i) const {
+    Site& site = state.sites[i];
+    const int change = change_of(site);
+    state.log_prob += log_flip_ratio(site, field_[i]);
+    state.magnetization += change;
+    site ^= kUp;
+    return change;
+  }
+
   POISE_INLINE double log_flip_ratio(Site site, double field) const {
     return flip_[site].slope * field + flip_[site].constant;
   }
@@ -167,10 +184,12 @@ class LatticeIsing {
     for (unsigned k = 0; k < 5; ++k) {
       if (k < 4 && lanes.moves[k] == i) continue;
       lanes.moves[count] = lanes.moves[k];
-      lanes.log_ratios[count] = lanes.log_ratios[k];
+      lanes.log_ratios.set(count, lanes.log_ratios[k]);
       ++count;
     }
-    for (unsigned k = count; k < 5; ++k) lanes.log_ratios[k] = -std::numeric_limits<double>::infinity();
+    for (unsigned k = count; k < 5; ++k) {
+      lanes.log_ratios.set(k, -std::numeric_limits<double>::infinity());
+    }
     lanes.count = count;
   }
 

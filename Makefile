@@ -1,0 +1,63 @@
+# A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
+.PHONY: help build quickstart test bench sanitize fuzz format lint clean
+
+FUZZ_SECONDS ?= 60
+
+help:
+	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
+	@echo "make test         install packages, build, run all tests"
+	@echo "make build        the program only: build/release/poise"
+	@echo "make bench        benchmarks; numbers as JSON in build/bench/bench.json"
+	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
+	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
+	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
+
+build:
+	@tools/install-packages build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+quickstart: build
+	@tools/quickstart
+
+test:
+	@tools/install-packages build test
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev
+	@ctest --test-dir build/dev --output-on-failure --parallel 2
+
+bench:
+	@tools/install-packages build bench
+	@cmake --preset bench >/dev/null
+	@cmake --build --preset bench
+	@build/bench/bench/poise_bench --benchmark_repetitions=3 --benchmark_display_aggregates_only=true --benchmark_out=build/bench/bench.json --benchmark_out_format=json
+	@tools/bench-ratios build/bench/bench.json
+
+sanitize:
+	@tools/install-packages build test
+	@cmake --preset asan >/dev/null
+	@cmake --build --preset asan
+	@ctest --test-dir build/asan --output-on-failure --parallel 2
+	@cmake --preset tsan >/dev/null
+	@cmake --build --preset tsan
+	@ctest --test-dir build/tsan --output-on-failure --tests-regex 'Run|Workers'
+
+fuzz:
+	@tools/install-packages build fuzz
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz
+	@tools/fuzz-all build/fuzz $(FUZZ_SECONDS)
+
+format:
+	@tools/install-packages lint
+	@git ls-files '*.hpp' '*.cpp' | xargs clang-format -i
+
+lint:
+	@tools/install-packages build test lint
+	@cmake --preset dev >/dev/null
+	@git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
+	@tools/check-includes
+	@git ls-files 'src/*.cpp' 'app/*.cpp' | xargs -P 2 -n 4 clang-tidy -p build/dev --quiet
+
+clean:
+	@rm -rf build quickstart

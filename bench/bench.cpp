@@ -1,0 +1,166 @@
+/// Time per step of every kernel; `tools/bench-ratios` turns the numbers into the ratios that are promised.
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <memory>
+
+#include <poise/adapt/fit.hpp>
+#include <poise/kernel/lattice_gibbs.hpp>
+#include <poise/kernel/plain_balanced.hpp>
+#include <poise/poise.hpp>
+#include <poise/run/chain.hpp>
+#include <poise/target/lattice_ising.hpp>
+
+namespace {
+
+using namespace poise;
+
+/// The third case of the paper (coupling 1, noisy field) at any size.
+std::shared_ptr<const LatticeIsing> lattice(Index side) {
+  static std::map<Index, std::shared_ptr<const LatticeIsing>> made;
+  if (!made[side]) {
+    IsingModel model = make_ising(parse_spec("ising:case=3,size=" + std::to_string(side)));
+    made[side] = std::make_shared<const LatticeIsing>(side, side, Boundary::torus, 1.0, std::move(model.field));
+  }
+  return made[side];
+}
+
+/// A state near stationarity: a few dozen sweeps of Gibbs from a random start.
+std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& target) {
+  const Index n = target->num_variables();
+  std::vector<Value> x(n);
+  Rng rng(7, 7);
+  for (Value& level : x) level = rng.uniform() < 0.5 ? 1 : 0;
+  EnsembleOptions options;
+  options.starts = {x};
+  options.reference = std::vector<Value>(n, 0);
+  EnsembleOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(), options);
+  gibbs.advance(0, 50);
+  gibbs.levels(0, x);
+  return x;
+}
+
+/// A rule that was really learned, on the small lattice.
+Balance learned() {
+  static const Balance balance = [] {
+    RunOptions options;
+    options.warmup = 200;
+    options.draws = 1;
+    const RunResult result = run(make_model("ising:case=3"), parse_sampler("lsb"), options);
+    return Balance(std::make_shared<const BalanceTable>(result.log_phi));
+  }();
+  return balance;
+}
+
+Balance frozen_sqrt() { return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints))); }
+
+template <class K>
+void steps(benchmark::State& state, Index side, K kernel, std::uint64_t batch) {
+  const auto target = lattice(side);
+  const std::vector<Value> start = typical_state(target);
+  const std::vector<Value> reference(start.size(), 0);
+  Chain<LatticeIsing, K> chain(*target, start, reference, Rng(1, 0));
+  kernel.prepare(*target, chain.state, chain.scratch);
+  for (auto _ : state) advance(kernel, *target, chain, batch);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch));
+  state.counters["acceptance"] = chain.accepted / static_cast<double>(chain.steps);
+}
+
+using Fast = LocallyBalanced<LatticeIsing>;
+
+/// The plain kernel with the interface of the others.
+struct Plain : PlainBalanced<LatticeIsing> {
+  using PlainBalanced<LatticeIsing>::PlainBalanced;
+  template <class Visit>
+  void for_each_change(const LatticeIsing&, const LatticeIsing::State&, const Scratch&, const StepInfo&, Visit&&) const {}
+};
+
+void plain_30(benchmark::State& state) { steps(state, 30, Plain(Balance()), 10); }
+void sqrt_30(benchmark::State& state) { steps(state, 30, Fast(Balance()), 10000); }
+void barker_30(benchmark::State& state) { steps(state, 30, Fast(Balance(Balance::Rule::barker)), 10000); }
+void frozen_sqrt_30(benchmark::State& state) { steps(state, 30, Fast(frozen_sqrt()), 10000); }
+void learned_30(benchmark::State& state) { steps(state, 30, Fast(learned()), 10000); }
+void sqrt_1000(benchmark::State& state) { steps(state, 1000, Fast(Balance()), 10000); }
+BENCHMARK(plain_30);
+BENCHMARK(sqrt_30);
+BENCHMARK(frozen_sqrt_30);
+BENCHMARK(learned_30);
+BENCHMARK(barker_30);
+BENCHMARK(sqrt_1000);
+
+/// Steps of Gibbs are sweeps; an item is the update of one site.
+void gibbs(benchmark::State& state) {
+  const auto target = lattice(static_cast<Index>(state.range(0)));
+  const std::vector<Value> start = typical_state(target);
+  const std::vector<Value> reference(start.size(), 0);
+  Chain<LatticeIsing, LatticeGibbs> chain(*target, start, reference, Rng(1, 0));
+  LatticeGibbs().prepare(*target, chain.state, chain.scratch);
+  for (auto _ : state) advance(LatticeGibbs(), *target, chain, 10);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 10 * target->num_variables());
+}
+BENCHMARK(gibbs)->Arg(30)->Arg(1000);
+
+void naive_gibbs(benchmark::State& state) {
+  const auto target = lattice(30);
+  const std::vector<Value> start = typical_state(target);
+  const std::vector<Value> reference(start.size(), 0);
+  Chain<LatticeIsing, Gibbs<LatticeIsing>> chain(*target, start, reference, Rng(1, 0));
+  const Gibbs<LatticeIsing> kernel;
+  kernel.prepare(*target, chain.state, chain.scratch);
+  for (auto _ : state) advance(kernel, *target, chain, 10);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 10 * target->num_variables());
+}
+BENCHMARK(naive_gibbs);
+
+/// A whole run of eight chains, warm-up left out, on one and on two threads. An item is a step.
+void eight_chains(benchmark::State& state) {
+  const Model model = make_model("ising:case=3");
+  RunOptions options;
+  options.chains = 8;
+  options.warmup = 0;
+  options.draws = 2000;
+  options.keep = Keep::monitors;
+  options.threads = static_cast<unsigned>(state.range(0));
+  std::int64_t done = 0;
+  for (auto _ : state) {
+    const RunResult result = run(model, parse_sampler("lb:g=sqrt"), options);
+    done += static_cast<std::int64_t>(result.steps);
+    state.SetIterationTime(result.sampling_seconds);
+  }
+  state.SetItemsProcessed(done);
+}
+BENCHMARK(eight_chains)->Arg(1)->Arg(2)->UseManualTime();
+
+/// Chain steps a second while a rule is being learned: rounds of one sweep and one update (lsb), and the paper's
+/// schedule of one update at every step (mi-bound).
+void learning(benchmark::State& state, const char* sampler, std::size_t warmup) {
+  const Model model = make_model("ising:case=3");
+  RunOptions options;
+  options.chains = 16;
+  options.warmup = warmup;
+  options.draws = 1;
+  options.keep = Keep::monitors;
+  options.threads = 1;
+  std::int64_t done = 0;
+  for (auto _ : state) {
+    const RunResult result = run(model, parse_sampler(sampler), options);
+    done += static_cast<std::int64_t>(result.warmup_steps * options.chains);
+    state.SetIterationTime(result.warmup_seconds);
+  }
+  state.SetItemsProcessed(done);
+}
+BENCHMARK_CAPTURE(learning, lsb, "lsb", 1000)->UseManualTime()->Iterations(1);
+BENCHMARK_CAPTURE(learning, lsb2_paper, "lsb2:objective=mi-bound,schedule=paper", 3)->UseManualTime()->Iterations(1);
+
+void random_numbers(benchmark::State& state) {
+  Rng rng(1, 1);
+  for (auto _ : state) {
+    for (int k = 0; k < 1024; ++k) benchmark::DoNotOptimize(rng.uniform());
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 1024);
+}
+BENCHMARK(random_numbers);
+
+}  // namespace
+
+BENCHMARK_MAIN();

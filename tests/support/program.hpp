@@ -1,0 +1,116 @@
+/// Runs the real binary in a directory of its own.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <poise/trace/netcdf.hpp>
+
+namespace poise::testing_program {
+
+using Arguments = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
+
+inline void write_text(const std::filesystem::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+struct Outcome {
+  int code = -1;  ///< exit code; -1 when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "poise-program-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    std::filesystem::create_directory(work());
+  }
+  ~ProgramTest() override {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+
+  /// Where the program runs; what it prints is kept elsewhere, so that everything found here is its doing.
+  [[nodiscard]] std::filesystem::path work() const { return root_ / "work"; }
+  [[nodiscard]] std::string in_work(const std::string& name) const { return (work() / name).string(); }
+
+  [[nodiscard]] std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(work())) names.insert(entry.path().filename());
+    return names;
+  }
+
+  void start(const Arguments& arguments, const std::string& out = {}) {
+    const std::string out_path = out.empty() ? (root_ / "out").string() : out;
+    const std::string err_path = (root_ / "err").string();
+    std::vector<char*> words{const_cast<char*>(POISE_PROGRAM)};
+    for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    child_ = ::fork();
+    ASSERT_GE(child_, 0);
+    if (child_ > 0) return;
+    const int out_file = ::open(out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int err_file = ::open(err_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (::dup2(out_file, 1) < 0 || ::dup2(err_file, 2) < 0 || ::chdir(work().c_str()) != 0) ::_exit(99);
+    ::alarm(60);  // a program that never ends fails the test instead of holding it up
+    ::execv(POISE_PROGRAM, words.data());
+    ::_exit(99);
+  }
+
+  Outcome wait() {
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = -1;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(root_ / "out"), read_text(root_ / "err")};
+  }
+
+  Outcome run(const Arguments& arguments) {
+    start(arguments);
+    return wait();
+  }
+
+  /// Waits until the child has stored a few draws for good.
+  void wait_for_draws(const std::string& path) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(50ms);
+      try {
+        if (read_netcdf(path).trace.draws > 2) return;
+      } catch (const InputError&) {  // not there yet, or just being written
+      }
+    }
+    FAIL() << "no draws in " << path << ": " << read_text(root_ / "err");
+  }
+
+  std::filesystem::path root_;
+  pid_t child_ = -1;
+};
+
+}  // namespace poise::testing_program
