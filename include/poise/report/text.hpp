@@ -30,6 +30,9 @@ namespace poise::text {
 /// "1 chain", "4 chains".
 [[nodiscard]] std::string plural(std::uint64_t number, std::string_view noun);
 
+/// What follows the word "every": "step", "4 steps".
+[[nodiscard]] std::string every(std::uint64_t number, std::string_view noun);
+
 /// Breaks lines at blanks; the first line starts with `first`, the others with as many blanks.
 [[nodiscard]] std::string wrap(std::string_view words, std::string_view first, std::size_t width);
 

@@ -1,0 +1,23 @@
+/// What --help says beyond the list of options.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace poise::app {
+
+/// Usage in the words of the documentation: the one positional first, by the name of its kind.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(26); }
+  std::string make_usage(const CLI::App* command, std::string name) const override;
+  std::string make_positionals(const CLI::App* command) const override;
+};
+
+std::string program_footer();
+std::string sample_footer();
+std::string compare_footer();
+std::string summary_footer();
+
+}  // namespace poise::app

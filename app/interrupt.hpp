@@ -1,0 +1,11 @@
+/// Ctrl-C: the first asks the run to end, the second ends the program.
+#pragma once
+
+#include <atomic>
+
+namespace poise::app {
+
+/// Takes SIGINT and SIGTERM over for the rest of the program. The flag becomes true with the first of them.
+const std::atomic<bool>& stop_on_interrupt();
+
+}  // namespace poise::app

@@ -1,0 +1,128 @@
+/// The program: finds the subcommand, runs it, and turns errors into one sentence and an exit code.
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/spec.hpp>
+
+#include "commands.hpp"
+#include "exit_codes.hpp"
+#include "help.hpp"
+#include "output.hpp"
+
+namespace poise::app {
+
+namespace {
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+/// One line, also where the library lists several problems on lines of their own.
+int complain(std::string sentence, int code) {
+  replace_all(sentence, ":\n  - ", ": ");
+  replace_all(sentence, "\n  - ", "; ");
+  replace_all(sentence, "\n", " ");
+  while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
+  if (sentence.empty() || std::string(".?!").find(sentence.back()) == std::string::npos) sentence += '.';
+  fmt::print(stderr, "poise: {}\n", sentence);
+  return code;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names, const char* dashes) {
+  const std::string nearest = nearest_name(word, names);
+  return nearest.empty() ? "" : fmt::format(" (did you mean '{}{}'?)", dashes, nearest);
+}
+
+/// The words that nobody wanted, as a sentence.
+std::string unexpected(const CLI::App& command, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& known : option->get_lnames()) names.push_back(known);
+    }
+    const std::string bare =
+        name.substr(name.find_first_not_of('-') == std::string::npos ? 0 : name.find_first_not_of('-'));
+    const std::string called = command.get_parent() == nullptr ? "poise" : "poise " + command.get_name();
+    return fmt::format("unknown option {}{}; '{} --help' lists the options", quote(name),
+                       did_you_mean(bare, names, "--"), called);
+  }
+  return fmt::format("unexpected argument {}", quote(words.empty() ? "" : words.front()));
+}
+
+int run(int argc, char** argv) {
+  CLI::App program("Poise samples from discrete distributions and tunes itself.", "poise");
+  program.set_version_flag("--version", "poise " POISE_VERSION, "Show the version and exit");
+  program.set_help_flag("-h,--help", "Show this help and exit");
+  program.require_subcommand(0, 1);
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.footer(program_footer());
+  const std::vector<Command> commands = {add_sample(program), add_compare(program), add_summary(program)};
+  std::vector<std::string> names;
+  names.reserve(commands.size());
+  for (const Command& command : commands) names.push_back(command.options->get_name());
+
+  const auto chosen = [&]() -> const Command* {
+    for (const Command& command : commands) {
+      if (command.options->parsed()) return &command;
+    }
+    return nullptr;
+  };
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help or --version
+    program.exit(request);
+    return finish_stdout() ? kSuccess : kFailure;
+  } catch (const CLI::ExtrasError&) {
+    const Command* command = chosen();
+    if (command != nullptr) return complain(unexpected(*command->options, command->options->remaining()), kBadInput);
+    const std::vector<std::string> words = program.remaining();
+    if (words.front().front() == '-') return complain(unexpected(program, words), kBadInput);
+    return complain(fmt::format("unknown command {}{}; commands are {}", quote(words.front()),
+                                did_you_mean(words.front(), names, ""), fmt::join(names, ", ")),
+                    kBadInput);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string found = error.what();
+    const std::string option = found.substr(0, found.find(':'));
+    const bool repeated = found.find("At Most") != std::string::npos;
+    return complain(option + (repeated ? ": given more than once, expected once" : ": found nothing, expected a value"),
+                    kBadInput);
+  } catch (const CLI::ParseError& error) {
+    return complain(error.what(), kBadInput);
+  }
+  const Command* command = chosen();
+  if (command == nullptr) {
+    fmt::print(stderr, "{}", program.help());
+    return kBadInput;
+  }
+  const int code = command->run();
+  return finish_stdout() ? code : complain("cannot write to standard output", kFailure);
+}
+
+}  // namespace
+
+}  // namespace poise::app
+
+int main(int argc, char** argv) {
+  using namespace poise::app;
+  try {
+    return run(argc, argv);
+  } catch (const poise::InputError& error) {
+    return complain(error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return complain("there is not enough memory for this run; --keep monitors, fewer draws or fewer chains need less",
+                    kFailure);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailure);
+  }
+}

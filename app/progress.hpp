@@ -1,0 +1,49 @@
+/// Progress on standard error: a table drawn anew on a terminal, a line now and then otherwise.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <poise/run/run.hpp>
+
+namespace poise::app {
+
+enum class ProgressStyle { none, lines, live };
+
+/// What suits standard error.
+[[nodiscard]] ProgressStyle progress_style(bool quiet);
+
+/// Shows one run. `update` is for RunHooks::progress, `end` when the run is over.
+class ProgressDisplay {
+ public:
+  /// A title is for one of several runs: it is shown above, and of a finished live table it is all that stays.
+  explicit ProgressDisplay(ProgressStyle style, std::string title = {});
+
+  void update(const Progress& progress);
+  void end(bool interrupted);
+
+ private:
+  /// The last that was said of a phase.
+  struct Row {
+    Progress progress;
+    std::uint64_t start = 0;  // what the phase before had done
+    bool over = false;
+  };
+  [[nodiscard]] double share_done(const Row& row) const;
+  [[nodiscard]] std::string live_row(const Row& row, std::size_t width) const;
+  [[nodiscard]] std::string plain_row(const Row& row) const;
+  void draw();
+  void fold();
+  void print_line(const Row& row);
+
+  ProgressStyle style_;
+  std::string title_;
+  std::vector<Row> rows_;
+  std::size_t drawn_lines_ = 0;
+  bool interrupted_ = false;
+  std::chrono::steady_clock::time_point begun_{};
+  std::chrono::steady_clock::time_point last_line_{};
+};
+
+}  // namespace poise::app

@@ -1,0 +1,170 @@
+/// Reading the options that `sample` and `compare` share.
+#include "run_flags.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include <poise/spec.hpp>
+
+namespace poise::app {
+
+namespace {
+
+/// More of anything makes no sense, and products of two such numbers still fit.
+constexpr std::int64_t kMost = 1'000'000'000;
+
+std::string read_file(const std::string& path, const std::string& option) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw InputError(fmt::format("{}: cannot read {}: {}", option, path, std::generic_category().message(errno)));
+  }
+  if (S_ISDIR(status.st_mode)) throw InputError(fmt::format("{}: {} is a directory", option, path));
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (!stream) throw InputError(fmt::format("{}: cannot read {}", option, path));
+  return content.str();
+}
+
+std::vector<int> labels_of(const Model& model) {
+  std::vector<int> labels(model.layout.labels.begin(), model.layout.labels.end());
+  if (!labels.empty()) return labels;
+  Index most = 2;
+  for (const Index levels : model.layout.cardinalities) most = std::max(most, levels);
+  for (Index level = 0; level < most; ++level) labels.push_back(static_cast<int>(level));
+  return labels;
+}
+
+/// A state from a file: one value per variable, all of them labels (-1 and +1 for spins) or all of them levels (0, 1).
+std::vector<Value> read_state(const std::string& path, const Model& model) {
+  const std::string content = read_file(path, "--init");
+  if (content.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw InputError(fmt::format("--init: {} is empty; expected {} values", path, model.layout.variables));
+  }
+  const std::vector<double> values = parse_numbers(content, path);
+  if (values.size() != model.layout.variables) {
+    throw InputError(fmt::format("--init: {} has {} values, but the model has {} variables", path, values.size(),
+                                 model.layout.variables));
+  }
+  const std::vector<int> labels = labels_of(model);
+  const auto level_by_label = [&](double value) {
+    const auto found = std::find(labels.begin(), labels.end(), value);
+    return found == labels.end() ? -1 : static_cast<int>(found - labels.begin());
+  };
+  const auto level_by_number = [&](double value) {
+    return value >= 0 && value < static_cast<double>(labels.size()) && value == std::floor(value)
+               ? static_cast<int>(value)
+               : -1;
+  };
+  const bool by_label = std::all_of(values.begin(), values.end(), [&](double v) { return level_by_label(v) >= 0; });
+  std::vector<Value> state;
+  state.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int level = by_label ? level_by_label(values[i]) : level_by_number(values[i]);
+    if (level < 0) {
+      const auto wrong = std::find_if(values.begin(), values.end(), [&](double v) { return level_by_label(v) < 0; });
+      throw InputError(fmt::format("--init: value {} of {} is {}, expected one of {}{}", wrong - values.begin() + 1,
+                                   path, *wrong, fmt::join(labels, ", "),
+                                   model.layout.labels.empty() ? "" : ", or levels from 0 throughout"));
+    }
+    state.push_back(static_cast<Value>(level));
+  }
+  return state;
+}
+
+}  // namespace
+
+void Problems::throw_if_any() const {
+  if (!found_.empty()) throw InputError(fmt::format("{}", fmt::join(found_, "; ")));
+}
+
+template <class Integer>
+void read_integer(const std::string& text, const char* option, std::int64_t min, std::int64_t max, Integer& out,
+                  Problems& problems) {
+  if (text.empty()) return;
+  const auto value = parse_integer(text);
+  if (value && *value >= min && *value <= max) {
+    out = static_cast<Integer>(*value);
+    return;
+  }
+  const bool open_ended = max == std::numeric_limits<std::int64_t>::max() || (value && *value < min);
+  const std::string range = open_ended ? fmt::format("of at least {}", min) : fmt::format("from {} to {}", min, max);
+  problems.add(fmt::format("{}: found {}, expected a whole number {}", option, quote(text), range));
+}
+template void read_integer(const std::string&, const char*, std::int64_t, std::int64_t, std::uint64_t&, Problems&);
+
+void declare(CLI::App& command, RunFlags& flags) {
+  const RunOptions defaults;
+  command.add_option("model", flags.model, "Model, such as ising:case=4")->type_name("MODEL");
+  command.add_option("--field", flags.field, "Field of the model: a PNG or PGM image, or numbers as text")
+      ->type_name("FILE");
+  command.add_option("--chains", flags.chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
+  command
+      .add_option("--warmup", flags.warmup,
+                  fmt::format("Draws' worth of steps before the first draw [{}]", defaults.warmup))
+      ->type_name("N");
+  command.add_option("--draws", flags.draws, fmt::format("Recorded draws per chain [{}]", defaults.draws))
+      ->type_name("N");
+  command.add_option("--thin", flags.thin, "Steps per draw [one sweep]")->type_name("K");
+  command.add_option("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
+      ->type_name("S");
+  command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores]")
+      ->type_name("T");
+  command.add_option("--seconds", flags.seconds, "Sample for this long instead of --draws")->type_name("S");
+  command
+      .add_option("--init", flags.init,
+                  "Where chains begin: uniform, zeros or a file with one value per variable "
+                  "[uniform]")
+      ->type_name("HOW");
+}
+
+RunOptions read_options(const RunFlags& flags, Problems& problems) {
+  RunOptions options;
+  read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
+  read_integer(flags.warmup, "--warmup", 0, kMost, options.warmup, problems);
+  read_integer(flags.draws, "--draws", 1, kMost, options.draws, problems);
+  read_integer(flags.thin, "--thin", 1, kMost, options.thin, problems);
+  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
+  std::uint64_t threads = options.threads;
+  read_integer(flags.threads, "--threads", 0, kMost, threads, problems);
+  options.threads = static_cast<unsigned>(threads);
+  if (!flags.seconds.empty()) {
+    const auto seconds = parse_real(flags.seconds);
+    if (seconds && *seconds > 0) {
+      options.seconds = *seconds;
+    } else {
+      problems.add(fmt::format("--seconds: found {}, expected a positive number", quote(flags.seconds)));
+    }
+  }
+  if (flags.model.empty()) problems.add("the model is missing, for example ising:case=4");
+  return options;
+}
+
+Model read_model(const RunFlags& flags, RunOptions& options) {
+  Model model = make_model(flags.model, flags.field);
+  if (flags.init == "zeros") {
+    options.start = Start::zeros;
+  } else if (!flags.init.empty() && flags.init != "uniform") {
+    struct stat status {};
+    if (::stat(flags.init.c_str(), &status) != 0) {
+      const std::string nearest = nearest_name(flags.init, {"uniform", "zeros"});
+      throw InputError(fmt::format("--init: found {}, expected uniform, zeros or a file that exists{}",
+                                   quote(flags.init),
+                                   nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest)));
+    }
+    options.start = Start::given;
+    options.given = read_state(flags.init, model);
+  }
+  options.check(model);
+  return model;
+}
+
+}  // namespace poise::app

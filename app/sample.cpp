@@ -1,0 +1,150 @@
+/// `poise sample`: runs chains and leaves a summary, and files where they were asked for.
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/report/png.hpp>
+#include <poise/report/report.hpp>
+#include <poise/report/svg_plot.hpp>
+
+#include "commands.hpp"
+#include "exit_codes.hpp"
+#include "help.hpp"
+#include "interrupt.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "run_flags.hpp"
+#include "terminal.hpp"
+
+namespace poise::app {
+
+namespace {
+
+struct SampleFlags {
+  RunFlags run;
+  std::string sampler = "lsb";
+  std::string keep = "draws";
+  std::string first_chain;
+  std::string out;
+  std::string json;
+  std::string images;
+  std::string plot;
+  bool strict = false;
+  bool quiet = false;
+};
+
+void check_pictures(const SampleFlags& flags, const Model& model, const Sampler& sampler, const RunOptions& options) {
+  if (!flags.images.empty()) {
+    if (!model.layout.is_lattice() || !model.layout.cardinalities.empty()) {
+      throw InputError(
+          "--images: only lattices of two-valued variables can be shown as a picture, and this model is not one");
+    }
+    if (options.keep != Keep::draws)
+      throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
+  }
+  if (!flags.plot.empty() && !sampler.learns()) {
+    throw InputError(
+        fmt::format("--plot: it shows a learned balancing function, and the sampler '{}' learns none; "
+                    "lsb, lsb1 and lsb2 do",
+                    sampler.name));
+  }
+}
+
+std::unique_ptr<NetcdfSink> make_sink(const std::string& path, const Model& model, const RunOptions& options) {
+  if (path.empty()) return nullptr;
+  NetcdfOptions shape;
+  shape.chains = options.chains;
+  shape.draws = options.seconds > 0 ? 0 : options.draws;
+  shape.variables = options.keep == Keep::draws ? model.layout.variables : 0;
+  for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
+  shape.monitors = model.statistics.size() + 2;  // log_prob before them, hamming behind
+  return std::make_unique<NetcdfSink>(path, shape);
+}
+
+/// The noisy image, the last draw of the first chain, and the mean over all steps of all chains.
+Image draw_images(const Model& model, const RunResult& result) {
+  const std::size_t variables = result.layout.variables;
+  std::vector<double> observed = model.observed;
+  observed.resize(variables, 0.0);
+  std::vector<std::int8_t> draw(variables);
+  std::vector<double> mean(variables);
+  const std::size_t last = (result.trace.draws - 1) * variables;
+  for (std::size_t i = 0; i < variables; ++i) {
+    draw[i] = result.trace.x[last + i] == result.layout.label(1) ? 1 : -1;
+    mean[i] = 2 * result.occupancy[i] - 1;
+  }
+  return segmentation_panels(result.layout.rows, result.layout.columns, observed, draw, mean);
+}
+
+void write_files(const SampleFlags& flags, const Model& model, const RunResult& result, const std::string& json) {
+  if (!flags.json.empty()) write_output(flags.json, json);
+  if (result.trace.draws == 0) return;  // the report says so
+  if (!flags.images.empty()) write_png(flags.images, draw_images(model, result));
+  if (!flags.plot.empty()) write_output(flags.plot, balance_plot(result.knots, result.log_phi));
+}
+
+int sample(const SampleFlags& flags) {
+  Problems problems;
+  RunOptions options = read_options(flags.run, problems);
+  read_integer(flags.first_chain, "--first-chain", 0, std::int64_t{1} << 40, options.first_chain, problems);
+  if (flags.keep == "monitors") {
+    options.keep = Keep::monitors;
+  } else if (flags.keep != "draws") {
+    problems.add(fmt::format("--keep: found {}, expected draws or monitors", quote(flags.keep)));
+  }
+  problems.throw_if_any();
+  const Sampler sampler = parse_sampler(flags.sampler);
+  const Model model = read_model(flags.run, options);
+  check_pictures(flags, model, sampler, options);
+  if (flags.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
+  check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--images", flags.images}, {"--plot", flags.plot}});
+  const std::unique_ptr<NetcdfSink> sink = make_sink(flags.out, model, options);
+
+  ProgressDisplay display(progress_style(flags.quiet));
+  const RunResult result = run(model, sampler, options,
+                               {.progress = [&](const Progress& progress) { display.update(progress); },
+                                .sink = sink.get(),
+                                .stop = &stop_on_interrupt()});
+  display.end(result.interrupted);
+  for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
+
+  const Report report = make_report(result);
+  const std::string json = json_text(report_json(report));
+  if (sink) sink->finish(json);
+  write_files(flags, model, result, json);
+  if (flags.json != "-") {
+    fmt::print("{}", report_text(report, table_width(stdout)));
+  } else if (!flags.quiet) {
+    fmt::print(stderr, "{}", report_text(report, table_width(stderr)));
+  }
+  if (result.interrupted) return kInterrupted;
+  return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
+}
+
+}  // namespace
+
+Command add_sample(CLI::App& program) {
+  const auto flags = std::make_shared<SampleFlags>();
+  CLI::App* command = program.add_subcommand("sample", "Sample from a model and summarise the draws");
+  declare(*command, flags->run);
+  command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [lsb]")->type_name("NAME");
+  command->add_option("--keep", flags->keep, "What is kept: draws, or monitors only [draws]")->type_name("WHAT");
+  command
+      ->add_option("--first-chain", flags->first_chain,
+                   "Number of the first chain: its random numbers are those of that chain of a longer run [0]")
+      ->type_name("C");
+  command->add_option("--out", flags->out, "Store the draws (NetCDF, opens with ArviZ)")->type_name("FILE.nc");
+  command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
+  command->add_option("--images", flags->images, "Picture of the noisy image, one draw and the posterior mean")
+      ->type_name("FILE.png");
+  command->add_option("--plot", flags->plot, "Plot of the learned balancing function beside the fixed ones")
+      ->type_name("FILE.svg");
+  command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
+  command->add_flag("--quiet", flags->quiet, "Show no progress");
+  command->footer(sample_footer());
+  return {command, [flags] { return sample(*flags); }};
+}
+
+}  // namespace poise::app

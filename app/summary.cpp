@@ -1,0 +1,45 @@
+/// `poise summary`: the table of a stored run.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <poise/report/report.hpp>
+
+#include "commands.hpp"
+#include "exit_codes.hpp"
+#include "help.hpp"
+#include "output.hpp"
+#include "terminal.hpp"
+
+namespace poise::app {
+
+namespace {
+
+struct SummaryFlags {
+  std::string path;
+  std::string json;
+  bool strict = false;
+};
+
+int summary(const SummaryFlags& flags) {
+  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  check_outputs({{"--json", flags.json}});
+  const Report report = make_report(read_netcdf(flags.path));
+  if (!flags.json.empty()) write_output(flags.json, json_text(report_json(report)));
+  if (flags.json != "-") fmt::print("{}", report_text(report, table_width(stdout)));
+  return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
+}
+
+}  // namespace
+
+Command add_summary(CLI::App& program) {
+  const auto flags = std::make_shared<SummaryFlags>();
+  CLI::App* command = program.add_subcommand("summary", "Summarise a stored run");
+  command->add_option("run", flags->path, "File written by 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
+  command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
+  command->footer(summary_footer());
+  return {command, [flags] { return summary(*flags); }};
+}
+
+}  // namespace poise::app

@@ -1,0 +1,24 @@
+/// What kind of terminal, if any, is at the other end of a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+
+namespace poise::app {
+
+/// A terminal on which lines can be drawn anew.
+[[nodiscard]] bool is_terminal(std::FILE* stream);
+
+/// Columns of the terminal, or `otherwise`.
+[[nodiscard]] std::size_t terminal_width(std::FILE* stream, std::size_t otherwise);
+
+/// The width of tables on a stream: that of the terminal, within reason.
+[[nodiscard]] std::size_t table_width(std::FILE* stream);
+
+/// Whether the locale shows more than ASCII.
+[[nodiscard]] bool shows_utf8();
+
+/// Whether colours are wanted (https://no-color.org).
+[[nodiscard]] bool wants_color();
+
+}  // namespace poise::app

@@ -1,0 +1,195 @@
+/// Gathers what is to be reported, from a run in memory or from its file.
+#include <poise/report/report.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace poise {
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Beyond this many sites, whose names would take more memory than is polite, x[i] has to do.
+constexpr Index kMostNames = Index{1} << 20;
+
+/// Sites of a lattice are called by row and column, as ArviZ calls them.
+std::vector<std::string> names_of(const VariableLayout& layout) {
+  if (!layout.names.empty() || !layout.is_lattice() || layout.variables > kMostNames) return layout.names;
+  std::vector<std::string> names;
+  names.reserve(layout.variables);
+  for (Index row = 0; row < layout.rows; ++row) {
+    for (Index column = 0; column < layout.columns; ++column) names.push_back(fmt::format("x[{}, {}]", row, column));
+  }
+  return names;
+}
+
+/// Everything that follows from the draws alone.
+void add_trace(Report& report, const Trace& trace, const VariableLayout& layout, unsigned threads) {
+  report.chains = trace.chains;
+  report.draws = trace.draws;
+  report.num_variables = layout.variables;
+  report.variable_names = names_of(layout);
+  for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
+    const ChainsView series{trace.monitors[k].data(), trace.chains, trace.draws};
+    SeriesSummary summary{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0, SeriesStatus::too_short};
+    if (series.size() > 0) summary = summarize(series);
+    report.monitors.push_back({trace.monitor_names[k], summary});
+  }
+  if (!trace.x.empty()) {
+    report.variables = summarize_variables({trace.x.data(), trace.chains, trace.draws, layout.variables},
+                                           {.threads = threads, .worst = 10});
+  }
+}
+
+void add_warnings(Report& report, bool ended) {
+  if (report.draws == 0) {
+    report.warnings.push_back(
+        fmt::format("{}, so there is nothing to summarise; give the run more time.",
+                    report.interrupted ? "The run was interrupted before its first draw" : "No draw was recorded"));
+    return;
+  }
+  if (report.interrupted) {
+    report.warnings.push_back(
+        fmt::format("The run was interrupted after {} draws per chain; they are kept, but fewer than were asked for.",
+                    report.draws));
+  }
+  if (!ended) {
+    report.warnings.push_back(fmt::format(
+        "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
+        report.draws));
+  }
+  const VariablesSummary none;
+  const auto found =
+      warnings(report.monitors, report.variables ? *report.variables : none, report.chains, report.variable_names);
+  report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+}
+
+/// Reads a JSON object that may lack anything, or hold anything: a file can come from anywhere.
+class Fields {
+ public:
+  explicit Fields(const nlohmann::json& json) : json_(json.is_object() ? json : empty()) {}
+
+  [[nodiscard]] Fields at(const char* key) const { return Fields(value(key)); }
+  [[nodiscard]] std::string text(const char* key) const {
+    return value(key).is_string() ? value(key).get<std::string>() : std::string("unknown");
+  }
+  [[nodiscard]] double number(const char* key) const {
+    return value(key).is_number() ? value(key).get<double>() : kUnknown;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> count(const char* key) const {
+    if (!value(key).is_number_unsigned()) return std::nullopt;
+    return value(key).get<std::uint64_t>();
+  }
+  [[nodiscard]] bool flag(const char* key) const { return value(key).is_boolean() && value(key).get<bool>(); }
+  [[nodiscard]] std::vector<double> numbers(const char* key) const {
+    std::vector<double> out;
+    if (!value(key).is_array()) return out;
+    for (const auto& entry : value(key)) out.push_back(entry.is_number() ? entry.get<double>() : kUnknown);
+    return out;
+  }
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
+    std::vector<std::string> out;
+    if (!value(key).is_array()) return out;
+    for (const auto& entry : value(key)) {
+      if (entry.is_string()) out.push_back(entry.get<std::string>());
+    }
+    return out;
+  }
+  [[nodiscard]] std::optional<Evals> evals(const char* key) const {
+    const Fields fields = at(key);
+    const auto target = fields.count("target"), ratio = fields.count("ratio"), gradient = fields.count("gradient"),
+               balance = fields.count("balance");
+    if (!target || !ratio || !gradient || !balance) return std::nullopt;
+    return Evals{*target, *ratio, *gradient, *balance};
+  }
+
+ private:
+  static const nlohmann::json& empty() {
+    static const nlohmann::json object = nlohmann::json::object();
+    return object;
+  }
+  [[nodiscard]] const nlohmann::json& value(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() ? empty() : *found;
+  }
+  const nlohmann::json& json_;
+};
+
+}  // namespace
+
+Report make_report(const RunResult& result) {
+  Report report;
+  report.version = POISE_VERSION;
+  report.model = result.model;
+  report.sampler = result.sampler;
+  report.seed = result.options.seed;
+  report.warmup = result.options.warmup;
+  report.thin = result.options.thin;
+  report.warmup_seconds = result.warmup_seconds;
+  report.sampling_seconds = result.sampling_seconds;
+  report.steps = result.steps;
+  report.updates = result.balanced ? result.steps : result.steps * result.layout.variables;
+  report.approach_steps = result.approach_steps;
+  report.warmup_steps = result.warmup_steps;
+  report.evals = result.evals;
+  report.warmup_evals = result.warmup_evals;
+  report.acceptance_rate = result.acceptance_rate;
+  report.knots = result.knots;
+  report.log_phi = result.log_phi;
+  report.objective = result.objective;
+  report.interrupted = result.interrupted;
+  report.notes = result.notes;
+  add_trace(report, result.trace, result.layout, result.options.threads);
+  add_warnings(report, true);
+  return report;
+}
+
+Report make_report(const StoredRun& stored) {
+  const Fields settings(stored.settings);
+  const Fields results(stored.results);
+  const Trace& trace = stored.trace;
+  Report report;
+  report.version = settings.text("version");
+  report.model = settings.text("model");
+  report.sampler = settings.text("sampler");
+  report.seed = settings.count("seed").value_or(0);
+  report.warmup = settings.count("warmup").value_or(0);
+  report.thin = settings.count("thin").value_or(0);
+  report.warmup_seconds = results.at("seconds").number("warmup");
+  report.sampling_seconds = results.at("seconds").number("sampling");
+  report.steps =
+      static_cast<std::uint64_t>(std::accumulate(trace.n_steps.begin(), trace.n_steps.end(), std::int64_t{0}));
+  report.updates = results.count("updates");
+  report.approach_steps = results.count("approach_steps");
+  report.warmup_steps = results.count("warmup_steps");
+  report.evals = results.evals("evals");
+  report.warmup_evals = results.evals("evals_warmup");
+  const auto& rates = trace.acceptance_rate;
+  report.acceptance_rate =
+      rates.empty() ? 0.0 : std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
+  report.knots = results.at("balance").numbers("knots");
+  report.log_phi = results.at("balance").numbers("log_phi");
+  report.objective = results.number("objective");
+  report.interrupted = results.flag("interrupted");
+  report.notes = results.texts("notes");
+  add_trace(report, trace, stored.layout, 0);
+  add_warnings(report, stored.results.is_object());
+  return report;
+}
+
+double combined_ess(const Report& report) {
+  double sum = 0.0;
+  int count = 0;
+  for (const auto& [name, summary] : report.monitors) {
+    if (name == "hamming") continue;  // a distance from a random state: a check of mixing, not something one wants
+    sum += std::log(summary.ess);
+    ++count;
+  }
+  return count == 0 ? kUnknown : std::exp(sum / count);
+}
+
+}  // namespace poise

@@ -1,0 +1,111 @@
+/// Reports as JSON.
+#include <cmath>
+
+#include <poise/report/report.hpp>
+
+namespace poise {
+
+namespace {
+
+using nlohmann::json;
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json count(const std::optional<std::uint64_t>& value) { return value ? json(*value) : json(nullptr); }
+
+json numbers(const std::vector<double>& values) {
+  json out = json::array();
+  for (const double value : values) out.push_back(number(value));
+  return out;
+}
+
+json evals_json(const std::optional<Evals>& evals) {
+  if (!evals) return nullptr;
+  return {
+      {"target", evals->target}, {"ratio", evals->ratio}, {"gradient", evals->gradient}, {"balance", evals->balance}};
+}
+
+json quantiles_json(const Quantiles& quantiles) {
+  return {{"min", number(quantiles.min)},
+          {"q05", number(quantiles.q05)},
+          {"median", number(quantiles.median)},
+          {"q95", number(quantiles.q95)},
+          {"max", number(quantiles.max)}};
+}
+
+/// ESS for what it cost. Division by a cost of zero or an unknown one gives what JSON shows as null.
+json efficiency_json(double ess, const Report& report) {
+  const double evals = report.evals ? static_cast<double>(report.evals->of_target()) : std::nan("");
+  return {{"ess", number(ess)},
+          {"ess_per_second", number(ess / report.sampling_seconds)},
+          {"ess_per_eval", number(ess / evals)},
+          {"ess_per_step", number(ess / static_cast<double>(report.steps))}};
+}
+
+json monitor_json(const SeriesSummary& summary, const Report& report) {
+  json out = efficiency_json(summary.ess, report);
+  out["mean"] = number(summary.mean);
+  out["sd"] = number(summary.sd);
+  out["mcse"] = number(summary.mcse);
+  out["ess_tail"] = number(summary.ess_tail);
+  out["r_hat"] = number(summary.r_hat);
+  out["transitions"] = summary.transitions;
+  out["status"] = to_string(summary.status);
+  return out;
+}
+
+json variables_json(const VariablesSummary& variables) {
+  return {{"count", variables.variables},         {"constant", variables.constant},
+          {"frozen", variables.frozen},           {"rare", variables.rare},
+          {"high_r_hat", variables.high_r_hat},   {"low_ess", variables.low_ess},
+          {"ess", quantiles_json(variables.ess)}, {"r_hat", quantiles_json(variables.r_hat)}};
+}
+
+}  // namespace
+
+json report_json(const Report& report) {
+  json out = {{"version", report.version},
+              {"model", report.model},
+              {"sampler", report.sampler},
+              {"seed", report.seed},
+              {"chains", report.chains},
+              {"warmup", report.warmup},
+              {"draws", report.draws},
+              {"thin", report.thin},
+              {"seconds", {{"warmup", number(report.warmup_seconds)}, {"sampling", number(report.sampling_seconds)}}},
+              {"steps", report.steps},
+              {"updates", count(report.updates)},
+              {"approach_steps", count(report.approach_steps)},
+              {"warmup_steps", count(report.warmup_steps)},
+              {"evals", evals_json(report.evals)},
+              {"evals_warmup", evals_json(report.warmup_evals)},
+              {"acceptance_rate", number(report.acceptance_rate)},
+              {"monitors", json::object()},
+              {"interrupted", report.interrupted},
+              {"warnings", report.warnings},
+              {"notes", report.notes}};
+  for (const auto& [name, summary] : report.monitors) out["monitors"][name] = monitor_json(summary, report);
+  if (!report.knots.empty()) out["balance"] = {{"knots", numbers(report.knots)}, {"log_phi", numbers(report.log_phi)}};
+  if (std::isfinite(report.objective)) out["objective"] = report.objective;
+  if (report.variables) out["variables"] = variables_json(*report.variables);
+  return out;
+}
+
+json report_json(const RunResult& result) { return report_json(make_report(result)); }
+
+json comparison_json(std::span<const Report> reports) {
+  json out = {{"version", POISE_VERSION}, {"results", json::array()}};
+  if (!reports.empty()) out["model"] = reports.front().model;
+  for (const Report& report : reports) {
+    json one = report_json(report);
+    const double ess = combined_ess(report);
+    one["combined"] = efficiency_json(ess, report);
+    one["combined"]["ess_per_update"] = report.updates ? number(ess / static_cast<double>(*report.updates)) : json();
+    out["results"].push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string json_text(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+}  // namespace poise

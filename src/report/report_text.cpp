@@ -1,0 +1,135 @@
+/// The summary of a run as a table.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/report/report.hpp>
+#include <poise/report/text.hpp>
+
+namespace poise {
+
+namespace {
+
+using text::Table;
+
+constexpr std::size_t kShowAll = 20;  // variables; of more only the worst are shown
+constexpr std::size_t kShowWorst = 10;
+
+/// Words in place of numbers that would flatter: a series that never changed has no perfect score.
+std::string status_text(SeriesStatus status) {
+  switch (status) {
+    case SeriesStatus::non_finite: return "not finite";
+    case SeriesStatus::too_short: return "too short";
+    default: return std::string(to_string(status));
+  }
+}
+
+std::string header_text(const Report& report, std::size_t width) {
+  const double rate = static_cast<double>(report.steps) / report.sampling_seconds;
+  std::string draws = fmt::format("{} x {}", text::plural(report.chains, "chain"), text::plural(report.draws, "draw"));
+  if (report.thin > 0) draws += fmt::format(", one every {}", text::every(report.thin, "step"));
+  draws += fmt::format("; seed {}", report.seed);
+  std::string time = "not known";
+  if (std::isfinite(report.sampling_seconds)) {
+    time = fmt::format("warm-up {}, sampling {}", text::duration(report.warmup_seconds),
+                       text::duration(report.sampling_seconds));
+    if (report.steps > 0) time += fmt::format(", {} steps/s", text::rate(rate));
+  }
+  return text::wrap(report.model, "model       ", width) +
+         text::wrap(fmt::format("{}", report.num_variables), "variables   ", width) +
+         text::wrap(report.sampler, "sampler     ", width) + text::wrap(draws, "draws       ", width) +
+         text::wrap(time, "time        ", width) +
+         text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width);
+}
+
+std::string monitors_text(const Report& report, std::size_t width) {
+  const bool words = std::any_of(report.monitors.begin(), report.monitors.end(),
+                                 [](const NamedSummary& row) { return row.summary.status != SeriesStatus::ok; });
+  std::vector<std::string> titles{"monitor", "mean", "sd", "mcse", "ess", "ess_tail", "r_hat", "ess/s"};
+  if (words) titles.emplace_back("<status");
+  Table table(titles);
+  for (const auto& [name, summary] : report.monitors) {
+    table.add({name, text::mean(summary.mean, summary.mcse), text::number(summary.sd, 3), text::number(summary.mcse, 2),
+               text::count(summary.ess), text::count(summary.ess_tail), text::r_hat(summary.r_hat),
+               text::count(summary.ess / report.sampling_seconds), words ? status_text(summary.status) : ""});
+  }
+  return table.text(width);
+}
+
+std::string row_name(const VariableRow& row, const std::vector<std::string>& names) {
+  std::string name = row.variable < names.size() ? names[row.variable] : fmt::format("x[{}]", row.variable);
+  if (row.level) name += fmt::format(" = {}", static_cast<int>(*row.level));
+  return name;
+}
+
+/// The heads of both lists of worst rows, each row once, lowest effective sample size first.
+std::vector<VariableRow> worst_rows(const VariablesSummary& variables) {
+  std::vector<VariableRow> worst;
+  const auto add = [&](const std::vector<VariableRow>& list, std::size_t k) {
+    if (k >= list.size() || worst.size() >= kShowWorst) return;
+    const bool listed = std::any_of(worst.begin(), worst.end(), [&](const VariableRow& row) {
+      return row.variable == list[k].variable && row.level == list[k].level;
+    });
+    if (!listed) worst.push_back(list[k]);
+  };
+  for (std::size_t k = 0; k < kShowWorst; ++k) {
+    add(variables.worst_by_r_hat, k);
+    add(variables.worst_by_ess, k);
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const VariableRow& a, const VariableRow& b) {
+    return (std::isnan(a.ess) ? 0.0 : a.ess) < (std::isnan(b.ess) ? 0.0 : b.ess);
+  });
+  return worst;
+}
+
+std::string variables_text(const Report& report, std::size_t width) {
+  const VariablesSummary& variables = *report.variables;
+  const bool all = variables.rows.size() <= kShowAll;
+  std::string out;
+  if (!all) {
+    std::string counts = text::plural(variables.variables, "variable");
+    const auto add = [&](std::size_t number, const char* word) {
+      if (number > 0) counts += fmt::format(", {} {}", number, word);
+    };
+    add(variables.frozen, "frozen");
+    add(variables.rare, "rarely changing");
+    add(variables.constant, "constant");
+    out += text::wrap(counts + ".", "", width) + "\n";
+    Table quantiles({"quantiles", "min", "5 %", "median", "95 %", "max"});
+    const auto add_row = [&](const char* name, const Quantiles& q, const auto& show) {
+      quantiles.add({name, show(q.min), show(q.q05), show(q.median), show(q.q95), show(q.max)});
+    };
+    add_row("ess", variables.ess, text::count);
+    add_row("r_hat", variables.r_hat, text::r_hat);
+    out += quantiles.text(width) + "\n";
+  }
+  Table table({all ? "variable" : "worst ten", "mean", "mcse", "ess", "r_hat", "changes", "<status"});
+  for (const VariableRow& row : all ? variables.rows : worst_rows(variables)) {
+    table.add({row_name(row, report.variable_names), text::mean(row.mean, row.mcse), text::number(row.mcse, 2),
+               text::count(row.ess), text::r_hat(row.r_hat), fmt::format("{}", row.transitions),
+               status_text(row.status)});
+  }
+  return out + table.text(width);
+}
+
+}  // namespace
+
+std::string report_text(const Report& report, std::size_t width) {
+  std::string out = header_text(report, width);
+  if (report.draws > 0) {
+    out += '\n';
+    out += monitors_text(report, width);
+    if (report.variables) {
+      out += '\n';
+      out += variables_text(report, width);
+    }
+  }
+  if (!report.warnings.empty()) {
+    out += '\n';
+    for (const std::string& warning : report.warnings) out += text::wrap(warning, "warning: ", width);
+  }
+  return out;
+}
+
+}  // namespace poise
