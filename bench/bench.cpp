@@ -35,7 +35,7 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
   EnsembleOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(), options);
-  gibbs.advance(0, 50);
+  gibbs.advance(0, 1, 50);
   gibbs.levels(0, x);
   return x;
 }
@@ -54,16 +54,29 @@ Balance learned() {
 
 Balance frozen_sqrt() { return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints))); }
 
-template <class K>
+/// `together` chains, as one thread of a run moves them on.
+template <unsigned together, class K>
 void steps(benchmark::State& state, Index side, K kernel, std::uint64_t batch) {
   const auto target = lattice(side);
   const std::vector<Value> start = typical_state(target);
   const std::vector<Value> reference(start.size(), 0);
-  Chain<LatticeIsing, K> chain(*target, start, reference, Rng(1, 0));
-  kernel.prepare(*target, chain.state, chain.scratch);
-  for (auto _ : state) advance(kernel, *target, chain, batch);
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch));
-  state.counters["acceptance"] = chain.accepted / static_cast<double>(chain.steps);
+  if constexpr (requires { kernel.tabulate(*target); }) kernel.tabulate(*target);
+  std::vector<std::unique_ptr<Chain<LatticeIsing, K>>> chains;
+  std::vector<Chain<LatticeIsing, K>*> group;
+  for (unsigned c = 0; c < together; ++c) {
+    chains.push_back(std::make_unique<Chain<LatticeIsing, K>>(*target, start, reference, Rng(1, c)));
+    group.push_back(chains.back().get());
+    kernel.prepare(*target, group[c]->state, group[c]->scratch);
+  }
+  for (auto _ : state) {
+    if constexpr (together > 1) {
+      advance_together<together>(kernel, *target, group.data(), batch);
+    } else {
+      advance(kernel, *target, *group[0], batch);
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch * together));
+  state.counters["acceptance"] = group[0]->accepted / static_cast<double>(group[0]->steps);
 }
 
 using Fast = LocallyBalanced<LatticeIsing>;
@@ -75,17 +88,24 @@ struct Plain : PlainBalanced<LatticeIsing> {
   void for_each_change(const LatticeIsing&, const LatticeIsing::State&, const Scratch&, const StepInfo&, Visit&&) const {}
 };
 
-void plain_30(benchmark::State& state) { steps(state, 30, Plain(Balance()), 10); }
-void sqrt_30(benchmark::State& state) { steps(state, 30, Fast(Balance()), 10000); }
-void barker_30(benchmark::State& state) { steps(state, 30, Fast(Balance(Balance::Rule::barker)), 10000); }
-void frozen_sqrt_30(benchmark::State& state) { steps(state, 30, Fast(frozen_sqrt()), 10000); }
-void learned_30(benchmark::State& state) { steps(state, 30, Fast(learned()), 10000); }
-void sqrt_1000(benchmark::State& state) { steps(state, 1000, Fast(Balance()), 10000); }
+void plain_30(benchmark::State& state) { steps<1>(state, 30, Plain(Balance()), 10); }
+void sqrt_30(benchmark::State& state) { steps<4>(state, 30, Fast(Balance()), 10000); }
+void sqrt_30_alone(benchmark::State& state) { steps<1>(state, 30, Fast(Balance()), 10000); }
+void barker_30(benchmark::State& state) { steps<4>(state, 30, Fast(Balance(Balance::Rule::barker)), 10000); }
+void frozen_sqrt_30(benchmark::State& state) { steps<4>(state, 30, Fast(frozen_sqrt()), 10000); }
+void learned_30(benchmark::State& state) { steps<4>(state, 30, Fast(learned()), 10000); }
+// Beyond 8192 sites weights are computed as needed, not tabled.
+void sqrt_100(benchmark::State& state) { steps<4>(state, 100, Fast(Balance()), 10000); }
+void frozen_sqrt_100(benchmark::State& state) { steps<4>(state, 100, Fast(frozen_sqrt()), 10000); }
+void sqrt_1000(benchmark::State& state) { steps<4>(state, 1000, Fast(Balance()), 10000); }
 BENCHMARK(plain_30);
 BENCHMARK(sqrt_30);
 BENCHMARK(frozen_sqrt_30);
 BENCHMARK(learned_30);
 BENCHMARK(barker_30);
+BENCHMARK(sqrt_30_alone);
+BENCHMARK(sqrt_100);
+BENCHMARK(frozen_sqrt_100);
 BENCHMARK(sqrt_1000);
 
 /// Steps of Gibbs are sweeps; an item is the update of one site.

@@ -66,8 +66,9 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
       for (Index k = 0; k < count; ++k) {
         spins += mine[k];
         const std::int8_t* here = other + k;
-        const int sum = here[-static_cast<std::ptrdiff_t>(scratch.stride)] + here[scratch.stride] + here[0] + side[k];
-        sites[2 * k + shift] = static_cast<LatticeIsing::Site>((mine[k] > 0 ? LatticeIsing::kUp : 0) + 4 + sum);
+        const int up = (here[-static_cast<std::ptrdiff_t>(scratch.stride)] > 0) + (here[scratch.stride] > 0) +
+                       (here[0] > 0) + (side[k] > 0);
+        sites[2 * k + shift] = static_cast<LatticeIsing::Site>((mine[k] > 0 ? LatticeIsing::kUp : 0) + up);
       }
       state.magnetization += spins;
     }

@@ -288,6 +288,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     accepted_before += ensemble->accepted(c);
     ensemble->reset_occupancy(c);
   }
+  const std::vector<ChainGroup> groups = group_chains(chains, workers.threads());
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
   // Long draws are made in pieces, between which a chain looks whether it should stop.
@@ -300,18 +301,23 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     const std::size_t first = recorder.draws();
     const std::size_t count = by_clock ? block : std::min(block, options.draws - first);
     const auto block_started = Clock::now();
-    workers.for_each(chains, [&](std::size_t c) {
-      double accepted = ensemble->accepted(c);
+    workers.for_each(groups.size(), [&](std::size_t g) {
+      const auto [first_chain, group] = groups[g];
+      std::vector<double> accepted(group);
+      for (std::size_t c = 0; c < group; ++c) accepted[c] = ensemble->accepted(first_chain + c);
       for (std::size_t draw = 0; draw < count; ++draw) {
         for (std::uint64_t done = 0; done < options.thin;) {
           const std::uint64_t steps = std::min(piece, options.thin - done);
-          ensemble->advance(c, steps);
+          ensemble->advance(first_chain, group, steps);
           done += steps;
           if (stopped() || (done < options.thin && time_is_up())) return;
         }
-        const double now = ensemble->accepted(c);
-        recorder.record(*ensemble, c, (now - accepted) / static_cast<double>(options.thin), options.thin);
-        accepted = now;
+        for (std::size_t c = 0; c < group; ++c) {
+          const double now = ensemble->accepted(first_chain + c);
+          const double rate = (now - accepted[c]) / static_cast<double>(options.thin);
+          recorder.record(*ensemble, first_chain + c, rate, options.thin);
+          accepted[c] = now;
+        }
         if (time_is_up()) return;
       }
     });

@@ -9,6 +9,9 @@ namespace poise {
 
 namespace {
 
+/// A balancing function that will be used for as long as it takes.
+constexpr std::uint64_t kForGood = std::numeric_limits<std::uint64_t>::max();
+
 /// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
 class RiseDetector {
  public:
@@ -48,13 +51,17 @@ class Warmup {
  public:
   Warmup(Ensemble& ensemble, Workers& workers, std::uint64_t steps,
          const std::function<bool(Phase, std::uint64_t)>& report)
-      : ensemble_(ensemble), workers_(workers), total_(steps), report_(report) {
+      : ensemble_(ensemble),
+        workers_(workers),
+        groups_(group_chains(ensemble.num_chains(), workers.threads())),
+        total_(steps),
+        report_(report) {
     record();
   }
 
   /// Moves all chains on; false when the user has stopped the run.
   bool advance(std::uint64_t steps, Phase phase) {
-    workers_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.advance(c, steps); });
+    workers_.for_each(groups_.size(), [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, steps); });
     outcome_.steps += steps;
     record();
     return report_(phase, outcome_.steps);
@@ -90,7 +97,7 @@ class Warmup {
     outcome_.objective = std::numeric_limits<double>::quiet_NaN();
     const std::uint64_t start = outcome_.steps;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      ensemble_.set_balance(learner.balance());
+      ensemble_.set_balance(learner.balance(), available / rounds * chains);
       workers_.for_each(chains, [&](std::size_t c) {
         ensemble_.prepare(c);
         ensemble_.linearize(c, needs, states[c]);
@@ -108,7 +115,7 @@ class Warmup {
       if (!advance(until - outcome_.steps, Phase::adapt)) break;
     }
     outcome_.balance = learner.freeze();
-    ensemble_.set_balance(outcome_.balance);
+    ensemble_.set_balance(outcome_.balance, kForGood);
     workers_.for_each(chains, [&](std::size_t c) { ensemble_.prepare(c); });
   }
 
@@ -128,6 +135,7 @@ class Warmup {
 
   Ensemble& ensemble_;
   Workers& workers_;
+  std::vector<ChainGroup> groups_;
   std::uint64_t total_;
   const std::function<bool(Phase, std::uint64_t)>& report_;
 };
@@ -144,7 +152,7 @@ WarmupOutcome warm_up(Ensemble& ensemble, const Sampler& sampler, std::uint64_t 
   } else if (sampler.schedule == Sampler::Schedule::paper) {
     warmup.adapt(sampler, true);
   } else {
-    ensemble.set_balance(Balance(Balance::Rule::sqrt));
+    ensemble.set_balance(Balance(Balance::Rule::sqrt), kForGood);
     workers.for_each(ensemble.num_chains(), [&](std::size_t c) { ensemble.prepare(c); });
     if (warmup.approach()) warmup.adapt(sampler, false);
   }

@@ -1,7 +1,21 @@
 /// Rounds over a small pool of threads; the calling thread works too.
 #include <poise/run/workers.hpp>
 
+#include <algorithm>
+
 namespace poise {
+
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
+  constexpr std::size_t kMost = 4;
+  const std::size_t rounds = std::max<std::size_t>(1, (chains + kMost * threads - 1) / (kMost * threads));
+  const std::size_t number = std::min(chains, rounds * threads);
+  std::vector<ChainGroup> groups;
+  for (std::size_t g = 0; g < number; ++g) {
+    const std::size_t first = chains * g / number;
+    groups.push_back({first, chains * (g + 1) / number - first});
+  }
+  return groups;
+}
 
 Workers::Workers(unsigned threads) {
   for (unsigned t = 1; t < threads; ++t) {

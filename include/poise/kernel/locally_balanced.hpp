@@ -3,11 +3,15 @@
 ///
 /// On a sparse target Z(x') differs from Z(x) only by the moves that the proposal affects, so a step costs
 /// O(degree + log d). Weights carry an offset, g(e^u) e^-offset, chosen anew when their sum leaves the range of doubles.
+///
+/// Where a ratio can take few values per move (an Ising site has ten), `tabulate` computes the weights of all of them
+/// once, and a step evaluates no exponential at all.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -16,6 +20,14 @@
 #include <poise/weight_tree.hpp>
 
 namespace poise {
+
+/// A sparse target whose log ratios depend on the move and on a small code in the state alone.
+template <class T>
+concept CodedTarget = SparseTarget<T> && requires(const T& target, const typename T::State& state, Index i) {
+  { T::kCodes } -> std::convertible_to<Index>;
+  { target.coded_log_ratio(i, i) } -> std::same_as<double>;
+  target.for_each_affected_code(state, i, [](Index, Index) {});
+};
 
 template <SparseTarget T>
 class LocallyBalanced {
@@ -49,6 +61,27 @@ class LocallyBalanced {
   [[nodiscard]] const Balance& balance() const { return balance_; }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
 
+  /// Tables the weights of all moves at all codes, if they fit a second-level cache and all are far from overflow, so
+  /// that no offset is needed. The kernel is then for this target only.
+  void tabulate(const T& target) {
+    if constexpr (CodedTarget<T>) {
+      coded_.reset();
+      if (target.num_moves() > kMostTabled) return;
+      std::vector<double> weights(std::size_t{target.num_moves()} * T::kCodes);
+      for (Index move = 0; move < target.num_moves(); ++move) {
+        for (Index code = 0; code < T::kCodes; code += 8) {
+          double* place = &weights[std::size_t{move} * T::kCodes + code];
+          for (Index k = 0; k < 8; ++k) place[k] = target.coded_log_ratio(move, code + k);
+          store8(place, balance_.weights(load8(place), 0.0));
+          for (Index k = 0; k < 8; ++k) {
+            if (!(place[k] > kTamest && place[k] < 1.0 / kTamest)) return;
+          }
+        }
+      }
+      coded_ = std::make_shared<const std::vector<double>>(std::move(weights));
+    }
+  }
+
   /// Weights of all moves of the state.
   void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
     weigh(target, state, scratch);
@@ -58,6 +91,9 @@ class LocallyBalanced {
   /// Proposal and acceptance probability of move number `move`: what the step uses, what learning differentiates and
   /// what the exactness test checks.
   POISE_INLINE Proposal evaluate(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+    if constexpr (CodedTarget<T>) {
+      if (coded_ != nullptr) return evaluate_coded(target, state, scratch, move);
+    }
     const WeightTree& tree = scratch.tree;
     const double total = tree.total();
     Doubles8 change = {};
@@ -134,6 +170,25 @@ class LocallyBalanced {
   static constexpr double kLargest = 1e140;
   static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
 
+  POISE_INLINE Proposal evaluate_coded(const T& target, const typename T::State& state, Scratch& scratch,
+                                       Index move) const {
+    const double* coded = coded_->data();
+    const double total = scratch.tree.total();
+    double change = 0.0;
+    std::size_t count = 0;
+    target.for_each_affected_code(state, move, [&](Index other, Index code) {
+      const double weight = coded[std::size_t{other} * T::kCodes + code];
+      change += weight - scratch.tree.weight(other);
+      scratch.affected[count] = other;
+      scratch.new_weights[count++] = weight;
+    });
+    scratch.count = count;
+    scratch.evals.ratio += count;
+    scratch.evals.balance += count;
+    const double after = total + change;
+    return {scratch.tree.weight(move) / total, after <= total ? 1.0 : total / after, true};
+  }
+
   /// The offset puts the move with the largest ratio at 1, which keeps the sum in range for every monotone g; where it
   /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in `failure`.
   POISE_HOT void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
@@ -150,7 +205,7 @@ class LocallyBalanced {
       scratch.failure = "no single change leads to a state of positive probability";
     }
     if (scratch.failure != nullptr) return;
-    fill(weights, balance_.log_g(largest), scratch);
+    fill(weights, coded_ != nullptr ? 0.0 : balance_.log_g(largest), scratch);
     if (!(scratch.tree.total() > kSmallest && scratch.tree.total() < kLargest)) {
       target.log_ratios(state, weights);
       double offset = -std::numeric_limits<double>::infinity();
@@ -196,7 +251,11 @@ class LocallyBalanced {
     return largest + std::log(sum);
   }
 
+  static constexpr Index kMostTabled = 8192;
+  static constexpr double kTamest = 1e-80;  // weights between this and its inverse: sums stay in range at offset 0
+
   Balance balance_;
+  std::shared_ptr<const std::vector<double>> coded_;  // [move * codes + code]; null: weights are computed as needed
 };
 
 }  // namespace poise

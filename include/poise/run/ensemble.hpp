@@ -30,7 +30,8 @@ class Ensemble {
   // Different chains may be handled by different threads at the same time; everything below that takes a chain touches
   // that chain only.
 
-  virtual void advance(std::size_t chain, std::uint64_t steps) = 0;
+  /// Moves `count` chains on. Several together may be faster than one by one; what they do is the same.
+  virtual void advance(std::size_t first, std::size_t count, std::uint64_t steps) = 0;
   [[nodiscard]] virtual double log_prob(std::size_t chain) const = 0;
   virtual void levels(std::size_t chain, std::span<Value> out) const = 0;
   /// Variables that differ from EnsembleOptions::reference.
@@ -48,7 +49,8 @@ class Ensemble {
 
   // Learning; only for samplers that take a balancing function.
 
-  virtual void set_balance(const Balance& balance) = 0;
+  /// `steps` is about how many steps all chains will make with it: whether tables are worth their making.
+  virtual void set_balance(const Balance& balance, std::uint64_t steps) = 0;
   /// Brings the weights of a chain up to date after `set_balance`.
   virtual void prepare(std::size_t chain) = 0;
   virtual void linearize(std::size_t chain, const LinearizeOptions& options, Linearization& out) = 0;

@@ -20,6 +20,7 @@ class EnsembleOf final : public Ensemble {
   EnsembleOf(std::shared_ptr<const T> target, K kernel, const EnsembleOptions& options)
       : target_(std::move(target)), kernel_(std::move(kernel)), reference_(options.reference),
         probes_(options.starts.size()) {
+    if constexpr (requires { kernel_.tabulate(*target_); }) kernel_.tabulate(*target_);
     for (std::size_t c = 0; c < options.starts.size(); ++c) {
       const std::uint64_t number = options.first_chain + c;
       chains_.push_back(
@@ -33,18 +34,16 @@ class EnsembleOf final : public Ensemble {
   [[nodiscard]] std::size_t num_chains() const override { return chains_.size(); }
   [[nodiscard]] std::uint64_t steps_per_sweep() const override { return kernel_.steps_per_sweep(*target_); }
 
-  void advance(std::size_t c, std::uint64_t steps) override {
-    Chain<T, K>& chain = *chains_[c];
-    poise::advance(kernel_, *target_, chain, steps);
-    if constexpr (requires { chain.scratch.failure; }) {
-      if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
+  void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
+    std::vector<Chain<T, K>*> group;
+    for (std::size_t c = first; c < first + count; ++c) group.push_back(chains_[c].get());
+    Chain<T, K>* const* next = group.data();
+    if constexpr (StagedKernel<K, T>) {
+      for (; count >= 4; count -= 4, next += 4) advance_together<4>(kernel_, *target_, next, steps);
+      for (; count >= 2; count -= 2, next += 2) advance_together<2>(kernel_, *target_, next, steps);
     }
-    if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
-      kernel_.publish(*target_, chain.state, chain.scratch);
-      chain.measure_distance(*target_);
-    } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
-      settle(*target_, chain);  // before the 32-bit clock of the occupancy wraps
-    }
+    for (; count >= 1; count -= 1, next += 1) poise::advance(kernel_, *target_, **next, steps);
+    for (Chain<T, K>* chain : group) after_advance(*chain);
   }
 
   [[nodiscard]] double log_prob(std::size_t c) const override { return target_->log_prob(chains_[c]->state); }
@@ -88,9 +87,13 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
-  void set_balance(const Balance& balance) override {
+  void set_balance(const Balance& balance, std::uint64_t steps) override {
     if constexpr (std::constructible_from<K, Balance>) {
       kernel_ = K(balance);
+      // A table holds some ten weights per move; a step that needs none saves about three.
+      if constexpr (requires { kernel_.tabulate(*target_); }) {
+        if (steps / 4 > target_->num_moves()) kernel_.tabulate(*target_);
+      }
     } else {
       throw std::logic_error("this kernel takes no balancing function");
     }
@@ -130,6 +133,18 @@ class EnsembleOf final : public Ensemble {
       return false;
     }
   }();
+
+  void after_advance(Chain<T, K>& chain) {
+    if constexpr (requires { chain.scratch.failure; }) {
+      if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
+    }
+    if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
+      kernel_.publish(*target_, chain.state, chain.scratch);
+      chain.measure_distance(*target_);
+    } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
+      settle(*target_, chain);  // before the 32-bit clock of the occupancy wraps
+    }
+  }
 
   struct Probe {  // a state that learning looks at in place of the chain's
     typename T::State state;

@@ -9,10 +9,20 @@
 
 namespace poise {
 
+/// A range of chains that one thread moves on together.
+struct ChainGroup {
+  std::size_t first;
+  std::size_t count;
+};
+
+/// Shares chains out in groups of at most four, as equal as can be, a multiple of the threads in number if possible.
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads);
+
 class Workers {
  public:
   explicit Workers(unsigned threads);
   ~Workers();
+  [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 

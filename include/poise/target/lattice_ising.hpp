@@ -1,7 +1,9 @@
 /// Ising model on a rectangular lattice with one coupling and a field: log p(x) = sum a_i x_i + lambda sum_(ij) x_i x_j.
 ///
-/// A site is one byte: its spin and the sum of its neighbours, an exact integer, so nothing ever drifts. The log ratio of
-/// a flip, -2 x_i (a_i + lambda sum), is a linear function of a_i whose coefficients are looked up by that byte.
+/// A site is a code of four bits: its spin and how many of its neighbours are up. These are integers, so nothing ever
+/// drifts. The log ratio of a flip, -2 x_i (a_i + lambda sum of neighbours), is a linear function of a_i whose
+/// coefficients are looked up by the code. A neighbour that an open lattice lacks counts as down, and the field of the
+/// site makes up for it.
 #pragma once
 
 #include <array>
@@ -19,9 +21,10 @@ enum class Boundary { torus, open };
 
 class LatticeIsing {
  public:
-  /// 16 for spin +1 (0 for -1), plus 4 + the sum of the neighbouring spins.
+  /// 8 for spin +1 (0 for -1), plus the number of neighbours with spin +1.
   using Site = std::uint8_t;
-  static constexpr Site kUp = 16;
+  static constexpr Site kUp = 8;
+  static constexpr Index kCodes = 16;
 
   struct State {
     std::vector<Site> sites;
@@ -43,9 +46,15 @@ class LatticeIsing {
     if (torus_ && (rows < 3 || columns < 3)) throw InputError("a torus needs at least three rows and three columns");
     if (columns_ == 1) std::swap(rows_, columns_);  // the same sites and neighbours, and the reciprocal fits 64 bits
     reciprocal_ = ~std::uint64_t{0} / columns_ + 1;
-    for (int site = 0; site < 32; ++site) {
+    for (int site = 0; site < 16; ++site) {
       const int spin = spin_of(static_cast<Site>(site));
-      flip_[site] = {-2.0 * spin, -2.0 * spin * coupling * ((site & 15) - 4)};
+      flip_[site] = {-2.0 * spin, -2.0 * spin * coupling * (2 * (site & 7) - 4)};
+    }
+    local_ = field_;
+    if (!torus_) {
+      for (Index i = 0; i < size_; ++i) {
+        for (const Index k : neighbours(i)) local_[i] += k == i ? coupling : 0.0;
+      }
     }
   }
 
@@ -82,17 +91,17 @@ class LatticeIsing {
   }
 
   [[nodiscard]] POISE_INLINE double log_ratio(const State& state, Move move) const {
-    return log_flip_ratio(state.sites[move.variable], field_[move.variable]);
+    return log_flip_ratio(state.sites[move.variable], local_[move.variable]);
   }
 
   void log_ratios(const State& state, std::span<double> out) const {
-    for (Index i = 0; i < size_; ++i) out[i] = log_flip_ratio(state.sites[i], field_[i]);
+    for (Index i = 0; i < size_; ++i) out[i] = log_flip_ratio(state.sites[i], local_[i]);
   }
 
   template <class Visit>
   POISE_INLINE void for_each_affected(const State& state, Index i, Visit&& visit) const {
     const Site* sites = state.sites.data();
-    const double* field = field_.data();
+    const double* field = local_.data();
     const std::array<Index, 4> j = neighbours(i);
     const int change = change_of(sites[i]);
     const auto after = [&](Index k) -> const Flip& { return flip_[static_cast<Site>(sites[k] + change)]; };
@@ -109,6 +118,22 @@ class LatticeIsing {
     AffectedLanes lanes{{j[0], j[1], j[2], j[3], i, i, i, i}, slope * fields + constant, 5};
     if (!torus_) drop_missing(i, lanes);
     visit(lanes);
+  }
+
+  // The ratio of a move depends on few things only: on the site and its code. A kernel may tabulate what it makes of it.
+
+  [[nodiscard]] double coded_log_ratio(Index i, Index code) const {
+    return log_flip_ratio(static_cast<Site>(code), local_[i]);
+  }
+  /// Calls visit(move, code) for every affected move, with its code after move number i.
+  template <class Visit>
+  POISE_INLINE void for_each_affected_code(const State& state, Index i, Visit&& visit) const {
+    const Site* sites = state.sites.data();
+    const int change = change_of(sites[i]);
+    for (const Index k : neighbours(i)) {
+      if (torus_ || k != i) visit(k, static_cast<Index>(sites[k] + change));
+    }
+    visit(i, static_cast<Index>(sites[i] ^ kUp));
   }
 
   POISE_INLINE void apply(State& state, Move move) const {
@@ -134,9 +159,13 @@ class LatticeIsing {
     std::int64_t pairs = 0;
     state.magnetization = 0;
     for (Index i = 0; i < size_; ++i) {
-      int sum = 0;
-      for (const Index k : neighbours(i)) sum += k != i ? spin_of(sites[k]) : 0;
-      sites[i] = static_cast<Site>((sites[i] & kUp) + 4 + sum);
+      int sum = 0, up = 0;
+      for (const Index k : neighbours(i)) {
+        if (k == i) continue;
+        sum += spin_of(sites[k]);
+        up += spin_of(sites[k]) > 0 ? 1 : 0;
+      }
+      sites[i] = static_cast<Site>((sites[i] & kUp) + up);
       fields += field_[i] * spin_of(sites[i]);
       pairs += sum * spin_of(sites[i]);
       state.magnetization += spin_of(sites[i]);
@@ -161,21 +190,21 @@ class LatticeIsing {
     double constant;
   };
 
-  /// By how much the sum of its neighbours changes when this site flips.
-  POISE_INLINE static int change_of(Site site) { return (site & kUp) != 0 ? -2 : 2; }
+  /// By how much the code of its neighbours changes when this site flips.
+  POISE_INLINE static int change_of(Site site) { return (site & kUp) != 0 ? -1 : 1; }
 
-  /// Flips the site alone; gives the change of its neighbours' sums.
+  /// Flips the site alone; gives the change of its neighbours' codes.
   POISE_INLINE int flip(State& state, Index i) const {
     Site& site = state.sites[i];
     const int change = change_of(site);
-    state.log_prob += log_flip_ratio(site, field_[i]);
-    state.magnetization += change;
+    state.log_prob += log_flip_ratio(site, local_[i]);
+    state.magnetization += 2 * change;
     site ^= kUp;
     return change;
   }
 
-  POISE_INLINE double log_flip_ratio(Site site, double field) const {
-    return flip_[site].slope * field + flip_[site].constant;
+  POISE_INLINE double log_flip_ratio(Site site, double local) const {
+    return flip_[site].slope * local + flip_[site].constant;
   }
 
   /// Takes the lanes of neighbours that an open lattice does not have out of the list.
@@ -199,7 +228,8 @@ class LatticeIsing {
   bool torus_;
   double coupling_;
   std::vector<double> field_;
-  std::array<Flip, 32> flip_{};   // by site: the log ratio of its flip is slope * field + constant
+  std::vector<double> local_;     // the field, plus the coupling once for every neighbour that is not there
+  std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
 
