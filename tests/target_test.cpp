@@ -91,15 +91,25 @@ TEST(LatticeIsing, RejectsWhatItCannotHold) {
   EXPECT_THROW(LatticeIsing(3, 3, Boundary::torus, 1.0, std::vector<double>(8)), InputError);
 }
 
-TEST(GraphIsing, RefreshKeepsLocalFieldsFromDrifting) {
-  const GraphIsing target = small_graph();
-  auto state = target.make_state(Levels(9, 0));
+/// Equal states have equal log p to the last bit, and equal ratios, however long the way to them.
+template <class T>
+void expect_no_drift(const T& target) {
+  Levels x(target.num_variables(), 0);
+  auto state = target.make_state(x);
   Rng rng(5, 5);
-  for (int step = 0; step < 200000; ++step) target.apply(state, target.move_at(state, static_cast<Index>(rng.uniform() * 9)));
+  for (int step = 0; step < 200000; ++step) {
+    target.apply(state, target.move_at(state, static_cast<Index>(rng.uniform() * target.num_moves())));
+  }
   const auto fresh = target.make_state(levels_of(target, state));
-  for (Index i = 0; i < 9; ++i) EXPECT_NEAR(state.local[i], fresh.local[i], 1e-13);
-  EXPECT_NEAR(state.log_prob, fresh.log_prob, 1e-12);
+  EXPECT_EQ(target.log_prob(state), target.log_prob(fresh));
+  for (Index m = 0; m < target.num_moves(); ++m) {
+    EXPECT_EQ(target.log_ratio(state, target.move_at(state, m)), target.log_ratio(fresh, target.move_at(fresh, m)));
+  }
 }
+
+TEST(Drift, NoneOnTorus) { expect_no_drift(small_torus()); }
+TEST(Drift, NoneOnOpenLattice) { expect_no_drift(small_open()); }
+TEST(Drift, NoneOnGraph) { expect_no_drift(small_graph()); }
 
 }  // namespace
 }  // namespace poise

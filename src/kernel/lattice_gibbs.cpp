@@ -16,7 +16,7 @@ LatticeGibbs::Scratch::Scratch(const LatticeIsing& target) {
     for (Index row = 0; row < target.rows(); ++row) {
       const Index shift = parity(row, colour);
       for (Index k = 0; 2 * k + shift < target.columns(); ++k) {
-        plane[colour].field[row_start(*this, row) + k] = target.field()[row * target.columns() + 2 * k + shift];
+        plane[colour].field[row_start(*this, row) + k] = target.field(row * target.columns() + 2 * k + shift);
       }
     }
   }
@@ -33,7 +33,6 @@ void LatticeGibbs::prepare(const LatticeIsing& target, const LatticeIsing::State
     }
     if (target.is_torus()) wrap(target, scratch, colour);
   }
-  scratch.log_prob = state.log_prob;
 }
 
 void LatticeGibbs::wrap(const LatticeIsing& target, Scratch& scratch, unsigned colour) {
@@ -52,28 +51,31 @@ void LatticeGibbs::wrap(const LatticeIsing& target, Scratch& scratch, unsigned c
 
 void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const {
   const Index columns = target.columns();
-  state.magnetization = 0;
+  state.magnetization = state.fields = state.pairs = 0;
   for (Index row = 0; row < target.rows(); ++row) {
     LatticeIsing::Site* sites = state.sites.data() + std::size_t{row} * columns;
+    const std::int64_t* units = target.field_units().data() + std::size_t{row} * columns;
     const std::size_t start = row_start(scratch, row);
     for (unsigned colour = 0; colour < 2; ++colour) {
       const std::int8_t* mine = scratch.plane[colour].spin.data() + start;
       const std::int8_t* other = scratch.plane[1 - colour].spin.data() + start;
       const Index shift = parity(row, colour);
+      const std::int8_t* above = other - scratch.stride;
+      const std::int8_t* below = other + scratch.stride;
       const std::int8_t* side = other + (shift != 0 ? 1 : -1);
       const Index count = (columns - shift + 1) / 2;
-      int spins = 0;
+      int spins = 0, pairs = 0;
       for (Index k = 0; k < count; ++k) {
+        const int up = (above[k] > 0) + (below[k] > 0) + (other[k] > 0) + (side[k] > 0);
         spins += mine[k];
-        const std::int8_t* here = other + k;
-        const int up = (here[-static_cast<std::ptrdiff_t>(scratch.stride)] > 0) + (here[scratch.stride] > 0) +
-                       (here[0] > 0) + (side[k] > 0);
+        pairs += mine[k] * (above[k] + below[k] + other[k] + side[k]);
+        state.fields += mine[k] * units[2 * k + shift];
         sites[2 * k + shift] = static_cast<LatticeIsing::Site>((mine[k] > 0 ? LatticeIsing::kUp : 0) + up);
       }
       state.magnetization += spins;
+      if (colour == 1) state.pairs += pairs;  // every edge joins the two colours
     }
   }
-  state.log_prob = scratch.log_prob;
 }
 
 void LatticeGibbs::reset_occupancy(Scratch& scratch) const {

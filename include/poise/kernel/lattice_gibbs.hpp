@@ -24,7 +24,6 @@ class LatticeGibbs {
     explicit Scratch(const LatticeIsing& target);
     Plane plane[2];
     Index stride;  // of a row in a plane, border included
-    double log_prob = 0.0;
     std::uint64_t sweeps = 0;
     Evals evals;
   };
@@ -43,12 +42,8 @@ class LatticeGibbs {
   }
 
   POISE_INLINE StepInfo step(const LatticeIsing& target, LatticeIsing::State&, Scratch& scratch, Rng& rng) const {
-    double fields = 0.0;
-    std::int64_t pairs = 0;
-    update(target, scratch, 0, rng, fields, pairs);
-    pairs = 0;  // every edge joins the two colours, so the sums over colour 1 count each edge once
-    update(target, scratch, 1, rng, fields, pairs);
-    scratch.log_prob = fields + target.coupling() * static_cast<double>(pairs);
+    update(target, scratch, 0, rng);
+    update(target, scratch, 1, rng);
     ++scratch.sweeps;
     scratch.evals.ratio += target.num_variables();
     return {1.0, true, target.num_variables()};
@@ -78,8 +73,7 @@ class LatticeGibbs {
   }
   static void wrap(const LatticeIsing& target, Scratch& scratch, unsigned colour);
 
-  POISE_INLINE static void update(const LatticeIsing& target, Scratch& scratch, unsigned colour, Rng& rng,
-                                  double& fields, std::int64_t& pairs) {
+  POISE_INLINE static void update(const LatticeIsing& target, Scratch& scratch, unsigned colour, Rng& rng) {
     using Bytes4 = std::int8_t __attribute__((vector_size(4)));
     using Words4 = std::int32_t __attribute__((vector_size(16)));
     using Doubles4 = Doubles8::Half;
@@ -92,8 +86,6 @@ class LatticeGibbs {
       std::memcpy(&v, from, sizeof v);
       return v;
     };
-    Doubles8 field_sum = {};
-    Words4 pair_sum = {};
     for (Index row = 0; row < target.rows(); ++row) {
       const Index shift = parity(row, colour);
       const Index count = (columns - shift + 1) / 2;
@@ -106,29 +98,25 @@ class LatticeGibbs {
                                        Words4);
       };
       for (Index k = 0; k < count; k += 8) {
-        const Words4 low = neighbours(k), high = neighbours(k + 4);
-        const Doubles8 sums = {__builtin_convertvector(low, Doubles4), __builtin_convertvector(high, Doubles4)};
+        const Doubles8 sums = {__builtin_convertvector(neighbours(k), Doubles4),
+                               __builtin_convertvector(neighbours(k + 4), Doubles4)};
         const Doubles8 field = load8(mine.field.data() + start + k);
         const Ints8 up = less8(rng.uniform8() * (1.0 + odds_down(field, sums, coupling)), broadcast8(1.0));
         constexpr Ints8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
         const Ints8 inside = less8(kLanes, all8(static_cast<std::int64_t>(count - k)));
-        const auto write = [&](Index place, Ints8::Half is_up, Ints8::Half is_inside, Words4 sum, Doubles4 strength) {
+        const auto write = [&](std::size_t place, Ints8::Half is_up, Ints8::Half is_inside) {
           const Words4 spin = __builtin_convertvector(((is_up & 2) - 1) & is_inside, Words4);
           const Bytes4 stored = __builtin_convertvector(spin, Bytes4);
           std::memcpy(mine.spin.data() + place, &stored, sizeof stored);
-          pair_sum += spin * sum;
           Words4 counts;
           std::memcpy(&counts, mine.up.data() + place, sizeof counts);
           counts -= __builtin_convertvector(is_up & is_inside, Words4);
           std::memcpy(mine.up.data() + place, &counts, sizeof counts);
-          return strength * __builtin_convertvector(spin, Doubles4);
         };
-        field_sum.low += write(static_cast<Index>(start + k), up.low, inside.low, low, field.low);
-        field_sum.high += write(static_cast<Index>(start + k + 4), up.high, inside.high, high, field.high);
+        write(start + k, up.low, inside.low);
+        write(start + k + 4, up.high, inside.high);
       }
     }
-    fields += sum8(field_sum);
-    pairs += sum4(__builtin_convertvector(pair_sum, Ints8::Half));
     if (target.is_torus()) wrap(target, scratch, colour);
   }
 };

@@ -1,7 +1,11 @@
 /// Ising model on any graph, each edge with its own coupling: log p(x) = sum a_i x_i + sum_(ij) J_ij x_i x_j.
+///
+/// Fields and couplings are kept as integers in a unit so small (2^-61 of their sum) that nothing is lost, so local fields
+/// and log p are sums of integers: they never drift, and equal states have equal log p whatever led to them.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <string>
@@ -16,19 +20,23 @@ namespace poise {
 class GraphIsing {
  public:
   struct State {
-    std::vector<std::int8_t> spin;  // -1 or +1
-    std::vector<double> local;      // a_i + sum_j J_ij x_j
-    double log_prob = 0.0;
-    std::int64_t magnetization = 0;  // sum of all spins
-    Index flips = 0;  // since `local` was last computed from scratch
+    std::vector<std::int8_t> spin;    // -1 or +1
+    std::vector<std::int64_t> local;  // a_i + sum_j J_ij x_j, in units
+    std::int64_t log_prob = 0;        // in units
+    std::int64_t magnetization = 0;   // sum of all spins
   };
   struct Neighbour {
     Index variable;
-    double coupling;
+    std::int64_t coupling;  // in units
   };
 
-  GraphIsing(std::vector<double> field, std::span<const Edge> edges) : field_(std::move(field)) {
+  GraphIsing(const std::vector<double>& field, std::span<const Edge> edges) : field_(field.size()) {
     const std::size_t n = field_.size();
+    double sum = 0.0;
+    for (const double value : field) sum += std::abs(value);
+    for (const Edge& edge : edges) sum += std::abs(edge.coupling);
+    unit_ = sum > 0.0 ? sum * 0x1p-61 : 1.0;
+    for (std::size_t i = 0; i < n; ++i) field_[i] = std::llround(field[i] / unit_);
     start_.assign(n + 1, 0);
     for (const Edge& edge : edges) {
       if (edge.i >= n || edge.j >= n || edge.i == edge.j) throw InputError("an edge must join two variables of the graph");
@@ -42,8 +50,9 @@ class GraphIsing {
     neighbours_.resize(start_[n]);
     std::vector<std::size_t> next(start_.begin(), start_.end() - 1);
     for (const Edge& edge : edges) {
-      neighbours_[next[edge.i]++] = {edge.j, edge.coupling};
-      neighbours_[next[edge.j]++] = {edge.i, edge.coupling};
+      const std::int64_t coupling = std::llround(edge.coupling / unit_);
+      neighbours_[next[edge.i]++] = {edge.j, coupling};
+      neighbours_[next[edge.j]++] = {edge.i, coupling};
     }
     for (std::size_t i = 0; i < n; ++i) {
       std::sort(neighbours_.begin() + static_cast<std::ptrdiff_t>(start_[i]),
@@ -52,7 +61,6 @@ class GraphIsing {
     }
   }
 
-  [[nodiscard]] std::span<const double> field() const { return field_; }
   [[nodiscard]] std::span<const Neighbour> neighbours(Index i) const {
     return {neighbours_.data() + start_[i], start_[i + 1] - start_[i]};
   }
@@ -72,7 +80,7 @@ class GraphIsing {
   }
 
   [[nodiscard]] Value level(const State& state, Index i) const { return state.spin[i] > 0 ? 1 : 0; }
-  [[nodiscard]] double log_prob(const State& state) const { return state.log_prob; }
+  [[nodiscard]] double log_prob(const State& state) const { return unit_ * static_cast<double>(state.log_prob); }
   [[nodiscard]] Move move_at(const State& state, Index i) const {
     return {i, static_cast<Value>(state.spin[i] > 0 ? 0 : 1)};
   }
@@ -84,16 +92,18 @@ class GraphIsing {
   }
 
   [[nodiscard]] POISE_INLINE double log_ratio(const State& state, Move move) const {
-    return -2.0 * state.spin[move.variable] * state.local[move.variable];
+    return log_flip_ratio(state.spin[move.variable], state.local[move.variable]);
   }
 
   void log_ratios(const State& state, std::span<double> out) const {
-    for (std::size_t i = 0; i < field_.size(); ++i) out[i] = -2.0 * state.spin[i] * state.local[i];
+    for (std::size_t i = 0; i < field_.size(); ++i) {
+      out[i] = log_flip_ratio(state.spin[i], state.local[i]);
+    }
   }
 
   template <class Visit>
   POISE_INLINE void for_each_affected(const State& state, Index i, Visit&& visit) const {
-    const double change = -2.0 * state.spin[i];
+    const std::int64_t change = -2 * state.spin[i];
     const std::span<const Neighbour> all = neighbours(i);
     for (std::size_t first = 0; first <= all.size(); first += 8) {
       AffectedLanes lanes{};
@@ -101,11 +111,11 @@ class GraphIsing {
       for (std::size_t k = first; k < std::min(first + 8, all.size()); ++k) {
         const Index j = all[k].variable;
         lanes.moves[lanes.count] = j;
-        lanes.log_ratios.set(lanes.count++, -2.0 * state.spin[j] * (state.local[j] + change * all[k].coupling));
+        lanes.log_ratios.set(lanes.count++, log_flip_ratio(state.spin[j], state.local[j] + change * all[k].coupling));
       }
       if (lanes.count < 8) {  // the last chunk has room for the flipped variable itself
         lanes.moves[lanes.count] = i;
-        lanes.log_ratios.set(lanes.count++, 2.0 * state.spin[i] * state.local[i]);
+        lanes.log_ratios.set(lanes.count++, -log_flip_ratio(state.spin[i], state.local[i]));
       }
       visit(lanes);
     }
@@ -113,22 +123,24 @@ class GraphIsing {
 
   POISE_INLINE void apply(State& state, Move move) const {
     const Index i = move.variable;
-    state.log_prob -= 2.0 * state.spin[i] * state.local[i];
-    const double change = -2.0 * state.spin[i];
+    const std::int64_t change = -2 * state.spin[i];
+    state.log_prob += change * state.local[i];
+    state.magnetization += change;
     state.spin[i] = static_cast<std::int8_t>(-state.spin[i]);
-    state.magnetization += 2 * state.spin[i];
     for (const Neighbour& neighbour : neighbours(i)) state.local[neighbour.variable] += change * neighbour.coupling;
-    // Real couplings make the additions above round. A fresh start once every n flips costs O(degree) a flip and keeps
-    // the error at the level of a few additions.
-    if (++state.flips >= field_.size() + 1000) refresh(state);
+  }
+
+ private:
+  POISE_INLINE double log_flip_ratio(std::int8_t spin, std::int64_t local) const {
+    return -2.0 * spin * (unit_ * static_cast<double>(local));
   }
 
   void refresh(State& state) const {
-    double fields = 0.0;
-    double pairs = 0.0;
+    std::int64_t fields = 0;
+    std::int64_t pairs = 0;
     state.magnetization = 0;
     for (std::size_t i = 0; i < field_.size(); ++i) {
-      double coupled = 0.0;
+      std::int64_t coupled = 0;
       for (const Neighbour& neighbour : neighbours(static_cast<Index>(i))) {
         coupled += neighbour.coupling * state.spin[neighbour.variable];
       }
@@ -137,12 +149,11 @@ class GraphIsing {
       pairs += coupled * state.spin[i];
       state.magnetization += state.spin[i];
     }
-    state.log_prob = fields + 0.5 * pairs;
-    state.flips = 0;
+    state.log_prob = fields + pairs / 2;
   }
 
- private:
-  std::vector<double> field_;
+  double unit_ = 1.0;
+  std::vector<std::int64_t> field_;  // in units
   std::vector<std::size_t> start_;
   std::vector<Neighbour> neighbours_;
   std::size_t max_degree_ = 0;

@@ -3,10 +3,12 @@
 /// A site is a code of four bits: its spin and how many of its neighbours are up. These are integers, so nothing ever
 /// drifts. The log ratio of a flip, -2 x_i (a_i + lambda sum of neighbours), is a linear function of a_i whose
 /// coefficients are looked up by the code. A neighbour that an open lattice lacks counts as down, and the field of the
-/// site makes up for it.
+/// site makes up for it. log p is kept as integers too, so that equal states have equal log p whatever led to them: ranks
+/// would take differences in the last bit for differences between chains.
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <string>
@@ -28,7 +30,8 @@ class LatticeIsing {
 
   struct State {
     std::vector<Site> sites;
-    double log_prob = 0.0;
+    std::int64_t pairs = 0;          // sum of x_i x_j over all edges
+    std::int64_t fields = 0;         // sum of a_i x_i in units of `unit_`
     std::int64_t magnetization = 0;  // sum of all spins
   };
 
@@ -39,8 +42,8 @@ class LatticeIsing {
         size_(rows * columns),
         torus_(boundary == Boundary::torus),
         coupling_(coupling),
-        field_(std::move(field)) {
-    if (rows == 0 || columns == 0 || field_.size() != size_) {
+        local_(std::move(field)) {
+    if (rows == 0 || columns == 0 || local_.size() != size_) {
       throw InputError("a lattice needs at least one site and one field value for each");
     }
     if (torus_ && (rows < 3 || columns < 3)) throw InputError("a torus needs at least three rows and three columns");
@@ -50,19 +53,22 @@ class LatticeIsing {
       const int spin = spin_of(static_cast<Site>(site));
       flip_[site] = {-2.0 * spin, -2.0 * spin * coupling * (2 * (site & 7) - 4)};
     }
-    local_ = field_;
-    if (!torus_) {
-      for (Index i = 0; i < size_; ++i) {
-        for (const Index k : neighbours(i)) local_[i] += k == i ? coupling : 0.0;
-      }
-    }
+    double sum = 0.0;
+    for (const double value : local_) sum += std::abs(value);
+    unit_ = sum > 0.0 ? sum * 0x1p-61 : 1.0;
+    units_.resize(size_);
+    for (Index i = 0; i < size_; ++i) units_[i] = std::llround(local_[i] / unit_);
+    for (Index i = 0; i < size_ && !torus_; ++i) local_[i] += coupling * missing(i);
   }
 
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index columns() const { return columns_; }
   [[nodiscard]] bool is_torus() const { return torus_; }
   [[nodiscard]] double coupling() const { return coupling_; }
-  [[nodiscard]] std::span<const double> field() const { return field_; }
+  [[nodiscard]] double field(Index i) const { return torus_ ? local_[i] : local_[i] - coupling_ * missing(i); }
+
+  /// The fields as integers, in the unit that State::fields has.
+  [[nodiscard]] std::span<const std::int64_t> field_units() const { return units_; }
 
   [[nodiscard]] Index num_variables() const { return size_; }
   [[nodiscard]] Index num_moves() const { return size_; }
@@ -79,7 +85,9 @@ class LatticeIsing {
 
   [[nodiscard]] static int spin_of(Site site) { return (site & kUp) != 0 ? 1 : -1; }
   [[nodiscard]] Value level(const State& state, Index i) const { return (state.sites[i] & kUp) != 0 ? 1 : 0; }
-  [[nodiscard]] double log_prob(const State& state) const { return state.log_prob; }
+  [[nodiscard]] double log_prob(const State& state) const {
+    return unit_ * static_cast<double>(state.fields) + coupling_ * static_cast<double>(state.pairs);
+  }
   [[nodiscard]] Move move_at(const State& state, Index i) const {
     return {i, static_cast<Value>((state.sites[i] & kUp) != 0 ? 0 : 1)};
   }
@@ -152,12 +160,10 @@ class LatticeIsing {
     }
   }
 
-  /// Recomputes everything cached from the spins alone; also takes the rounding of many additions out of log_prob.
+  /// Recomputes everything cached from the spins alone.
   void refresh(State& state) const {
     Site* sites = state.sites.data();
-    double fields = 0.0;
-    std::int64_t pairs = 0;
-    state.magnetization = 0;
+    state.fields = state.pairs = state.magnetization = 0;
     for (Index i = 0; i < size_; ++i) {
       int sum = 0, up = 0;
       for (const Index k : neighbours(i)) {
@@ -166,11 +172,11 @@ class LatticeIsing {
         up += spin_of(sites[k]) > 0 ? 1 : 0;
       }
       sites[i] = static_cast<Site>((sites[i] & kUp) + up);
-      fields += field_[i] * spin_of(sites[i]);
-      pairs += sum * spin_of(sites[i]);
+      state.fields += units_[i] * spin_of(sites[i]);
+      state.pairs += sum * spin_of(sites[i]);
       state.magnetization += spin_of(sites[i]);
     }
-    state.log_prob = fields + coupling_ * 0.5 * static_cast<double>(pairs);
+    state.pairs /= 2;
   }
 
   /// Up, left, right, down; where an open lattice ends, i itself.
@@ -196,11 +202,19 @@ class LatticeIsing {
   /// Flips the site alone; gives the change of its neighbours' codes.
   POISE_INLINE int flip(State& state, Index i) const {
     Site& site = state.sites[i];
-    const int change = change_of(site);
-    state.log_prob += log_flip_ratio(site, local_[i]);
+    const int change = change_of(site);  // also the new spin
     state.magnetization += 2 * change;
+    state.fields += 2 * change * units_[i];
+    state.pairs += 2 * change * (2 * (site & 7) - (torus_ ? 4 : 4 - missing(i)));
     site ^= kUp;
     return change;
+  }
+
+  /// Neighbours that site i of an open lattice lacks.
+  [[nodiscard]] int missing(Index i) const {
+    int count = 0;
+    for (const Index k : neighbours(i)) count += k == i ? 1 : 0;
+    return count;
   }
 
   POISE_INLINE double log_flip_ratio(Site site, double local) const {
@@ -227,8 +241,9 @@ class LatticeIsing {
   Index size_;
   bool torus_;
   double coupling_;
-  std::vector<double> field_;
   std::vector<double> local_;     // the field, plus the coupling once for every neighbour that is not there
+  double unit_ = 1.0;             // so that the sum of all fields fits an integer
+  std::vector<std::int64_t> units_;  // the fields as integers
   std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
