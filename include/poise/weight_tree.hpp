@@ -58,12 +58,36 @@ class WeightTree {
 
   /// The entry in which `target`, a number in [0, total), falls.
   POISE_INLINE Index select(double target) const {
+    const Index node = find_node(target);
+    return find_entry(node, target);
+  }
+
+  // The two halves of select, for callers that do something else while the weights of the node come from memory.
+
+  /// The node of sixteen weights in which `target` falls; `target` becomes the rest within it.
+  POISE_INLINE Index find_node(double& target) const {
     unsigned level = levels_ - 1;
+    if (level == 0) return 0;
     Index node = top_ <= 4 ? select_of_four(level_[level], target) : select_child(level_[level], target);
-    while (level-- > 0) {
+    while (--level > 0) {
       node = node * kWidth + select_child(level_[level] + std::size_t{node} * kWidth, target);
     }
+    __builtin_prefetch(level_[0] + std::size_t{node} * kWidth);
+    __builtin_prefetch(level_[0] + std::size_t{node} * kWidth + 8);
     return node;
+  }
+  POISE_INLINE Index find_entry(Index node, double target) const {
+    return node * kWidth + select_child(level_[0] + std::size_t{node} * kWidth, target);
+  }
+
+  /// Whether the weights are too many for the caches near the processor, so that fetching them ahead pays.
+  [[nodiscard]] bool is_large() const { return levels_ > 3; }
+  /// Fetches what an update of the entry will touch.
+  POISE_INLINE void prefetch(Index entry) const {
+    const double* node = level_[0] + std::size_t{entry / kWidth} * kWidth;
+    __builtin_prefetch(node, 1);
+    __builtin_prefetch(node + 8, 1);
+    __builtin_prefetch(level_[1] + entry / kWidth, 1);
   }
 
   /// Sets `count` entries; entries that are near each other share the work on their common nodes.

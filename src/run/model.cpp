@@ -39,7 +39,8 @@ VariableLayout spins(Index variables, Index rows, Index columns) {
 
 Model lattice_model(IsingModel& ising) {
   const auto target = std::make_shared<const LatticeIsing>(
-      ising.rows, ising.columns, ising.torus ? Boundary::torus : Boundary::open, ising.coupling, std::move(ising.field));
+      ising.rows, ising.columns, ising.torus ? Boundary::torus : Boundary::open, ising.coupling, ising.field);
+  std::vector<double>().swap(ising.field);  // the target has its own
   Model model = make_model(ising.name, target, spins(ising.variables, ising.rows, ising.columns));
   if (!LatticeGibbs::fits(*target)) return model;
   model.make_ensemble = [target](const Sampler& sampler,
@@ -59,7 +60,7 @@ Model make_model(IsingModel ising) {
     model = lattice_model(ising);
   } else {
     const std::vector<Edge> edges = ising.is_lattice() ? torus_edges(ising) : std::move(ising.edges);
-    model = make_model(ising.name, std::make_shared<const GraphIsing>(std::move(ising.field), edges),
+    model = make_model(ising.name, std::make_shared<const GraphIsing>(ising.field, edges),
                        spins(ising.variables, ising.rows, ising.columns));
   }
   model.observed = std::move(ising.observed);

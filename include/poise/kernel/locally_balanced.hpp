@@ -40,6 +40,8 @@ class LocallyBalanced {
     std::size_t count = 0;            // moves affected by the proposed one, their numbers and weights after it
     std::vector<Index> affected;
     std::vector<double> new_weights;
+    Index node = 0;          // of the tree, in which the proposal lies; `rest` is what is left to find it there
+    double rest = 0.0;
     Index move = 0;          // proposed last
     double threshold = 0.0;  // uniform number that decides on it
     Move change = {};        // made by the last accepted step
@@ -121,18 +123,28 @@ class LocallyBalanced {
   }
 
   POISE_INLINE StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
-    propose(scratch, rng);
+    start(scratch, rng);
+    propose(target, state, scratch);
     const Proposal proposal = evaluate(target, state, scratch, scratch.move);
     return decide(target, state, scratch, proposal);
   }
 
-  // The three parts of a step, for loops that take several chains through each part together: one chain's parts wait for
-  // each other, different chains' do not.
+  // The parts of a step, for loops that take several chains through each part together: one chain's parts wait for each
+  // other and for memory, different chains' do not.
 
-  POISE_INLINE void propose(Scratch& scratch, Rng& rng) const {
-    const double place = rng.uniform();
+  POISE_INLINE void start(Scratch& scratch, Rng& rng) const {
+    scratch.rest = rng.uniform() * scratch.tree.total();
     scratch.threshold = rng.uniform();
-    scratch.move = scratch.tree.select(place * scratch.tree.total());
+    scratch.node = scratch.tree.find_node(scratch.rest);
+  }
+
+  POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch) const {
+    scratch.move = scratch.tree.find_entry(scratch.node, scratch.rest);
+    if constexpr (requires { target.prefetch(state, Index{}, [](Index) {}); }) {
+      if (scratch.tree.is_large()) {
+        target.prefetch(state, scratch.move, [&](Index other) { scratch.tree.prefetch(other); });
+      }
+    }
   }
 
   POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch,

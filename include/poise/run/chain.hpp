@@ -73,18 +73,30 @@ POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std
 template <class K, class T>
 concept StagedKernel = requires(const K& kernel, const T& target, typename T::State& state, typename K::Scratch& scratch,
                                 Rng& rng, const typename K::Proposal& proposal) {
-  kernel.propose(scratch, rng);
+  kernel.start(scratch, rng);
+  kernel.propose(target, state, scratch);
   { kernel.evaluate(target, state, scratch, Index{}) } -> std::same_as<typename K::Proposal>;
   { kernel.decide(target, state, scratch, proposal) } -> std::same_as<StepInfo>;
 };
+
+/// Fetches ahead what `count_step` will touch if the proposed move is accepted.
+template <Target T, class K>
+POISE_INLINE void prefetch_counts(const T& target, const Chain<T, K>& chain) {
+  if (!chain.scratch.tree.is_large()) return;
+  const Index variable = target.move_at(chain.state, chain.scratch.move).variable;
+  chain.occupancy.prefetch(variable, chain.scratch.move);
+  __builtin_prefetch(chain.reference.data() + variable);
+}
 
 /// N chains, each making the steps that `advance` would make.
 template <unsigned N, Target T, StagedKernel<T> K>
 POISE_HOT void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
   typename K::Proposal proposals[N];
   for (std::uint64_t step = 0; step < steps; ++step) {
-    for (unsigned c = 0; c < N; ++c) kernel.propose(chains[c]->scratch, chains[c]->rng);
+    for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
+    for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
     for (unsigned c = 0; c < N; ++c) {
+      prefetch_counts(target, *chains[c]);
       proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
     }
     for (unsigned c = 0; c < N; ++c) {

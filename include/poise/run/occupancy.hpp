@@ -22,6 +22,11 @@ class Occupancy {
     if (level > 0) time_[first + level - 1] += spent;
   }
 
+  POISE_INLINE void prefetch(Index variable, Index entry) const {
+    __builtin_prefetch(last_.data() + variable, 1);
+    __builtin_prefetch(time_.data() + entry, 1);
+  }
+
   /// Starts counting at step `now`.
   void reset(std::uint64_t now) {
     std::fill(last_.begin(), last_.end(), static_cast<std::uint32_t>(now));
