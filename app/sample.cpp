@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 #include <poise/report/report.hpp>
 #include <poise/report/svg_plot.hpp>
 

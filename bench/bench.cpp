@@ -52,7 +52,9 @@ Balance learned() {
   return balance;
 }
 
-Balance frozen_sqrt() { return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints))); }
+Balance frozen_sqrt() {
+  return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints)));
+}
 
 /// `together` chains, as one thread of a run moves them on.
 template <unsigned together, class K>
@@ -85,7 +87,8 @@ using Fast = LocallyBalanced<LatticeIsing>;
 struct Plain : PlainBalanced<LatticeIsing> {
   using PlainBalanced<LatticeIsing>::PlainBalanced;
   template <class Visit>
-  void for_each_change(const LatticeIsing&, const LatticeIsing::State&, const Scratch&, const StepInfo&, Visit&&) const {}
+  void for_each_change(const LatticeIsing&, const LatticeIsing::State&, const Scratch&, const StepInfo&,
+                       Visit&&) const {}
 };
 
 void plain_30(benchmark::State& state) { steps<1>(state, 30, Plain(Balance()), 10); }

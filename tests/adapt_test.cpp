@@ -4,10 +4,10 @@
 #include <cmath>
 #include <memory>
 
-#include "support/small_targets.hpp"
 #include <poise/adapt/fit.hpp>
 #include <poise/adapt/learner.hpp>
 #include <poise/adapt/linearize.hpp>
+#include "support/small_targets.hpp"
 
 namespace poise {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 #include <poise/spec.hpp>
 #include <poise/target/ising_model.hpp>
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <functional>
 
-#include "support/enumerate.hpp"
-#include "support/small_targets.hpp"
 #include <poise/balance/learned_rule.hpp>
 #include <poise/kernel/lattice_gibbs.hpp>
 #include <poise/kernel/plain_balanced.hpp>
+#include "support/enumerate.hpp"
+#include "support/small_targets.hpp"
 
 namespace poise {
 namespace {
@@ -311,7 +311,9 @@ struct AlwaysAccepts {
   using Inner = LocallyBalanced<LatticeIsing>;
   using Scratch = Inner::Scratch;
   Inner inner;
-  void prepare(const LatticeIsing& t, const LatticeIsing::State& s, Scratch& scratch) const { inner.prepare(t, s, scratch); }
+  void prepare(const LatticeIsing& t, const LatticeIsing::State& s, Scratch& scratch) const {
+    inner.prepare(t, s, scratch);
+  }
   void step(const LatticeIsing& t, LatticeIsing::State& s, Scratch& scratch, Rng& rng) const {
     const Index m = scratch.tree.select(rng.uniform() * scratch.tree.total());
     t.apply(s, t.move_at(s, m));
@@ -319,9 +321,7 @@ struct AlwaysAccepts {
   }
 };
 
-TEST(Law, TheTestSeesAMissingAcceptStep) {
-  EXPECT_GT(law_z(small_torus(), AlwaysAccepts{}, 20000, 7), 20.0);
-}
+TEST(Law, TheTestSeesAMissingAcceptStep) { EXPECT_GT(law_z(small_torus(), AlwaysAccepts{}, 20000, 7), 20.0); }
 
 }  // namespace
 }  // namespace poise

@@ -21,7 +21,7 @@
 #include <netcdf.h>
 #include <png.h>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 #include <poise/report/svg_plot.hpp>
 #include <poise/trace/netcdf.hpp>
 
@@ -46,9 +46,7 @@ class OutputTest : public testing::Test {
   fs::path folder_;
 };
 
-void write_file(const std::string& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
+void write_file(const std::string& path, std::string_view content) { std::ofstream(path, std::ios::binary) << content; }
 
 std::string read_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -677,8 +675,8 @@ TEST(SvgTest, EmptyAndDegenerateData) {
   const double inf = std::numeric_limits<double>::infinity();
   const double tiny = std::numeric_limits<double>::denorm_min();
   const double huge = 1e300;
-  const std::vector<std::vector<double>> data{{},           {5},          {0, 0},           {NAN, inf},
-                                              {-1, 0, 1e-9}, {tiny, huge}, {1e17, 1e17 + 64}};
+  const std::vector<std::vector<double>> data{
+      {}, {5}, {0, 0}, {NAN, inf}, {-1, 0, 1e-9}, {tiny, huge}, {1e17, 1e17 + 64}};
   for (const auto& values : data) {
     for (const bool log : {false, true}) {
       Plot plot;

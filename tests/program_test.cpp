@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 
 #include "support/program.hpp"
 

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "support/enumerate.hpp"
-#include "support/small_targets.hpp"
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/workers.hpp>
+#include "support/enumerate.hpp"
+#include "support/small_targets.hpp"
 
 namespace poise {
 namespace {
@@ -38,15 +38,19 @@ TEST(Workers, EveryIndexOnce) {
 
 TEST(Workers, AnExceptionComesBackAndTheWorkersLiveOn) {
   Workers workers(3);
-  EXPECT_THROW(workers.for_each(10, [](std::size_t k) { if (k == 4) throw InputError("four"); }), InputError);
+  EXPECT_THROW(workers.for_each(10,
+                                [](std::size_t k) {
+                                  if (k == 4) throw InputError("four");
+                                }),
+               InputError);
   std::atomic<int> done = 0;
   workers.for_each(10, [&](std::size_t) { ++done; });
   EXPECT_EQ(done, 10);
 }
 
 TEST(Run, TheSameDrawsForAnyNumberOfThreads) {
-  for (const char* sampler : {"lsb", "lsb1", "lsb2", "lsb:objective=mi", "lsb:objective=mi-bound,schedule=paper",
-                              "lb:g=barker", "gibbs"}) {
+  for (const char* sampler :
+       {"lsb", "lsb1", "lsb2", "lsb:objective=mi", "lsb:objective=mi-bound,schedule=paper", "lb:g=barker", "gibbs"}) {
     RunOptions options = short_run();
     options.threads = 1;
     const RunResult one = run(small_lattice(), parse_sampler(sampler), options);
@@ -259,13 +263,15 @@ TEST(Run, TheApproachIsAsFastAsTheFastestFixedRule) {
   }
   const RunResult learned = run(model, parse_sampler("lsb"), options);
   const double start = learned.warmup_trace.front().log_prob, end = fixed[0].back().log_prob;
-  for (std::size_t k = 0; k < learned.warmup_trace.size() && learned.warmup_trace[k].step <= learned.approach_steps; ++k) {
+  for (std::size_t k = 0; k < learned.warmup_trace.size() && learned.warmup_trace[k].step <= learned.approach_steps;
+       ++k) {
     double fastest = start;
     for (const auto& trace : fixed) {
       ASSERT_EQ(trace[k].step, learned.warmup_trace[k].step);
       fastest = std::max(fastest, trace[k].log_prob);
     }
-    EXPECT_GT(learned.warmup_trace[k].log_prob, fastest - 0.1 * (end - start)) << "step " << learned.warmup_trace[k].step;
+    EXPECT_GT(learned.warmup_trace[k].log_prob, fastest - 0.1 * (end - start))
+        << "step " << learned.warmup_trace[k].step;
   }
 }
 

@@ -70,9 +70,13 @@ void expect_conforms(const T& target, int steps) {
 TEST(Conformance, LatticeTorus) { expect_conforms(small_torus(), 300); }
 TEST(Conformance, LatticeOpen) { expect_conforms(small_open(), 300); }
 TEST(Conformance, LatticeLine) { expect_conforms(small_line(), 300); }
-TEST(Conformance, LatticeOneRow) { expect_conforms(LatticeIsing(1, 5, Boundary::open, 0.6, random_field(5, 1.0, 3)), 200); }
+TEST(Conformance, LatticeOneRow) {
+  expect_conforms(LatticeIsing(1, 5, Boundary::open, 0.6, random_field(5, 1.0, 3)), 200);
+}
 TEST(Conformance, LatticeOneSite) { expect_conforms(LatticeIsing(1, 1, Boundary::open, 0.6, {0.3}), 20); }
-TEST(Conformance, LatticeOblong) { expect_conforms(LatticeIsing(5, 7, Boundary::torus, 1.1, random_field(35, 1.0, 3)), 200); }
+TEST(Conformance, LatticeOblong) {
+  expect_conforms(LatticeIsing(5, 7, Boundary::torus, 1.1, random_field(35, 1.0, 3)), 200);
+}
 TEST(Conformance, Graph) { expect_conforms(small_graph(), 3000); }
 TEST(Conformance, Table) { expect_conforms(small_categorical(), 100); }
 

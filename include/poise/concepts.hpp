@@ -17,9 +17,9 @@ namespace poise {
 /// A target is an immutable model, shared by all threads. Its State holds the current x, log p up to a constant, and
 /// whatever the model caches to make ratios cheap.
 ///
-/// The moves of a state are numbered 0 .. num_moves()-1. A variable with k levels has k-1 of them, one for each level it
-/// does not have now, in increasing order; `move_at` turns a number into a move. For binary targets the number of a move
-/// is the number of the variable it flips.
+/// The moves of a state are numbered 0 .. num_moves()-1. A variable with k levels has k-1 of them, one for each level
+/// it does not have now, in increasing order; `move_at` turns a number into a move. For binary targets the number of a
+/// move is the number of the variable it flips.
 ///
 /// A log ratio is log p(x')/p(x) of a move: -inf is legal (x' has no probability), NaN is an error of the target.
 template <class T>

@@ -1,7 +1,8 @@
 /// Counter-based random numbers: Philox 4x32-10 (Salmon et al. 2011).
 ///
-/// key = seed, the upper half of the counter = stream (one per chain), the lower half counts blocks. A number depends on
-/// seed, stream and position alone, never on threads or on the order of work, and any position can be reached at once.
+/// key = seed, the upper half of the counter = stream (one per chain), the lower half counts blocks. A number depends
+/// on seed, stream and position alone, never on threads or on the order of work, and any position can be reached at
+/// once.
 #pragma once
 
 #include <array>

@@ -2,8 +2,8 @@
 ///
 /// A function marked POISE_HOT is compiled for baseline x86-64, AVX2 and AVX-512, and the loader picks the best one the
 /// machine has. Everything it calls is inlined into each clone, so helpers need no marking. Products and sums are never
-/// contracted (the build says so), hence all clones give the same bits. A hot function must not throw: the compiler takes
-/// calls through the dispatcher for calls that do not.
+/// contracted (the build says so), hence all clones give the same bits. A hot function must not throw: the compiler
+/// takes calls through the dispatcher for calls that do not.
 #pragma once
 
 #include <cstdint>
@@ -53,18 +53,18 @@ POISE_INLINE Lanes8<T> all8(T a) {
 }
 POISE_INLINE Doubles8 broadcast8(double a) { return all8(a); }
 
-#define POISE_LANEWISE(op)                                                        \
-  template <class T>                                                              \
-  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, const Lanes8<T>& b) {    \
-    return {a.low op b.low, a.high op b.high};                                    \
-  }                                                                               \
-  template <class T>                                                              \
-  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, T b) {                   \
-    return {a.low op b, a.high op b};                                             \
-  }                                                                               \
-  template <class T>                                                              \
-  POISE_INLINE Lanes8<T> operator op(T a, const Lanes8<T>& b) {                   \
-    return {a op b.low, a op b.high};                                             \
+#define POISE_LANEWISE(op)                                                     \
+  template <class T>                                                           \
+  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, const Lanes8<T>& b) { \
+    return {a.low op b.low, a.high op b.high};                                 \
+  }                                                                            \
+  template <class T>                                                           \
+  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, T b) {                \
+    return {a.low op b, a.high op b};                                          \
+  }                                                                            \
+  template <class T>                                                           \
+  POISE_INLINE Lanes8<T> operator op(T a, const Lanes8<T>& b) {                \
+    return {a op b.low, a op b.high};                                          \
   }
 POISE_LANEWISE(+)
 POISE_LANEWISE(-)

@@ -1,8 +1,8 @@
 /// Sums of non-negative weights in a 16-ary tree: draw an entry in proportion to its weight, change a few, draw again.
 ///
-/// A node is sixteen doubles, two cache lines. A changed node is summed anew from its children, so nothing drifts. Nodes
-/// are only ever written as whole vectors (load, blend the changed lane, store): a scalar store followed by a vector
-/// load of the same line would stall on store forwarding at every level of every step.
+/// A node is sixteen doubles, two cache lines. A changed node is summed anew from its children, so nothing drifts.
+/// Nodes are only ever written as whole vectors (load, blend the changed lane, store): a scalar store followed by a
+/// vector load of the same line would stall on store forwarding at every level of every step.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,8 @@ void Objective::observe_variance(std::span<const Linearization> chains) {
       }
       const std::size_t levels = last - first + 1;
       conditional.assign(levels, std::exp(-largest));
-      for (std::size_t k = first; k < last; ++k) conditional[entries[k].value] = std::exp(entries[k].log_ratio - largest);
+      for (std::size_t k = first; k < last; ++k)
+        conditional[entries[k].value] = std::exp(entries[k].log_ratio - largest);
       double sum = 0.0;
       for (const double weight : conditional) sum += weight;
       const Index i = entries[first].position;
@@ -99,8 +100,8 @@ void Objective::observe_variance(std::span<const Linearization> chains) {
   for (std::size_t i = 0; i < variables; ++i) {
     if (change_rate_[i] <= kTiny || plain_sum <= 0.0) continue;
     const double square = change_rate_[i] * change_rate_[i];
-    rate_gradient_[i] = both ? -0.5 * (plain[i] / plain_sum + weighted[i] / weighted_sum) / square
-                             : -(plain[i] / plain_sum) / square;
+    rate_gradient_[i] =
+        both ? -0.5 * (plain[i] / plain_sum + weighted[i] / weighted_sum) / square : -(plain[i] / plain_sum) / square;
   }
   value_ = both ? 0.5 * (std::log(plain_sum) + std::log(weighted_sum)) : std::log(std::max(plain_sum, kTiny));
 }
@@ -157,8 +158,7 @@ double Objective::value(std::span<const Linearization> chains) const {
     const auto& proposed = chain.sampled[0];
     double term = 0.0;
     if (proposed.transition > kTiny) {
-      term += std::exp(log_p) * proposed.accept_prob *
-              (std::log(proposed.transition) - (log_p + proposed.log_ratio));
+      term += std::exp(log_p) * proposed.accept_prob * (std::log(proposed.transition) - (log_p + proposed.log_ratio));
     }
     if (kind_ == ObjectiveKind::mi) {
       const double stay = stay_probability(chain);

@@ -129,18 +129,12 @@ double mcse_sd(ChainsView series) {
 
 std::string_view to_string(SeriesStatus status) {
   switch (status) {
-    case SeriesStatus::non_finite:
-      return "non_finite";
-    case SeriesStatus::constant:
-      return "constant";
-    case SeriesStatus::frozen:
-      return "frozen";
-    case SeriesStatus::too_short:
-      return "too_short";
-    case SeriesStatus::rare:
-      return "rare";
-    case SeriesStatus::ok:
-      break;
+    case SeriesStatus::non_finite: return "non_finite";
+    case SeriesStatus::constant: return "constant";
+    case SeriesStatus::frozen: return "frozen";
+    case SeriesStatus::too_short: return "too_short";
+    case SeriesStatus::rare: return "rare";
+    case SeriesStatus::ok: break;
   }
   return "ok";
 }

@@ -56,8 +56,7 @@ void add_monitor(const NamedSummary& monitor, std::size_t chains, std::vector<st
                       "many more draws.",
                       name, summary.transitions, summary.transitions == 1 ? "time" : "times"));
       return;
-    case SeriesStatus::ok:
-      break;
+    case SeriesStatus::ok: break;
   }
   if (summary.r_hat > r_hat_limit) {
     out.push_back(
@@ -153,12 +152,6 @@ void add_standstill(const VariablesSummary& variables, std::vector<std::string>&
     out.push_back(
         "No variable changed in any chain, so the draws are one state repeated; check the acceptance rate, the "
         "temperature and the evidence.");
-  }
-  if (variables.rare > 0) {
-    out.push_back(fmt::format(
-        "{} fewer than {} times in all, so R-hat and effective sample size say little of them; take many more draws if "
-        "their probabilities matter.",
-        share(variables.rare, variables.variables, "changed", "changed"), rare_transitions));
   }
 }
 

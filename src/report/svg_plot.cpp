@@ -21,7 +21,7 @@ namespace {
 
 using namespace svg;
 
-constexpr double kTickSize = 12;   // of letters
+constexpr double kTickSize = 12;  // of letters
 constexpr double kLabelSize = 14;
 constexpr double kTitleSize = 15;
 constexpr double kTickLength = 4;
@@ -77,8 +77,8 @@ std::pair<double, double> limits(const Plot& plot, bool of_x) {
   low = given_low.value_or(low);
   high = given_high.value_or(high);
   if (!std::isfinite(low) || !std::isfinite(high) || !std::isfinite(high - low) || low >= high || (log && low <= 0)) {
-    throw std::invalid_argument(fmt::format("render_svg: {} to {} is no range of a {} axis", low, high,
-                                            log ? "logarithmic" : "linear"));
+    throw std::invalid_argument(
+        fmt::format("render_svg: {} to {} is no range of a {} axis", low, high, log ? "logarithmic" : "linear"));
   }
   return {low, high};
 }
@@ -260,10 +260,10 @@ class Renderer {
 
   void draw_lines() {
     // A nested viewport cuts what it holds without an id, so that several plots can share one page.
-    out_ += fmt::format("<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\" "
-                        "overflow=\"hidden\">\n",
-                        coordinate(area_.left), coordinate(area_.top), coordinate(area_.width()),
-                        coordinate(area_.height()));
+    out_ += fmt::format(
+        "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\" "
+        "overflow=\"hidden\">\n",
+        coordinate(area_.left), coordinate(area_.top), coordinate(area_.width()), coordinate(area_.height()));
     for (auto series = series_.rbegin(); series != series_.rend(); ++series) draw_band(*series);
     for (auto series = series_.rbegin(); series != series_.rend(); ++series) {
       if (series->line_width > 0) draw_line(*series);
@@ -337,10 +337,11 @@ class Renderer {
 
   void draw_legend(bool inside) {
     if (inside) {
-      out_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#ffffff\" "
-                          "stroke=\"{}\"/>\n",
-                          coordinate(legend_.left), coordinate(legend_.top), coordinate(legend_.width()),
-                          coordinate(legend_.height()), kGrid);
+      out_ += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#ffffff\" "
+          "stroke=\"{}\"/>\n",
+          coordinate(legend_.left), coordinate(legend_.top), coordinate(legend_.width()), coordinate(legend_.height()),
+          kGrid);
     }
     double y = legend_.top + 4 + kLegendRow / 2;
     for (const Series& series : series_) {

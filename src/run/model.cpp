@@ -43,8 +43,7 @@ Model lattice_model(IsingModel& ising) {
   std::vector<double>().swap(ising.field);  // the target has its own
   Model model = make_model(ising.name, target, spins(ising.variables, ising.rows, ising.columns));
   if (!LatticeGibbs::fits(*target)) return model;
-  model.make_ensemble = [target](const Sampler& sampler,
-                                 const EnsembleOptions& options) -> std::unique_ptr<Ensemble> {
+  model.make_ensemble = [target](const Sampler& sampler, const EnsembleOptions& options) -> std::unique_ptr<Ensemble> {
     if (sampler.kind != Sampler::Kind::gibbs) return make_ensemble<LatticeIsing>(target, sampler, options);
     return std::make_unique<EnsembleOf<LatticeIsing, LatticeGibbs>>(target, LatticeGibbs(), options);
   };
@@ -70,8 +69,9 @@ Model make_model(IsingModel ising) {
 
 const std::vector<SamplerHelp>& model_help() {
   static const std::vector<SamplerHelp> help = {
-      {"ising", "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, "
-                "ising:graph=FILE"},
+      {"ising",
+       "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, "
+       "ising:graph=FILE"},
   };
   return help;
 }

@@ -9,9 +9,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include <poise/diagnose/diagnose.hpp>
 #include <poise/run/warmup.hpp>
 #include <poise/run/workers.hpp>
+#include "recorder.hpp"
 
 namespace poise {
 
@@ -28,6 +28,8 @@ constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 62;
 
 /// Large enough that the clock and the file are not looked at too often, small enough for lively progress.
 constexpr double kBlockSeconds = 0.2;
+/// More threads than this on a core only get in each other's way.
+constexpr unsigned kThreadsPerCore = 4;
 constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
 
 std::vector<Value> uniform_state(const Model& model, Rng rng) {
@@ -50,124 +52,18 @@ std::vector<std::vector<Value>> starting_states(const Model& model, const RunOpt
   return starts;
 }
 
-/// Draws are recorded block by block; a block is a range of draws of all chains.
-class Recorder {
- public:
-  Recorder(const Model& model, const RunOptions& options)
-      : layout_(model.layout), keep_(options.keep) {
-    names_ = {"log_prob"};
-    names_.insert(names_.end(), model.statistics.begin(), model.statistics.end());
-    names_.emplace_back("hamming");
-    series_.assign(names_.size(), std::vector<std::vector<double>>(options.chains));
-    acceptance_.resize(options.chains);
-    steps_.resize(options.chains);
-    x_.resize(options.chains);
-    if (keep_ == Keep::draws) levels_.assign(options.chains, std::vector<Value>(layout_.variables));
-  }
-
-  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-  [[nodiscard]] std::size_t draws() const { return series_[0][0].size(); }
-
-  /// Records the present state of a chain; chains may do so at the same time.
-  void record(const Ensemble& ensemble, std::size_t c, double acceptance, std::uint64_t steps) {
-    std::vector<double> statistics(names_.size() - 2);
-    ensemble.statistics(c, statistics);
-    series_[0][c].push_back(ensemble.log_prob(c));
-    for (std::size_t k = 0; k < statistics.size(); ++k) series_[k + 1][c].push_back(statistics[k]);
-    series_.back()[c].push_back(static_cast<double>(ensemble.distance(c)));
-    acceptance_[c].push_back(acceptance);
-    steps_[c].push_back(static_cast<std::int64_t>(steps));
-    if (keep_ == Keep::draws) {
-      std::vector<Value>& levels = levels_[c];
-      ensemble.levels(c, levels);
-      const std::size_t start = x_[c].size();
-      x_[c].resize(start + levels.size());
-      if (layout_.labels.empty()) {
-        std::copy(levels.begin(), levels.end(), x_[c].begin() + static_cast<std::ptrdiff_t>(start));
-      } else if (layout_.labels.size() == 2) {
-        const int zero = layout_.labels[0], span = layout_.labels[1] - layout_.labels[0];
-        for (std::size_t i = 0; i < levels.size(); ++i) x_[c][start + i] = static_cast<std::int8_t>(zero + span * levels[i]);
-      } else {
-        for (std::size_t i = 0; i < levels.size(); ++i) x_[c][start + i] = layout_.labels[levels[i]];
-      }
-    }
-  }
-
-  /// Drops what some chains have recorded beyond the draws that all have: chains stay equally long.
-  void level_off() {
-    std::size_t draws = std::numeric_limits<std::size_t>::max();
-    for (const auto& values : series_[0]) draws = std::min(draws, values.size());
-    for (auto& monitor : series_) {
-      for (auto& values : monitor) values.resize(draws);
-    }
-    for (auto& values : acceptance_) values.resize(draws);
-    for (auto& values : steps_) values.resize(draws);
-    if (keep_ == Keep::draws) {
-      for (auto& values : x_) values.resize(draws * layout_.variables);
-    }
-  }
-
-  /// The draws since `first`, as a block for a sink.
-  [[nodiscard]] DrawBlock block_since(std::size_t first) const {
-    DrawBlock block;
-    block.count = draws() - first;
-    block.monitors.resize(names_.size());
-    const auto tail = [](const auto& values, std::size_t from, auto& out) {
-      out.insert(out.end(), values.begin() + static_cast<std::ptrdiff_t>(from), values.end());
-    };
-    for (std::size_t c = 0; c < x_.size(); ++c) {
-      for (std::size_t k = 0; k < names_.size(); ++k) tail(series_[k][c], first, block.monitors[k]);
-      tail(acceptance_[c], first, block.acceptance_rate);
-      tail(steps_[c], first, block.n_steps);
-      if (keep_ == Keep::draws) tail(x_[c], first * layout_.variables, block.x);
-    }
-    return block;
-  }
-
-  [[nodiscard]] double ess_log_prob() const {
-    std::vector<double> values;
-    for (const auto& chain : series_[0]) values.insert(values.end(), chain.begin(), chain.end());
-    return ess_mean({values.data(), series_[0].size(), draws()});
-  }
-
-  /// Hands everything over as a trace; the recorder is empty afterwards.
-  [[nodiscard]] Trace take() {
-    Trace trace;
-    trace.chains = x_.size();
-    trace.draws = draws();
-    trace.monitor_names = names_;
-    trace.monitors.resize(names_.size());
-    for (std::size_t c = 0; c < x_.size(); ++c) {
-      for (std::size_t k = 0; k < names_.size(); ++k) append(trace.monitors[k], series_[k][c]);
-      append(trace.acceptance_rate, acceptance_[c]);
-      append(trace.n_steps, steps_[c]);
-      append(trace.x, x_[c]);
-    }
-    return trace;
-  }
-
- private:
-  template <class Values>
-  static void append(Values& to, Values& from) {
-    to.insert(to.end(), from.begin(), from.end());
-    Values().swap(from);
-  }
-
-  const VariableLayout& layout_;
-  Keep keep_;
-  std::vector<std::string> names_;
-  std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain][draw]
-  std::vector<std::vector<double>> acceptance_;           // [chain][draw]
-  std::vector<std::vector<std::int64_t>> steps_;
-  std::vector<std::vector<std::int8_t>> x_;  // [chain][draw * variables + variable]
-  std::vector<std::vector<Value>> levels_;   // a buffer per chain
-};
-
 nlohmann::json settings_json(const Model& model, const Sampler& sampler, const RunOptions& options) {
-  return {{"version", POISE_VERSION}, {"model", model.name},       {"sampler", sampler.name},
-          {"seed", options.seed},     {"chains", options.chains},  {"warmup", options.warmup},
-          {"draws", options.draws},   {"thin", options.thin},      {"seconds", options.seconds},
-          {"threads", options.threads}, {"first_chain", options.first_chain}};
+  return {{"version", POISE_VERSION},
+          {"model", model.name},
+          {"sampler", sampler.name},
+          {"seed", options.seed},
+          {"chains", options.chains},
+          {"warmup", options.warmup},
+          {"draws", options.draws},
+          {"thin", options.thin},
+          {"seconds", options.seconds},
+          {"threads", options.threads},
+          {"first_chain", options.first_chain}};
 }
 
 }  // namespace
@@ -190,9 +86,10 @@ void RunOptions::check(const Model& model) const {
   }
   const double bytes = static_cast<double>(chains) * static_cast<double>(draws) * model.layout.variables;
   if (keep == Keep::draws && seconds <= 0.0 && bytes > 64e9) {
-    problems.push_back(fmt::format("{} chains of {} draws of {} variables would take {:.0f} GB: keep monitors only, or "
-                                   "fewer draws",
-                                   chains, draws, model.layout.variables, bytes / 1e9));
+    problems.push_back(
+        fmt::format("{} chains of {} draws of {} variables would take {:.0f} GB: keep monitors only, or "
+                    "fewer draws",
+                    chains, draws, model.layout.variables, bytes / 1e9));
   }
   if (!problems.empty()) throw InputError(fmt::format("{}", fmt::join(problems, "; ")));
 }
@@ -207,9 +104,11 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   options = given_options;
 
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, 1024));
+  const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, kThreadsPerCore * cores));
   if (options.threads > useful) {
-    result.notes.push_back(fmt::format("{} threads for {} chains: using {}", options.threads, options.chains, useful));
+    result.notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, options.chains,
+                                       options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
+                                       useful));
   }
   options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
 
@@ -223,11 +122,13 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   const std::size_t chains = options.chains;
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed); };
 
-  const auto acceptance_so_far = [&](double before, double steps) {
-    double accepted = -before;
+  const auto acceptance_so_far = [&](double steps) {
+    double accepted = 0.0;
     for (std::size_t c = 0; c < chains; ++c) accepted += ensemble->accepted(c);
     return steps > 0 ? accepted / steps : 0.0;
   };
+  Progress held;  // the last report of warm-up that was not due, shown after all when its phase ends
+  bool holding = false;
   auto last_report = started - std::chrono::seconds(1);
   const auto due = [&](bool always) {
     if (!hooks.progress || (!always && seconds_since(last_report) < 0.1)) return false;
@@ -243,19 +144,24 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   // Warm-up.
   const std::uint64_t warmup_steps = options.warmup * options.thin;
   WarmupOutcome warmup = warm_up(*ensemble, sampler, warmup_steps, workers, [&](Phase phase, std::uint64_t done) {
-    if (due(done == warmup_steps)) {
-      Progress progress;
-      progress.phase = phase;
-      progress.done = done;
-      progress.total = warmup_steps;
-      progress.seconds = seconds_since(started);
-      const double steps = static_cast<double>(done) * static_cast<double>(chains);
-      progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
-      progress.seconds_left =
-          progress.seconds * static_cast<double>(warmup_steps - done) / static_cast<double>(std::max<std::uint64_t>(done, 1));
-      progress.acceptance_rate = acceptance_so_far(0.0, steps);
-      progress.log_prob = mean_log_prob();
-      progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
+    if (!hooks.progress) return !stopped();
+    if (holding && held.phase != phase) hooks.progress(held);
+    Progress progress;
+    progress.phase = phase;
+    progress.done = done;
+    progress.total = warmup_steps;
+    progress.seconds = seconds_since(started);
+    const double steps = static_cast<double>(done) * static_cast<double>(chains);
+    progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
+    progress.seconds_left = progress.seconds * static_cast<double>(warmup_steps - done) /
+                            static_cast<double>(std::max<std::uint64_t>(done, 1));
+    progress.acceptance_rate = acceptance_so_far(steps);
+    progress.log_prob = mean_log_prob();
+    progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
+    holding = !due(done == warmup_steps);
+    if (holding) {
+      held = progress;
+    } else {
       hooks.progress(progress);
     }
     return !stopped();
@@ -283,11 +189,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
                       settings_json(model, sampler, options).dump(-1, ' ', false, replace));
   }
   const auto sampling_started = Clock::now();
-  double accepted_before = 0.0;
-  for (std::size_t c = 0; c < chains; ++c) {
-    accepted_before += ensemble->accepted(c);
-    ensemble->reset_occupancy(c);
-  }
+  for (std::size_t c = 0; c < chains; ++c) ensemble->reset_occupancy(c);
   const std::vector<ChainGroup> groups = group_chains(chains, workers.threads());
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
@@ -324,7 +226,8 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     recorder.level_off();
     if (hooks.sink != nullptr && recorder.draws() > first) hooks.sink->write(recorder.block_since(first));
     const double took = std::max(seconds_since(block_started), 1e-6);
-    const std::size_t room = std::max<std::size_t>(1, kBlockBytes / (chains * std::max<Index>(1, model.layout.variables)));
+    const std::size_t room =
+        std::max<std::size_t>(1, kBlockBytes / (chains * std::max<Index>(1, model.layout.variables)));
     block = std::clamp<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * kBlockSeconds / took), 1,
                                     std::min(room, 2 * block + 8));
     const bool last = !by_clock && recorder.draws() >= options.draws;
@@ -343,7 +246,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       progress.seconds_left = by_clock ? std::max(0.0, options.seconds - progress.seconds)
                                        : progress.seconds * static_cast<double>(options.draws - recorder.draws()) /
                                              static_cast<double>(std::max<std::size_t>(recorder.draws(), 1));
-      progress.acceptance_rate = acceptance_so_far(accepted_before, steps);
+      progress.acceptance_rate = recorder.mean_acceptance();
       progress.log_prob = mean_log_prob();
       progress.ess_log_prob = ess;
       hooks.progress(progress);
@@ -352,12 +255,9 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   result.sampling_seconds = seconds_since(sampling_started);
   result.interrupted = stopped();
   options.draws = recorder.draws();
+  result.acceptance_rate = recorder.mean_acceptance();
   result.trace = recorder.take();
   result.steps = static_cast<std::uint64_t>(result.trace.draws) * chains * options.thin;
-  double acceptance = 0.0;
-  for (const double rate : result.trace.acceptance_rate) acceptance += rate;
-  result.acceptance_rate =
-      result.trace.acceptance_rate.empty() ? 0.0 : acceptance / static_cast<double>(result.trace.acceptance_rate.size());
   for (std::size_t c = 0; c < chains; ++c) result.evals += ensemble->evals(c);
   result.evals.target -= result.warmup_evals.target;
   result.evals.ratio -= result.warmup_evals.ratio;

@@ -47,8 +47,7 @@ Sampler parse_sampler(const std::string& text) {
     keys = {"g"};
   } else {
     keys = {"objective", "optimizer", "rate", "ridge", "schedule"};
-    const std::string objective =
-        reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
+    const std::string objective = reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
     sampler.learn.objective = objective == "variance"  ? ObjectiveKind::variance
                               : objective == "entropy" ? ObjectiveKind::entropy
                               : objective == "mi"      ? ObjectiveKind::mi

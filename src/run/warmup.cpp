@@ -61,7 +61,8 @@ class Warmup {
 
   /// Moves all chains on; false when the user has stopped the run.
   bool advance(std::uint64_t steps, Phase phase) {
-    workers_.for_each(groups_.size(), [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, steps); });
+    workers_.for_each(groups_.size(),
+                      [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, steps); });
     outcome_.steps += steps;
     record();
     return report_(phase, outcome_.steps);
@@ -77,7 +78,10 @@ class Warmup {
   bool approach() {
     RiseDetector detector(ensemble_.num_chains());
     while (outcome_.steps < total_ / 2) {
-      if (!advance(std::min(round_length(), total_ / 2 - outcome_.steps), Phase::approach)) return false;
+      const std::uint64_t steps = std::min(round_length(), total_ / 2 - outcome_.steps);
+      const double before = accepted();
+      if (!advance(steps, Phase::approach)) return false;
+      escape_trap((accepted() - before) / static_cast<double>(steps * ensemble_.num_chains()));
       for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) detector.add(c, ensemble_.log_prob(c));
       if (!detector.still_rising()) break;
     }
@@ -125,7 +129,25 @@ class Warmup {
   static constexpr std::uint64_t kRounds = 1000;  // updates of the rule, whatever the length of the warm-up
 
   /// An eighth of a sweep: fine enough to see log p rise.
-  [[nodiscard]] std::uint64_t round_length() const { return std::max<std::uint64_t>(1, ensemble_.steps_per_sweep() / 8); }
+  [[nodiscard]] std::uint64_t round_length() const {
+    return std::max<std::uint64_t>(1, ensemble_.steps_per_sweep() / 8);
+  }
+
+  /// Sum of acceptance probabilities of all chains.
+  [[nodiscard]] double accepted() const {
+    double sum = 0.0;
+    for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) sum += ensemble_.accepted(c);
+    return sum;
+  }
+
+  /// Under strong couplings a flip towards higher probability can raise the ratios of its neighbours so much that Z(x')
+  /// dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the approach goes on with t/(1+t) then.
+  void escape_trap(double acceptance_rate) {
+    if (escaped_ || acceptance_rate > 0.02) return;
+    escaped_ = true;
+    ensemble_.set_balance(Balance(Balance::Rule::barker), kForGood);
+    workers_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.prepare(c); });
+  }
 
   void record() {
     double sum = 0.0;
@@ -137,6 +159,7 @@ class Warmup {
   Workers& workers_;
   std::vector<ChainGroup> groups_;
   std::uint64_t total_;
+  bool escaped_ = false;
   const std::function<bool(Phase, std::uint64_t)>& report_;
 };
 

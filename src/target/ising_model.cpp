@@ -1,221 +1,23 @@
-/// Specs, images, matrices and edge lists of Ising models: what is read, what is drawn at random, what is refused.
+/// Specs, images and fields of Ising models: what is read, what is drawn at random, what is refused.
 #include <poise/target/ising_model.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 #include <poise/rng.hpp>
+#include "ising_limits.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::int64_t kMaxSide = 65535;
-constexpr std::int64_t kMaxSites = std::int64_t{1} << 28;
-constexpr std::int64_t kMaxVariables = 100'000'000;
-constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 31;
-/// Fields and couplings stay below this, so that log p of any state stays finite.
-constexpr double kLargest = 1e100;
 /// Chains have small streams; the noise of a field must never coincide with a chain of the same seed.
 constexpr std::uint64_t kFieldStream = std::numeric_limits<std::uint64_t>::max() - 1;
-
-// ---- text files
-
-[[noreturn]] void fail_at(std::string_view name, std::size_t line, const std::string& what) {
-  throw InputError(fmt::format("{}, line {}: {}", name, line, what));
-}
-
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(fmt::format("{}: found a directory, expected a file", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: cannot be opened, expected a file that can be read", path));
-  std::string content;
-  std::vector<char> buffer(1 << 16);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    content.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (content.size() > kMaxFileBytes) throw InputError(fmt::format("{}: too long, expected at most 2 GiB", path));
-  }
-  if (file.bad()) throw InputError(fmt::format("{}: reading failed, expected a file that can be read", path));
-  return content;
-}
-
-/// The lines of a text that hold something besides blanks and comments, cut into words.
-class Lines {
- public:
-  explicit Lines(std::string_view content) : rest_(content) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
-  }
-
-  bool next() {
-    words.clear();
-    while (words.empty() && !rest_.empty()) {
-      ++number;
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      const std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-      split(line.substr(0, line.find('#')));
-    }
-    return !words.empty();
-  }
-
-  std::size_t number = 0;               ///< of the present line, from 1
-  std::vector<std::string_view> words;  ///< of the present line
-
- private:
-  static constexpr std::string_view kBlanks = " \t\r\v\f";
-  static constexpr std::string_view kBlanksAndComma = " \t\r\v\f,";
-
-  /// Words end at blanks or at one comma; nothing between two commas, or after the last, is an empty word.
-  void split(std::string_view line) {
-    bool after_comma = false;
-    for (std::size_t at = 0;;) {
-      at = line.find_first_not_of(kBlanks, at);
-      if (at == std::string_view::npos) break;
-      const std::size_t end = std::min(line.find_first_of(kBlanksAndComma, at), line.size());
-      words.push_back(line.substr(at, end - at));
-      at = line.find_first_not_of(kBlanks, end);
-      after_comma = at != std::string_view::npos && line[at] == ',';
-      if (after_comma) ++at;
-    }
-    if (after_comma) words.emplace_back();
-  }
-
-  std::string_view rest_;
-};
-
-double real_at(std::string_view word, std::string_view name, std::size_t line) {
-  const std::optional<double> value = parse_real(word);
-  if (!value) fail_at(name, line, fmt::format("found {}, expected a finite number", quote(word)));
-  if (std::abs(*value) > kLargest) {
-    fail_at(name, line, fmt::format("found {}, expected a number from {} to {}", quote(word), -kLargest, kLargest));
-  }
-  return *value;
-}
-
-/// Where an integer may lie and what it is called in a message.
-struct Expected {
-  std::string_view noun;
-  std::int64_t min;
-  std::int64_t max;
-};
-
-std::int64_t integer_at(std::string_view word, const Expected& one, std::string_view name, std::size_t line) {
-  const std::optional<std::int64_t> value = parse_integer(word);
-  if (value && *value >= one.min && *value <= one.max) return *value;
-  fail_at(name, line, fmt::format("found {}, expected {} from {} to {}", quote(word), one.noun, one.min, one.max));
-}
-
-/// The pair of lines that give the same edge, the earliest such repetition in the file.
-void refuse_repeated(const std::vector<Edge>& edges, const std::vector<std::size_t>& lines, std::string_view name) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> keyed(edges.size());  // both ends in one number, place in the list
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    const auto [low, high] = std::minmax(edges[e].i, edges[e].j);
-    keyed[e] = {std::uint64_t{low} << 32 | high, e};
-  }
-  std::sort(keyed.begin(), keyed.end());
-  std::optional<std::pair<std::size_t, std::size_t>> repeated;
-  for (std::size_t k = 1; k < keyed.size(); ++k) {
-    const bool same = keyed[k].first == keyed[k - 1].first;
-    if (same && (!repeated || keyed[k].second < repeated->second)) repeated = {keyed[k - 1].second, keyed[k].second};
-  }
-  if (!repeated) return;
-  const Edge& edge = edges[repeated->second];
-  fail_at(name, lines[repeated->second],
-          fmt::format("found the edge {} {} of line {} again, expected each edge once, in either direction", edge.i + 1,
-                      edge.j + 1, lines[repeated->first]));
-}
-
-}  // namespace
-
-Matrix parse_matrix(std::string_view content, std::string_view name) {
-  Matrix matrix;
-  std::size_t columns = 0;
-  std::size_t rows = 0;
-  std::size_t first_line = 0;
-  for (Lines lines(content); lines.next(); ++rows) {
-    if (rows == 0) std::tie(columns, first_line) = std::pair{lines.words.size(), lines.number};
-    for (const std::string_view word : lines.words) matrix.values.push_back(real_at(word, name, lines.number));
-    if (lines.words.size() != columns) {
-      const std::size_t found = lines.words.size();
-      fail_at(name, lines.number,
-              fmt::format("found {} numbers, expected {} as in line {}", found, columns, first_line));
-    }
-  }
-  if (rows == 0) throw InputError(fmt::format("{}: found no numbers, expected rows of numbers", name));
-  matrix.rows = static_cast<Index>(rows);
-  matrix.columns = static_cast<Index>(columns);
-  return matrix;
-}
-
-std::vector<double> parse_numbers(std::string_view content, std::string_view name) {
-  std::vector<double> values;
-  for (Lines lines(content); lines.next();) {
-    for (const std::string_view word : lines.words) values.push_back(real_at(word, name, lines.number));
-  }
-  return values;
-}
-
-EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling) {
-  EdgeList graph;
-  std::optional<std::size_t> header_line;
-  std::size_t declared = 0;
-  std::vector<std::size_t> edge_lines;
-  for (Lines lines(content); lines.next();) {
-    const auto& words = lines.words;
-    if (words[0] == "c") continue;
-    if (!header_line) {
-      if (words.size() != 2) {
-        fail_at(name, lines.number, fmt::format("found {} words, expected a line 'variables edges'", words.size()));
-      }
-      header_line = lines.number;
-      graph.variables =
-          static_cast<Index>(integer_at(words[0], {"a number of variables", 1, kMaxVariables}, name, lines.number));
-      declared =
-          static_cast<std::size_t>(integer_at(words[1], {"a number of edges", 0, kMaxEdges}, name, lines.number));
-      const std::size_t possible = content.size() / 4 + 1;  // "1 2\n" is the shortest edge
-      graph.edges.reserve(std::min(declared, possible));
-      edge_lines.reserve(std::min(declared, possible));
-      continue;
-    }
-    if (graph.edges.size() == declared) {
-      fail_at(name, lines.number,
-              fmt::format("found a line after the last edge, expected {} edges as line {} declares", declared,
-                          *header_line));
-    }
-    if (words.size() != 2 && words.size() != 3) {
-      fail_at(name, lines.number, fmt::format("found {} words, expected 'i j' or 'i j coupling'", words.size()));
-    }
-    const Expected range{"the number of a variable,", 1, graph.variables};
-    const std::int64_t i = integer_at(words[0], range, name, lines.number);
-    const std::int64_t j = integer_at(words[1], range, name, lines.number);
-    if (i == j) fail_at(name, lines.number, fmt::format("found an edge from {} to itself, expected two variables", i));
-    const double coupling = words.size() == 3 ? real_at(words[2], name, lines.number) : default_coupling;
-    graph.edges.push_back({static_cast<Index>(i - 1), static_cast<Index>(j - 1), coupling});
-    edge_lines.push_back(lines.number);
-  }
-  if (!header_line) throw InputError(fmt::format("{}: found no numbers, expected a line 'variables edges'", name));
-  if (graph.edges.size() < declared) {
-    throw InputError(fmt::format("{}: found {} edges, expected {} as line {} declares", name, graph.edges.size(),
-                                 declared, *header_line));
-  }
-  refuse_repeated(graph.edges, edge_lines, name);
-  return graph;
-}
-
-namespace {
 
 // ---- settings
 

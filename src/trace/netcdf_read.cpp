@@ -275,8 +275,8 @@ void Reader::read_layout(VariableLayout& layout) const {
       const bool same = levels.is_number();
       // A damaged number of variables must not decide how much memory is taken.
       if (same && layout.variables / kMostDeflation > file_bytes_) fail("has a layout too large for the file");
-      layout.cardinalities = same ? std::vector<Index>(layout.variables, levels.get<Index>())
-                                  : levels.get<std::vector<Index>>();
+      layout.cardinalities =
+          same ? std::vector<Index>(layout.variables, levels.get<Index>()) : levels.get<std::vector<Index>>();
       if (layout.cardinalities.size() != layout.variables) fail("has a layout with a wrong number of cardinalities");
     }
   } catch (const nlohmann::json::exception&) {
@@ -293,8 +293,9 @@ void Reader::read_x(StoredRun& run, const ReadOptions& options) const {
   call(nc_inq_varndims(posterior_.id, x, &dimensions));
   if (type != NC_BYTE) fail("has a variable 'x' in group 'posterior' that is not of type byte");
   const auto wrong_dimensions = [&] {
-    fail("has a variable 'x' in group 'posterior' whose dimensions are neither (chain, draw, x_variable) nor "
-         "(chain, draw, row, column)");
+    fail(
+        "has a variable 'x' in group 'posterior' whose dimensions are neither (chain, draw, x_variable) nor "
+        "(chain, draw, row, column)");
   };
   if (dimensions != 3 && dimensions != 4) wrong_dimensions();
   std::array<int, 4> ids{};
@@ -314,8 +315,8 @@ void Reader::read_x(StoredRun& run, const ReadOptions& options) const {
       layout.columns = static_cast<Index>(count[3]);
     }
   }
-  const bool agrees = variables == layout.variables &&
-                      (dimensions == 3 || (count[2] == layout.rows && count[3] == layout.columns));
+  const bool agrees =
+      variables == layout.variables && (dimensions == 3 || (count[2] == layout.rows && count[3] == layout.columns));
   if (!agrees) fail("has draws whose shape is not that of its layout");
 
   int names = -1;

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "support/table_target.hpp"
 #include <poise/target/graph_ising.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include "support/table_target.hpp"
 
 namespace poise::testing {
 

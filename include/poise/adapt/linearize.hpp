@@ -15,9 +15,9 @@ namespace poise {
 
 /// Which transition probabilities of a state an objective needs.
 struct LinearizeOptions {
-  bool all_moves = true;      ///< every move (of at most max_variables variables, evenly spread)
+  bool all_moves = true;       ///< every move (of at most max_variables variables, evenly spread)
   bool sampled_moves = false;  ///< one proposal from Q and one uniform move, as the paper's estimators use
-  Index max_variables = 65536;
+  Index max_variables = 4096;
 };
 
 /// Transition probabilities of one state at the present balancing function.

@@ -1,13 +1,15 @@
 /// What a learned balancing function is judged by: four criteria, each as its gradient in the transition probabilities.
 ///
-/// variance  the mean-field asymptotic variance of averages, (log V_1 + log V_h)/2 with V_c = sum_i w_i / F_i: F_i is the
+/// variance  the mean-field asymptotic variance of averages, (log V_1 + log V_h)/2 with V_c = sum_i w_i / F_i: F_i is
+/// the
 ///           probability per step that variable i changes, w_i comes from its marginal (default).
 /// entropy   minus the entropy rate of the chain: the mutual information of consecutive states up to a constant.
 /// mi        Theorem 1(a) of the LSB paper: the same quantity, estimated with weights p(x) and one sampled proposal.
 /// mi-bound  Theorem 1(b): its bound with a learned eta and one uniform move; what the paper used.
 ///
-/// In the last two p is taken relative to its largest value among the chains, so that adding a constant to log p changes
-/// nothing; Q_1 = pi uniform + (1 - pi) point mass and Q_2 = the proposal at the present parameters, as in the paper.
+/// In the last two p is taken relative to its largest value among the chains, so that adding a constant to log p
+/// changes nothing; Q_1 = pi uniform + (1 - pi) point mass and Q_2 = the proposal at the present parameters, as in the
+/// paper.
 #pragma once
 
 #include <span>
@@ -45,7 +47,9 @@ class Objective {
 
  private:
   void observe_variance(std::span<const Linearization> chains);
-  [[nodiscard]] double relative_log_prob(const Linearization& chain) const { return chain.log_prob - largest_log_prob_; }
+  [[nodiscard]] double relative_log_prob(const Linearization& chain) const {
+    return chain.log_prob - largest_log_prob_;
+  }
 
   ObjectiveKind kind_;
   double raw_eta_ = 0.5413248546129181;  // eta = 1

@@ -52,8 +52,8 @@ class BalanceTable {
     const Cell &a = cell_[index.low[0]], &b = cell_[index.low[1]], &c = cell_[index.low[2]], &d = cell_[index.low[3]];
     const Cell &e = cell_[index.high[0]], &f = cell_[index.high[1]], &g = cell_[index.high[2]],
                &h = cell_[index.high[3]];
-    const Doubles8 intercept = lanes8(a.intercept, b.intercept, c.intercept, d.intercept, e.intercept, f.intercept,
-                                      g.intercept, h.intercept);
+    const Doubles8 intercept =
+        lanes8(a.intercept, b.intercept, c.intercept, d.intercept, e.intercept, f.intercept, g.intercept, h.intercept);
     const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, e.slope, f.slope, g.slope, h.slope);
     factor = intercept + slope * inside;
     exponent = 0.5 * u + tail_slope_ * min8(size - inside, broadcast8(1e8));
@@ -63,7 +63,8 @@ class BalanceTable {
     const double size = std::abs(u);
     const double inside = std::min(size, kRange);
     const int k = cell_of(inside);
-    return 0.5 * u + tail_slope_ * std::min(size - inside, 1e8) + std::log(cell_[k].intercept + cell_[k].slope * inside);
+    return 0.5 * u + tail_slope_ * std::min(size - inside, 1e8) +
+           std::log(cell_[k].intercept + cell_[k].slope * inside);
   }
 
   /// Adds weight * d log g(e^u) / d phi_k to out[k] for every grid point k on which log g(e^u) depends.

@@ -104,7 +104,8 @@ class Gibbs {
       colour[i] = lowest;
       if (lowest + 1 == used_by.size()) used_by.push_back(n);
     }
-    std::stable_sort(scratch.order.begin(), scratch.order.end(), [&](Index a, Index b) { return colour[a] < colour[b]; });
+    std::stable_sort(scratch.order.begin(), scratch.order.end(),
+                     [&](Index a, Index b) { return colour[a] < colour[b]; });
   }
 };
 

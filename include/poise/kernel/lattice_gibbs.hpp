@@ -15,10 +15,10 @@ namespace poise {
 
 class LatticeGibbs {
  public:
-  struct Plane {                       // the sites of one colour
-    std::vector<std::int8_t> spin;     // -1, +1; 0 where there is no site
+  struct Plane {                    // the sites of one colour
+    std::vector<std::int8_t> spin;  // -1, +1; 0 where there is no site
     std::vector<double> field;
-    std::vector<std::uint32_t> up;     // sweeps after which the spin was +1
+    std::vector<std::uint32_t> up;  // sweeps after which the spin was +1
   };
   struct Scratch {
     explicit Scratch(const LatticeIsing& target);

@@ -2,7 +2,8 @@
 /// accept it with probability min{1, Z(x)/Z(x')}.
 ///
 /// On a sparse target Z(x') differs from Z(x) only by the moves that the proposal affects, so a step costs
-/// O(degree + log d). Weights carry an offset, g(e^u) e^-offset, chosen anew when their sum leaves the range of doubles.
+/// O(degree + log d). Weights carry an offset, g(e^u) e^-offset, chosen anew when their sum leaves the range of
+/// doubles.
 ///
 /// Where a ratio can take few values per move (an Ising site has ten), `tabulate` computes the weights of all of them
 /// once, and a step evaluates no exponential at all.
@@ -36,11 +37,11 @@ class LocallyBalanced {
     explicit Scratch(const T& target)
         : tree(target.num_moves()), affected(target.max_affected() + 8), new_weights(affected.size()) {}
     WeightTree tree;
-    double offset = 0.0;              // log g of a move is log(its weight) + offset
-    std::size_t count = 0;            // moves affected by the proposed one, their numbers and weights after it
+    double offset = 0.0;    // log g of a move is log(its weight) + offset
+    std::size_t count = 0;  // moves affected by the proposed one, their numbers and weights after it
     std::vector<Index> affected;
     std::vector<double> new_weights;
-    Index node = 0;          // of the tree, in which the proposal lies; `rest` is what is left to find it there
+    Index node = 0;  // of the tree, in which the proposal lies; `rest` is what is left to find it there
     double rest = 0.0;
     Index move = 0;          // proposed last
     double threshold = 0.0;  // uniform number that decides on it
@@ -202,7 +203,8 @@ class LocallyBalanced {
   }
 
   /// The offset puts the move with the largest ratio at 1, which keeps the sum in range for every monotone g; where it
-  /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in `failure`.
+  /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in
+  /// `failure`.
   POISE_HOT void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
     const std::span<double> weights = scratch.tree.weights();
     target.log_ratios(state, weights);

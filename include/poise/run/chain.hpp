@@ -71,8 +71,8 @@ POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std
 /// A kernel whose step comes in parts. The parts of one chain wait for each other, those of different chains do not, so
 /// taking several chains through each part together keeps the processor busy: a third more steps a second.
 template <class K, class T>
-concept StagedKernel = requires(const K& kernel, const T& target, typename T::State& state, typename K::Scratch& scratch,
-                                Rng& rng, const typename K::Proposal& proposal) {
+concept StagedKernel = requires(const K& kernel, const T& target, typename T::State& state,
+                                typename K::Scratch& scratch, Rng& rng, const typename K::Proposal& proposal) {
   kernel.start(scratch, rng);
   kernel.propose(target, state, scratch);
   { kernel.evaluate(target, state, scratch, Index{}) } -> std::same_as<typename K::Proposal>;

@@ -54,8 +54,8 @@ class Ensemble {
   /// Brings the weights of a chain up to date after `set_balance`.
   virtual void prepare(std::size_t chain) = 0;
   virtual void linearize(std::size_t chain, const LinearizeOptions& options, Linearization& out) = 0;
-  virtual void add_gradient(std::size_t chain, const Linearization& linearization,
-                            std::span<const double> coefficients, std::span<double> out) = 0;
+  virtual void add_gradient(std::size_t chain, const Linearization& linearization, std::span<const double> coefficients,
+                            std::span<double> out) = 0;
 };
 
 }  // namespace poise

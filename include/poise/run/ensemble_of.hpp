@@ -18,7 +18,9 @@ template <Target T, class K>
 class EnsembleOf final : public Ensemble {
  public:
   EnsembleOf(std::shared_ptr<const T> target, K kernel, const EnsembleOptions& options)
-      : target_(std::move(target)), kernel_(std::move(kernel)), reference_(options.reference),
+      : target_(std::move(target)),
+        kernel_(std::move(kernel)),
+        reference_(options.reference),
         probes_(options.starts.size()) {
     if constexpr (requires { kernel_.tabulate(*target_); }) kernel_.tabulate(*target_);
     for (std::size_t c = 0; c < options.starts.size(); ++c) {

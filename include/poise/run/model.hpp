@@ -21,12 +21,10 @@ struct Model {
   std::vector<std::string> statistics;  ///< names of the model's own statistics
   std::function<std::unique_ptr<Ensemble>(const Sampler&, const EnsembleOptions&)> make_ensemble;
 
-  std::vector<double> observed;     ///< the image behind a segmentation model; may be empty
-  std::vector<std::int8_t> truth;   ///< the true image where it is known; may be empty
+  std::vector<double> observed;    ///< the image behind a segmentation model; may be empty
+  std::vector<std::int8_t> truth;  ///< the true image where it is known; may be empty
 
-  [[nodiscard]] Index cardinality(Index i) const {
-    return layout.cardinalities.empty() ? 2 : layout.cardinalities[i];
-  }
+  [[nodiscard]] Index cardinality(Index i) const { return layout.cardinalities.empty() ? 2 : layout.cardinalities[i]; }
 };
 
 /// The one factory from sampler names to kernel types, for any sparse target.
@@ -36,8 +34,8 @@ std::unique_ptr<Ensemble> make_ensemble(std::shared_ptr<const T> target, const S
   if (sampler.kind == Sampler::Kind::gibbs) {
     return std::make_unique<EnsembleOf<T, Gibbs<T>>>(std::move(target), Gibbs<T>(), options);
   }
-  return std::make_unique<EnsembleOf<T, LocallyBalanced<T>>>(
-      std::move(target), LocallyBalanced<T>(Balance(sampler.rule)), options);
+  return std::make_unique<EnsembleOf<T, LocallyBalanced<T>>>(std::move(target),
+                                                             LocallyBalanced<T>(Balance(sampler.rule)), options);
 }
 
 /// A model from a target of your own. The target is shared by all chains and never changed.

@@ -16,17 +16,18 @@ enum class Keep { draws, monitors };
 enum class Start { uniform, zeros, given };
 
 struct RunOptions {
-  std::size_t chains = 4;         ///< four is enough for R-hat; more chains give a learned sampler better gradients
-  std::size_t warmup = 1000;      ///< draws' worth of steps before the first recorded draw
-  std::size_t draws = 1000;       ///< recorded draws per chain
-  std::uint64_t thin = 0;         ///< steps per draw; 0 is one sweep: as many as there are variables
+  std::size_t chains = 4;     ///< four is enough for R-hat; more chains give a learned sampler better gradients
+  std::size_t warmup = 1000;  ///< draws' worth of steps before the first recorded draw
+  std::size_t draws = 1000;   ///< recorded draws per chain
+  std::uint64_t thin = 0;     ///< steps per draw; 0 is one sweep: as many as there are variables
   std::uint64_t seed = 1;
-  unsigned threads = 0;           ///< 0 is one per core; results do not depend on it
-  double seconds = 0.0;           ///< if positive, sample for this long instead of `draws`
-  Keep keep = Keep::draws;        ///< `monitors` stores no states: for models too large to keep a thousand of them
-  Start start = Start::uniform;   ///< where chains begin
-  std::vector<Value> given;       ///< the state to begin in, with Start::given
-  std::uint64_t first_chain = 0;  ///< number of the first chain: chain c of a run is chain 0 of one with first_chain = c
+  unsigned threads = 0;          ///< 0 is one per core; results do not depend on it
+  double seconds = 0.0;          ///< if positive, sample for this long instead of `draws`
+  Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
+  Start start = Start::uniform;  ///< where chains begin
+  std::vector<Value> given;      ///< the state to begin in, with Start::given
+  std::uint64_t first_chain =
+      0;  ///< number of the first chain: chain c of a run is chain 0 of one with first_chain = c
 
   /// Throws an InputError that names every setting that makes no sense for this model.
   void check(const Model& model) const;
@@ -36,10 +37,10 @@ enum class Phase { approach, adapt, sample };
 
 struct Progress {
   Phase phase = Phase::approach;
-  std::uint64_t done = 0;     ///< steps of one chain in warm-up, draws in sampling
-  std::uint64_t total = 0;    ///< 0 when the clock decides
-  double seconds = 0.0;       ///< since the phase began (approach and adapt count as one)
-  double seconds_left = 0.0;  ///< estimate
+  std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
+  std::uint64_t total = 0;        ///< 0 when the clock decides
+  double seconds = 0.0;           ///< since the phase began (approach and adapt count as one)
+  double seconds_left = 0.0;      ///< estimate
   double steps_per_second = 0.0;  ///< over all chains
   double acceptance_rate = 0.0;
   double log_prob = 0.0;      ///< mean over chains, now
@@ -56,18 +57,18 @@ struct RunHooks {
 struct RunResult {
   std::string model;
   std::string sampler;
-  RunOptions options;   ///< as used: thin, threads and draws filled in
+  RunOptions options;  ///< as used: thin, threads and draws filled in
   VariableLayout layout;
   Trace trace;
   std::vector<double> occupancy;  ///< part of all steps spent at each (variable, level > 0), mean over chains
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;
-  std::uint64_t steps = 0;         ///< sampling steps, all chains together
+  std::uint64_t steps = 0;           ///< sampling steps, all chains together
   std::uint64_t approach_steps = 0;  ///< of one chain, before learning began
   std::uint64_t warmup_steps = 0;    ///< of one chain
   double acceptance_rate = 0.0;
-  Evals evals;         ///< of sampling
+  Evals evals;  ///< of sampling
   Evals warmup_evals;
 
   struct WarmupPoint {
@@ -76,10 +77,10 @@ struct RunResult {
   };
   std::vector<WarmupPoint> warmup_trace;
 
-  bool balanced = false;          ///< whether the sampler has a balancing function
-  std::vector<double> knots;      ///< |u| and log of e^phi of the balancing function used for sampling
+  bool balanced = false;      ///< whether the sampler has a balancing function
+  std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
   std::vector<double> log_phi;
-  double objective = 0.0;         ///< value of the criterion at the end of learning; NaN without
+  double objective = 0.0;  ///< value of the criterion at the end of learning; NaN without
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };

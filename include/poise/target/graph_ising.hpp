@@ -1,7 +1,7 @@
 /// Ising model on any graph, each edge with its own coupling: log p(x) = sum a_i x_i + sum_(ij) J_ij x_i x_j.
 ///
-/// Fields and couplings are kept as integers in a unit so small (2^-61 of their sum) that nothing is lost, so local fields
-/// and log p are sums of integers: they never drift, and equal states have equal log p whatever led to them.
+/// Fields and couplings are kept as integers in a unit so small (2^-61 of their sum) that nothing is lost, so local
+/// fields and log p are sums of integers: they never drift, and equal states have equal log p whatever led to them.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class GraphIsing {
     for (std::size_t i = 0; i < n; ++i) field_[i] = std::llround(field[i] / unit_);
     start_.assign(n + 1, 0);
     for (const Edge& edge : edges) {
-      if (edge.i >= n || edge.j >= n || edge.i == edge.j) throw InputError("an edge must join two variables of the graph");
+      if (edge.i >= n || edge.j >= n || edge.i == edge.j)
+        throw InputError("an edge must join two variables of the graph");
       ++start_[edge.i + 1];
       ++start_[edge.j + 1];
     }

@@ -1,10 +1,11 @@
-/// Ising model on a rectangular lattice with one coupling and a field: log p(x) = sum a_i x_i + lambda sum_(ij) x_i x_j.
+/// Ising model on a rectangular lattice with one coupling and a field: log p(x) = sum a_i x_i + lambda sum_(ij) x_i
+/// x_j.
 ///
 /// A site is a code of four bits: its spin and how many of its neighbours are up. These are integers, so nothing ever
 /// drifts. The log ratio of a flip, -2 x_i (a_i + lambda sum of neighbours), is a linear function of a_i whose
 /// coefficients are looked up by the code. A neighbour that an open lattice lacks counts as down, and the field of the
-/// site makes up for it. log p is kept as integers too, so that equal states have equal log p whatever led to them: ranks
-/// would take differences in the last bit for differences between chains.
+/// site makes up for it. log p is kept as integers too, so that equal states have equal log p whatever led to them:
+/// ranks would take differences in the last bit for differences between chains.
 #pragma once
 
 #include <array>
@@ -128,7 +129,8 @@ class LatticeIsing {
     visit(lanes);
   }
 
-  // The ratio of a move depends on few things only: on the site and its code. A kernel may tabulate what it makes of it.
+  // The ratio of a move depends on few things only: on the site and its code. A kernel may tabulate what it makes of
+  // it.
 
   [[nodiscard]] double coded_log_ratio(Index i, Index code) const {
     return log_flip_ratio(static_cast<Site>(code), local_[i]);
@@ -254,9 +256,9 @@ class LatticeIsing {
   bool torus_;
   double coupling_;
   std::vector<double> local_;        // the field, plus the coupling once for every neighbour that is not there
-  double unit_ = 1.0;             // so that the sum of all fields fits an integer
+  double unit_ = 1.0;                // so that the sum of all fields fits an integer
   std::vector<std::int64_t> units_;  // the fields as integers
-  std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
+  std::array<Flip, 16> flip_{};      // by site: the log ratio of its flip is slope * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
 

@@ -1,5 +1,5 @@
 /// Reading and writing image files: PNG through libpng, Netpbm by hand.
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <poise/report/png.hpp>
+#include <poise/image/png.hpp>
 
 #include "font.hpp"
 
@@ -95,8 +95,8 @@ std::vector<Stroke> strokes_of(std::string_view rows) {
 }
 
 constexpr double kPenRadius = 0.5;  // in dots
-constexpr std::size_t kSpace = 3;  // dots of a blank
-constexpr std::size_t kGap = 1;    // dots between letters
+constexpr std::size_t kSpace = 3;   // dots of a blank
+constexpr std::size_t kGap = 1;     // dots between letters
 
 double clamped_fraction(double value, double low, double high) {
   if (!(high > low)) return 0.5;

@@ -1,0 +1,21 @@
+/// What the readers of Ising models share: how much they take, and a file as a string.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace poise {
+
+constexpr std::int64_t kMaxSide = 65535;
+constexpr std::int64_t kMaxSites = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxVariables = 100'000'000;
+constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 31;
+/// Fields and couplings stay below this, so that log p of any state stays finite.
+constexpr double kLargest = 1e100;
+
+std::string read_file(const std::string& path);
+
+}  // namespace poise
