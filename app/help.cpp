@@ -29,7 +29,9 @@ constexpr const char* kSamplerKeys = R"(
     objective=variance or entropy, mi, mi-bound: what is learned for
     optimizer=adam     or sgd
     rate=0.01          of learning
+    ridge=0.02         keeps the learned function smooth where states are rare
     schedule=two-phase or paper: learn from the first step on
+  Keys of lsb2 besides: net=mlp,hidden=10 or net=monotone,blocks=20,units=20; init=sqrt (barker, min, max)
 )";
 
 std::string list(const char* title, const std::vector<SamplerHelp>& rows) {

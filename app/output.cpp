@@ -69,8 +69,11 @@ void check_outputs(const std::vector<Output>& outputs) {
   std::vector<Output> seen;
   for (const auto& [option, path] : outputs) {
     if (path.empty()) continue;
+    std::error_code failed;
     const std::string place =
-        path == "-" ? path : std::filesystem::weakly_canonical(std::filesystem::absolute(path)).string();
+        path == "-" ? path
+                    : std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed).string();
+    if (failed) throw InputError(fmt::format("{}: cannot write {}: {}", option, path, failed.message()));
     for (const auto& [other, other_place] : seen) {
       if (place == other_place && !is_special(path)) {
         throw InputError(fmt::format("{} and {} both write to {}", other, option, path));

@@ -12,7 +12,7 @@ POISE_INLINE Doubles8 exp8(const Doubles8& x) {
   constexpr double kLn2High = 6.93147180369123816490e-01;  // the first 32 bits of ln 2: n * kLn2High is exact
   constexpr double kLn2Low = 1.90821492927058770002e-10;
   constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer kept in the low bits
-  const Doubles8 bounded = min8(max8(x, broadcast8(-708.0)), broadcast8(709.0));
+  const Doubles8 bounded = min8(broadcast8(709.0), max8(broadcast8(-708.0), x));  // in this order NaN stays NaN
   const Doubles8 shifted = bounded * kLog2e + kMagic;
   const Doubles8 n = shifted - kMagic;
   const Doubles8 r = (bounded - n * kLn2High) - n * kLn2Low;

@@ -119,6 +119,7 @@ POISE_INLINE void store8(double* to, const Doubles8& v) {
   std::memcpy(to + 4, &v.high, sizeof v.high);
 }
 
+/// Where a lane of `b` is not a number, neither is the result.
 POISE_INLINE Doubles8 min8(const Doubles8& a, const Doubles8& b) {
   return {a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
 }

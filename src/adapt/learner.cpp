@@ -58,7 +58,16 @@ void Learner::update(std::span<const Linearization> chains, std::span<const std:
   all.push_back(objective_.raw_eta());
   const double fraction = progress < 0.5 ? 1.0 : 1.0 - 0.9 * (2.0 * progress - 1.0);
   optimizer_.step(all, gradient, fraction);
+  const std::vector<double> before(parameters.begin(), parameters.end());
   std::copy(all.begin(), all.end() - 1, parameters.begin());
+  std::shared_ptr<const BalanceTable> table = rule_->freeze();
+  // e^phi must be a number; a step that leads beyond is not taken.
+  const auto tame = [](double phi) { return std::abs(phi) < 300.0; };
+  if (!std::all_of(table->phi().begin(), table->phi().end(), tame)) {
+    std::copy(before.begin(), before.end(), parameters.begin());
+    return;
+  }
+  table_ = std::move(table);
   objective_.raw_eta() = all.back();
   if (progress >= 0.5) {
     ++averaged_;
@@ -66,7 +75,6 @@ void Learner::update(std::span<const Linearization> chains, std::span<const std:
       average_[i] += (parameters[i] - average_[i]) / static_cast<double>(averaged_);
     }
   }
-  table_ = rule_->freeze();
 }
 
 Balance Learner::freeze() {

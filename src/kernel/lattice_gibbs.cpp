@@ -49,7 +49,15 @@ void LatticeGibbs::wrap(const LatticeIsing& target, Scratch& scratch, unsigned c
   std::copy_n(row_begin(1), scratch.stride, row_begin(target.rows() + std::size_t{1}));
 }
 
-void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const {
+void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& state, Scratch& scratch) const {
+  if (scratch.recent >= std::uint64_t{1} << 31) {
+    for (Plane& plane : scratch.plane) {
+      plane.earlier.resize(plane.up.size(), 0);
+      for (std::size_t k = 0; k < plane.up.size(); ++k) plane.earlier[k] += plane.up[k];
+      std::fill(plane.up.begin(), plane.up.end(), 0);
+    }
+    scratch.recent = 0;
+  }
   const Index columns = target.columns();
   state.magnetization = state.fields = state.pairs = 0;
   for (Index row = 0; row < target.rows(); ++row) {
@@ -79,17 +87,23 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
 }
 
 void LatticeGibbs::reset_occupancy(Scratch& scratch) const {
-  for (Plane& plane : scratch.plane) std::fill(plane.up.begin(), plane.up.end(), 0);
-  scratch.sweeps = 0;
+  for (Plane& plane : scratch.plane) {
+    std::fill(plane.up.begin(), plane.up.end(), 0);
+    plane.earlier.clear();
+  }
+  scratch.sweeps = scratch.recent = 0;
 }
 
-void LatticeGibbs::occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const {
+void LatticeGibbs::add_occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const {
   const double scale = scratch.sweeps > 0 ? 1.0 / static_cast<double>(scratch.sweeps) : 0.0;
   for (unsigned colour = 0; colour < 2; ++colour) {
+    const Plane& plane = scratch.plane[colour];
     for (Index row = 0; row < target.rows(); ++row) {
       const Index shift = parity(row, colour);
       for (Index k = 0; 2 * k + shift < target.columns(); ++k) {
-        out[row * target.columns() + 2 * k + shift] = scale * scratch.plane[colour].up[row_start(scratch, row) + k];
+        const std::size_t place = row_start(scratch, row) + k;
+        const std::uint64_t up = plane.up[place] + (plane.earlier.empty() ? 0 : plane.earlier[place]);
+        out[row * target.columns() + 2 * k + shift] += scale * static_cast<double>(up);
       }
     }
   }

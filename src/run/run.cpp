@@ -2,6 +2,7 @@
 #include <poise/run/run.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +32,11 @@ constexpr double kBlockSeconds = 0.2;
 /// More threads than this on a core only get in each other's way.
 constexpr unsigned kThreadsPerCore = 4;
 constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
+
+/// A third of the machine's memory, in bytes: draws are held once, and a second time while they are handed over.
+double memory_for_draws() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
+}
 
 std::vector<Value> uniform_state(const Model& model, Rng rng) {
   std::vector<Value> x(model.layout.variables);
@@ -85,10 +91,10 @@ void RunOptions::check(const Model& model) const {
     }
   }
   const double bytes = static_cast<double>(chains) * static_cast<double>(draws) * model.layout.variables;
-  if (keep == Keep::draws && seconds <= 0.0 && bytes > 64e9) {
+  if (keep == Keep::draws && seconds <= 0.0 && bytes > memory_for_draws()) {
     problems.push_back(
-        fmt::format("{} chains of {} draws of {} variables would take {:.0f} GB: keep monitors only, or "
-                    "fewer draws",
+        fmt::format("{} chains of {} draws of {} variables take {:.1f} GB, more than a third of this machine's memory: "
+                    "keep monitors only, or fewer draws",
                     chains, draws, model.layout.variables, bytes / 1e9));
   }
   if (!problems.empty()) throw InputError(fmt::format("{}", fmt::join(problems, "; ")));
@@ -194,8 +200,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
   // Long draws are made in pieces, between which a chain looks whether it should stop.
-  const std::uint64_t piece = std::max<std::uint64_t>(
-      1, (std::uint64_t{1} << 20) * ensemble->steps_per_sweep() / std::max<Index>(1, model.layout.variables));
+  const std::uint64_t piece = ensemble->piece();
   std::size_t block = 1;
   auto ess_time = sampling_started;
   double ess = std::numeric_limits<double>::quiet_NaN();
@@ -225,6 +230,11 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     });
     recorder.level_off();
     if (hooks.sink != nullptr && recorder.draws() > first) hooks.sink->write(recorder.block_since(first));
+    if (by_clock && options.keep == Keep::draws &&
+        static_cast<double>(recorder.draws() * chains) * model.layout.variables > memory_for_draws()) {
+      result.notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");
+      break;
+    }
     const double took = std::max(seconds_since(block_started), 1e-6);
     const std::size_t room =
         std::max<std::size_t>(1, kBlockBytes / (chains * std::max<Index>(1, model.layout.variables)));

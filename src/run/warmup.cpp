@@ -61,11 +61,16 @@ class Warmup {
 
   /// Moves all chains on; false when the user has stopped the run.
   bool advance(std::uint64_t steps, Phase phase) {
-    workers_.for_each(groups_.size(),
-                      [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, steps); });
-    outcome_.steps += steps;
+    for (std::uint64_t done = 0; done < steps;) {
+      const std::uint64_t piece = std::min(ensemble_.piece(), steps - done);
+      workers_.for_each(groups_.size(),
+                        [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, piece); });
+      done += piece;
+      outcome_.steps += piece;
+      if (!report_(phase, outcome_.steps)) return false;
+    }
     record();
-    return report_(phase, outcome_.steps);
+    return true;
   }
 
   /// Without learning there is nothing to decide: all steps, in short rounds.
@@ -97,7 +102,9 @@ class Warmup {
     std::vector<Linearization> states(chains);
     std::vector<std::vector<double>> gradients(chains);
     const std::uint64_t available = total_ - outcome_.steps;
-    const std::uint64_t rounds = at_every_step ? available : std::min(available, kRounds);
+    // A round looks at every variable a few times over, so it should move a good part of them on.
+    const std::uint64_t useful = std::max<std::uint64_t>(1, available / (ensemble_.steps_per_sweep() / 64 + 1));
+    const std::uint64_t rounds = at_every_step ? available : std::min({available, kRounds, useful});
     outcome_.objective = std::numeric_limits<double>::quiet_NaN();
     const std::uint64_t start = outcome_.steps;
     for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -115,7 +122,8 @@ class Warmup {
       });
       outcome_.objective = learner.objective().value(states);
       learner.update(states, gradients, static_cast<double>(round) / static_cast<double>(rounds));
-      const std::uint64_t until = start + available * (round + 1) / rounds;
+      const auto share = static_cast<unsigned __int128>(available) * (round + 1) / rounds;
+      const std::uint64_t until = start + static_cast<std::uint64_t>(share);
       if (!advance(until - outcome_.steps, Phase::adapt)) break;
     }
     outcome_.balance = learner.freeze();
@@ -126,11 +134,11 @@ class Warmup {
   WarmupOutcome outcome_;
 
  private:
-  static constexpr std::uint64_t kRounds = 1000;  // updates of the rule, whatever the length of the warm-up
+  static constexpr std::uint64_t kRounds = 1000;  // updates of the rule at most, however long the warm-up
 
-  /// An eighth of a sweep: fine enough to see log p rise.
+  /// An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.
   [[nodiscard]] std::uint64_t round_length() const {
-    return std::max<std::uint64_t>(1, ensemble_.steps_per_sweep() / 8);
+    return std::max({std::uint64_t{1}, ensemble_.steps_per_sweep() / 8, total_ / 4096});
   }
 
   /// Sum of acceptance probabilities of all chains.

@@ -2,6 +2,7 @@
 #include <poise/run/workers.hpp>
 
 #include <algorithm>
+#include <system_error>
 
 namespace poise {
 
@@ -19,17 +20,25 @@ std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
 
 Workers::Workers(unsigned threads) {
   for (unsigned t = 1; t < threads; ++t) {
-    threads_.emplace_back([this] {
-      unsigned seen = 0;
-      while (true) {
-        round_.wait(seen);
-        seen = round_.load();
-        if (ending_) return;
-        take_work();
-        if (busy_.fetch_sub(1) == 1) busy_.notify_one();
-      }
-    });
+    try {
+      start_thread();
+    } catch (const std::system_error&) {
+      return;  // the system has no more threads to give: fewer do the same work
+    }
   }
+}
+
+void Workers::start_thread() {
+  threads_.emplace_back([this] {
+    unsigned seen = 0;
+    while (true) {
+      round_.wait(seen);
+      seen = round_.load();
+      if (ending_) return;
+      take_work();
+      if (busy_.fetch_sub(1) == 1) busy_.notify_one();
+    }
+  });
 }
 
 Workers::~Workers() {

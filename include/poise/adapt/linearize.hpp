@@ -84,12 +84,14 @@ POISE_HOT void add_gradient(const LocallyBalanced<T>& kernel, const T& target, c
   const auto add = [&](const Linearization::Entry& entry) {
     const double weight = coefficients[index++] * entry.transition;
     if (weight == 0.0) return;
-    table.add_gradient(entry.log_ratio, weight, out);
     if (entry.accept_prob >= 1.0) {
+      table.add_gradient(entry.log_ratio, weight, out);
       mean_weight += weight / total;
       return;
     }
+    // Beyond the range of doubles A is all but zero, and so is what it could teach.
     if (!kernel.evaluate(target, state, scratch, entry.move).in_range) return;
+    table.add_gradient(entry.log_ratio, weight, out);
     const double share = weight * entry.accept_prob / total;  // weight / Z(x')
     mean_weight += share;
     std::size_t place = 0;

@@ -45,9 +45,9 @@ class BalanceTable {
   POISE_INLINE void parts(const Doubles8& u, Doubles8& exponent, Doubles8& factor) const {
     constexpr double kMagic = 6755399441055744.0;
     const Doubles8 size = abs8(u);
-    const Doubles8 inside = min8(size, broadcast8(kRange));
+    const Doubles8 inside = min8(broadcast8(kRange), size);
     // Rounding to the nearest picks either neighbour on a grid point, where both cells agree.
-    const Doubles8 place = min8(inside * (1.0 / kStep) - 0.5, broadcast8(kCells - 1.0)) + kMagic;
+    const Doubles8 place = min8(broadcast8(kCells - 1.0), inside * (1.0 / kStep) - 0.5) + kMagic;
     const Ints8 index = bits8<std::int64_t>(place) & std::int64_t{0x1ff};
     const Cell &a = cell_[index.low[0]], &b = cell_[index.low[1]], &c = cell_[index.low[2]], &d = cell_[index.low[3]];
     const Cell &e = cell_[index.high[0]], &f = cell_[index.high[1]], &g = cell_[index.high[2]],
@@ -56,7 +56,7 @@ class BalanceTable {
         lanes8(a.intercept, b.intercept, c.intercept, d.intercept, e.intercept, f.intercept, g.intercept, h.intercept);
     const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, e.slope, f.slope, g.slope, h.slope);
     factor = intercept + slope * inside;
-    exponent = 0.5 * u + tail_slope_ * min8(size - inside, broadcast8(1e8));
+    exponent = 0.5 * u + tail_slope_ * min8(broadcast8(1e8), size - inside);
   }
 
   [[nodiscard]] double log_g(double u) const {
@@ -110,7 +110,7 @@ class Balance {
 
   /// log g(e^u); -inf where u = -inf, also for max: a state without probability is not in the neighbourhood.
   [[nodiscard]] double log_g(double u) const {
-    if (u == -std::numeric_limits<double>::infinity()) return u;
+    if (!(u > -std::numeric_limits<double>::infinity())) return u;  // NaN comes back as NaN
     switch (rule_) {
       case Rule::sqrt: return 0.5 * u;
       case Rule::barker: return u < 0 ? u - std::log1p(std::exp(u)) : -std::log1p(std::exp(-u));
@@ -127,9 +127,9 @@ class Balance {
     Doubles8 w = zero;
     switch (rule_) {
       case Rule::sqrt: return exp8(0.5 * u - offset);
-      case Rule::barker: return exp8(min8(u, zero) - offset) / (1.0 + exp8(-1.0 * abs8(u)));
-      case Rule::min: return exp8(min8(u, zero) - offset);
-      case Rule::max: w = exp8(max8(u, zero) - offset); break;
+      case Rule::barker: return exp8(min8(zero, u) - offset) / (1.0 + exp8(-1.0 * abs8(u)));
+      case Rule::min: return exp8(min8(zero, u) - offset);
+      case Rule::max: w = exp8(max8(zero, u) - offset); break;
       case Rule::table: {
         Doubles8 exponent, factor;
         table_->parts(u, exponent, factor);

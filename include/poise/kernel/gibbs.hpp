@@ -27,6 +27,7 @@ class Gibbs {
     std::vector<Value> old_levels;
     std::vector<double> weights;
     bool ordered = false;
+    const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
   };
 
@@ -55,6 +56,7 @@ class Gibbs {
       weight = std::exp(weight - largest);
       sum += weight;
     }
+    if (!(sum > 0.0)) scratch.failure = "the target gave a log ratio that is not a number";
     for (double& weight : scratch.weights) weight /= sum;
     scratch.evals.ratio += levels - 1;
   }
@@ -64,6 +66,7 @@ class Gibbs {
     scratch.old_levels.clear();
     for (const Index i : scratch.order) {
       conditional(target, state, scratch, i);
+      if (scratch.failure != nullptr) break;
       double place = rng.uniform();
       Value level = 0;
       while (level + 1U < scratch.weights.size() && place >= scratch.weights[level]) place -= scratch.weights[level++];

@@ -18,13 +18,15 @@ class LatticeGibbs {
   struct Plane {                    // the sites of one colour
     std::vector<std::int8_t> spin;  // -1, +1; 0 where there is no site
     std::vector<double> field;
-    std::vector<std::uint32_t> up;  // sweeps after which the spin was +1
+    std::vector<std::uint32_t> up;       // sweeps after which the spin was +1
+    std::vector<std::uint64_t> earlier;  // the same of sweeps long ago, before `up` would have overflowed
   };
   struct Scratch {
     explicit Scratch(const LatticeIsing& target);
     Plane plane[2];
     Index stride;  // of a row in a plane, border included
     std::uint64_t sweeps = 0;
+    std::uint64_t recent = 0;  // sweeps that are counted in `up`
     Evals evals;
   };
 
@@ -45,12 +47,13 @@ class LatticeGibbs {
     update(target, scratch, 0, rng);
     update(target, scratch, 1, rng);
     ++scratch.sweeps;
+    ++scratch.recent;
     scratch.evals.ratio += target.num_variables();
     return {1.0, true, target.num_variables()};
   }
 
   /// Writes the spins back into the state.
-  void publish(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const;
+  void publish(const LatticeIsing& target, LatticeIsing::State& state, Scratch& scratch) const;
 
   /// Nothing to visit: the planes count how often each spin was up.
   template <class Visit>
@@ -59,8 +62,8 @@ class LatticeGibbs {
 
   /// Starts the counting of spins anew.
   void reset_occupancy(Scratch& scratch) const;
-  /// Part of the sweeps after which each spin was up.
-  void occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const;
+  /// Adds the part of the sweeps after which each spin was up.
+  void add_occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const;
 
   /// Column of site k of a row in the plane of a colour is 2 k + parity.
   [[nodiscard]] static Index parity(Index row, unsigned colour) { return (row + colour) & 1; }

@@ -98,6 +98,8 @@ class LocallyBalanced {
       if (coded_ != nullptr) return evaluate_coded(target, state, scratch, move);
     }
     const WeightTree& tree = scratch.tree;
+    // A move to a state without probability is never made, and ratios there mean nothing.
+    if (tree.weight(move) == 0.0) return {0.0, 0.0, true};
     const double total = tree.total();
     Doubles8 change = {};
     std::size_t count = 0;
@@ -117,7 +119,7 @@ class LocallyBalanced {
     // Where Z falls the proposal is accepted whatever the rounding of this sum; where it rises nothing cancels.
     const double after = total + sum8(change);
     const double prob = tree.weight(move) / total;
-    if (after > kSmallest && after < kLargest) return {prob, after <= total ? 1.0 : total / after, true};
+    if (in_range(after)) return {prob, after <= total ? 1.0 : total / after, true};
     const double log_after = log_total_after(target, state, scratch, move);
     const double log_before = std::log(total) + scratch.offset;
     return {prob, scratch.failure == nullptr ? std::exp(std::min(0.0, log_before - log_after)) : 0.0, false};
@@ -161,9 +163,9 @@ class LocallyBalanced {
     }
     if (proposal.in_range) {
       scratch.tree.update(scratch.affected.data(), scratch.new_weights.data(), scratch.count);
-    } else {
-      weigh(target, state, scratch);
     }
+    // Where nearly all weight was on the moves that changed, the sum of changes is rounding; the tree's own sum tells.
+    if (!proposal.in_range || !in_range(scratch.tree.total())) weigh(target, state, scratch);
     return {proposal.accept_prob, true, 1};
   }
 
@@ -181,6 +183,7 @@ class LocallyBalanced {
   // Room for a product of two totals and for weights far below the total.
   static constexpr double kSmallest = 1e-140;
   static constexpr double kLargest = 1e140;
+  POISE_INLINE static bool in_range(double total) { return total > kSmallest && total < kLargest; }
   static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
 
   POISE_INLINE Proposal evaluate_coded(const T& target, const typename T::State& state, Scratch& scratch,
@@ -220,7 +223,7 @@ class LocallyBalanced {
     }
     if (scratch.failure != nullptr) return;
     fill(weights, coded_ != nullptr ? 0.0 : balance_.log_g(largest), scratch);
-    if (!(scratch.tree.total() > kSmallest && scratch.tree.total() < kLargest)) {
+    if (!in_range(scratch.tree.total())) {
       target.log_ratios(state, weights);
       double offset = -std::numeric_limits<double>::infinity();
       for (const double u : weights) offset = std::max(offset, balance_.log_g(u));
@@ -245,8 +248,28 @@ class LocallyBalanced {
     scratch.tree.rebuild();
   }
 
-  /// log Z(x') after a move, by a sum over all moves in the log domain.
+  /// log Z(x') after a move in the log domain. Where the new weights are too large for the offset, what the move does
+  /// not affect is known from the present sum well enough (it is small beside them); where they are too small, or not
+  /// numbers, all moves are summed.
   double log_total_after(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+    double rest = scratch.tree.total();
+    double most = -std::numeric_limits<double>::infinity();
+    bool huge = false;
+    target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
+      for (unsigned k = 0; k < lanes.count; ++k) {
+        rest -= scratch.tree.weight(lanes.moves[k]);
+        most = std::max(most, balance_.log_g(lanes.log_ratios[k]));
+        huge = huge || most - scratch.offset > std::log(kLargest) / 2;
+      }
+    });
+    if (huge) {
+      double sum = rest > 0.0 ? std::exp(std::log(rest) + scratch.offset - most) : 0.0;
+      target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
+        for (unsigned k = 0; k < lanes.count; ++k) sum += std::exp(balance_.log_g(lanes.log_ratios[k]) - most);
+      });
+      if (std::isnan(sum)) scratch.failure = kNotANumber;
+      return most + std::log(sum);
+    }
     std::vector<double> log_g(target.num_moves());
     target.log_ratios(state, log_g);
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {

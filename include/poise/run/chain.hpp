@@ -17,7 +17,7 @@ struct Chain {
         scratch(target),
         rng(random),
         reference(reference_state),
-        occupancy(target.num_variables(), target.num_moves()) {
+        occupancy(kCountsItself ? 0 : target.num_variables(), kCountsItself ? 0 : target.num_moves()) {
     measure_distance(target);
   }
 
@@ -25,6 +25,11 @@ struct Chain {
     distance = 0;
     for (Index i = 0; i < target.num_variables(); ++i) distance += target.level(state, i) != reference[i] ? 1 : 0;
   }
+
+  /// Whether the kernel keeps its own account of where variables are.
+  static constexpr bool kCountsItself = requires(const K& kernel, typename K::Scratch& memory) {
+    kernel.reset_occupancy(memory);
+  };
 
   typename T::State state;
   typename K::Scratch scratch;
@@ -51,10 +56,10 @@ void settle(const T& target, Chain<T, K>& chain) {
 /// What is counted after every step.
 template <Target T, class K>
 POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chain, const StepInfo& info) {
-  ++chain.steps;
+  const std::uint64_t before = chain.steps++;  // a variable has its old level up to the step before this one
   chain.accepted += info.accept_prob;
   kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
-    chain.occupancy.leave(variable, first, old, chain.steps);
+    chain.occupancy.leave(variable, first, old, before);
     const Value place = chain.reference[variable];
     chain.distance += (old == place ? 1 : 0) - (target.level(chain.state, variable) == place ? 1 : 0);
   });

@@ -1,8 +1,8 @@
 /// A group of chains behind one virtual class: hot loops are inside, names and types stay outside.
 #pragma once
 
+#include <algorithm>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <poise/adapt/linearize.hpp>
@@ -24,8 +24,15 @@ class Ensemble {
   virtual ~Ensemble() = default;
 
   [[nodiscard]] virtual std::size_t num_chains() const = 0;
+  [[nodiscard]] virtual Index num_variables() const = 0;
   /// Steps that give every variable one chance to change, on average.
   [[nodiscard]] virtual std::uint64_t steps_per_sweep() const = 0;
+
+  /// Steps that take milliseconds: between pieces of this length a run looks whether it should stop.
+  [[nodiscard]] std::uint64_t piece() const {
+    const std::uint64_t updates = std::uint64_t{1} << 20;
+    return std::max<std::uint64_t>(1, updates * steps_per_sweep() / std::max<Index>(1, num_variables()));
+  }
 
   // Different chains may be handled by different threads at the same time; everything below that takes a chain touches
   // that chain only.

@@ -34,6 +34,7 @@ class EnsembleOf final : public Ensemble {
   }
 
   [[nodiscard]] std::size_t num_chains() const override { return chains_.size(); }
+  [[nodiscard]] Index num_variables() const override { return target_->num_variables(); }
   [[nodiscard]] std::uint64_t steps_per_sweep() const override { return kernel_.steps_per_sweep(*target_); }
 
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
@@ -67,7 +68,7 @@ class EnsembleOf final : public Ensemble {
 
   void reset_occupancy(std::size_t c) override {
     Chain<T, K>& chain = *chains_[c];
-    if constexpr (requires { kernel_.reset_occupancy(chain.scratch); }) {
+    if constexpr (Chain<T, K>::kCountsItself) {
       kernel_.reset_occupancy(chain.scratch);
     } else {
       chain.occupancy.reset(chain.steps);
@@ -77,10 +78,8 @@ class EnsembleOf final : public Ensemble {
 
   void add_occupancy(std::size_t c, std::span<double> out) override {
     Chain<T, K>& chain = *chains_[c];
-    if constexpr (requires { kernel_.occupancy(*target_, chain.scratch, out); }) {
-      std::vector<double> mine(out.size());
-      kernel_.occupancy(*target_, chain.scratch, mine);
-      for (std::size_t k = 0; k < out.size(); ++k) out[k] += mine[k];
+    if constexpr (Chain<T, K>::kCountsItself) {
+      kernel_.add_occupancy(*target_, chain.scratch, out);
     } else {
       settle(*target_, chain);
       const double steps = static_cast<double>(chain.steps - chain.occupancy.start());

@@ -15,7 +15,7 @@ class Occupancy {
   /// `entries` is the number of (variable, level > 0) pairs; for binary variables, of variables.
   Occupancy(Index variables, Index entries) : last_(variables, 0), time_(entries, 0) {}
 
-  /// The variable had `level` until step `now` and changes then. `first` is the entry of its level 1.
+  /// The variable had `level` up to and including step `now`, and no longer. `first` is the entry of its level 1.
   POISE_INLINE void leave(Index variable, Index first, Value level, std::uint64_t now) {
     const std::uint32_t spent = static_cast<std::uint32_t>(now) - last_[variable];
     last_[variable] = static_cast<std::uint32_t>(now);

@@ -26,8 +26,9 @@ struct RunOptions {
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given
-  std::uint64_t first_chain =
-      0;  ///< number of the first chain: chain c of a run is chain 0 of one with first_chain = c
+  /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
+  /// then the chains of a run have a part in each other.
+  std::uint64_t first_chain = 0;
 
   /// Throws an InputError that names every setting that makes no sense for this model.
   void check(const Model& model) const;

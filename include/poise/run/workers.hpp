@@ -31,6 +31,7 @@ class Workers {
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:
+  void start_thread();
   void take_work();
 
   const std::function<void(std::size_t)>* work_ = nullptr;

@@ -1,7 +1,8 @@
 /// Ising model on any graph, each edge with its own coupling: log p(x) = sum a_i x_i + sum_(ij) J_ij x_i x_j.
 ///
-/// Fields and couplings are kept as integers in a unit so small (2^-61 of their sum) that nothing is lost, so local
-/// fields and log p are sums of integers: they never drift, and equal states have equal log p whatever led to them.
+/// Ratios come from local fields in double precision, added up flip by flip and computed anew once in a while. log p is
+/// summed in integers, in a unit of 2^-61 of all fields and couplings, so that equal states have equal log p whatever
+/// led to them: ranks would take differences in the last bit for differences between chains.
 #pragma once
 
 #include <algorithm>
@@ -21,22 +22,25 @@ class GraphIsing {
  public:
   struct State {
     std::vector<std::int8_t> spin;    // -1 or +1
-    std::vector<std::int64_t> local;  // a_i + sum_j J_ij x_j, in units
+    std::vector<double> local;        // a_i + sum_j J_ij x_j
+    std::vector<std::int64_t> units;  // the same in units
     std::int64_t log_prob = 0;        // in units
     std::int64_t magnetization = 0;   // sum of all spins
+    std::size_t flips = 0;            // since `local` was computed from scratch
   };
   struct Neighbour {
     Index variable;
-    std::int64_t coupling;  // in units
+    double coupling;
+    std::int64_t units;  // of the coupling
   };
 
-  GraphIsing(const std::vector<double>& field, std::span<const Edge> edges) : field_(field.size()) {
+  GraphIsing(std::vector<double> field, std::span<const Edge> edges) : field_(std::move(field)), units_(field_.size()) {
     const std::size_t n = field_.size();
     double sum = 0.0;
-    for (const double value : field) sum += std::abs(value);
+    for (const double value : field_) sum += std::abs(value);
     for (const Edge& edge : edges) sum += std::abs(edge.coupling);
-    unit_ = sum > 0.0 ? sum * 0x1p-61 : 1.0;
-    for (std::size_t i = 0; i < n; ++i) field_[i] = std::llround(field[i] / unit_);
+    unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
+    for (std::size_t i = 0; i < n; ++i) units_[i] = std::llround(field_[i] / unit_);
     start_.assign(n + 1, 0);
     for (const Edge& edge : edges) {
       if (edge.i >= n || edge.j >= n || edge.i == edge.j)
@@ -51,9 +55,9 @@ class GraphIsing {
     neighbours_.resize(start_[n]);
     std::vector<std::size_t> next(start_.begin(), start_.end() - 1);
     for (const Edge& edge : edges) {
-      const std::int64_t coupling = std::llround(edge.coupling / unit_);
-      neighbours_[next[edge.i]++] = {edge.j, coupling};
-      neighbours_[next[edge.j]++] = {edge.i, coupling};
+      const std::int64_t units = std::llround(edge.coupling / unit_);
+      neighbours_[next[edge.i]++] = {edge.j, edge.coupling, units};
+      neighbours_[next[edge.j]++] = {edge.i, edge.coupling, units};
     }
     for (std::size_t i = 0; i < n; ++i) {
       std::sort(neighbours_.begin() + static_cast<std::ptrdiff_t>(start_[i]),
@@ -75,6 +79,7 @@ class GraphIsing {
     State state;
     state.spin.resize(field_.size());
     state.local.resize(field_.size());
+    state.units.resize(field_.size());
     for (std::size_t i = 0; i < field_.size(); ++i) state.spin[i] = x[i] != 0 ? 1 : -1;
     refresh(state);
     return state;
@@ -104,7 +109,7 @@ class GraphIsing {
 
   template <class Visit>
   POISE_INLINE void for_each_affected(const State& state, Index i, Visit&& visit) const {
-    const std::int64_t change = -2 * state.spin[i];
+    const double change = -2.0 * state.spin[i];
     const std::span<const Neighbour> all = neighbours(i);
     for (std::size_t first = 0; first <= all.size(); first += 8) {
       AffectedLanes lanes{};
@@ -125,36 +130,44 @@ class GraphIsing {
   POISE_INLINE void apply(State& state, Move move) const {
     const Index i = move.variable;
     const std::int64_t change = -2 * state.spin[i];
-    state.log_prob += change * state.local[i];
+    state.log_prob += change * state.units[i];
     state.magnetization += change;
     state.spin[i] = static_cast<std::int8_t>(-state.spin[i]);
-    for (const Neighbour& neighbour : neighbours(i)) state.local[neighbour.variable] += change * neighbour.coupling;
+    for (const Neighbour& neighbour : neighbours(i)) {
+      state.local[neighbour.variable] += static_cast<double>(change) * neighbour.coupling;
+      state.units[neighbour.variable] += change * neighbour.units;
+    }
+    // Once every n flips costs O(degree) a flip and keeps the rounding at that of a few additions.
+    if (++state.flips >= field_.size() + 1000) refresh(state);
   }
 
  private:
-  POISE_INLINE double log_flip_ratio(std::int8_t spin, std::int64_t local) const {
-    return -2.0 * spin * (unit_ * static_cast<double>(local));
-  }
+  POISE_INLINE static double log_flip_ratio(std::int8_t spin, double local) { return -2.0 * spin * local; }
 
   void refresh(State& state) const {
     std::int64_t fields = 0;
     std::int64_t pairs = 0;
     state.magnetization = 0;
+    state.flips = 0;
     for (std::size_t i = 0; i < field_.size(); ++i) {
-      std::int64_t coupled = 0;
+      double coupled = 0.0;
+      std::int64_t coupled_units = 0;
       for (const Neighbour& neighbour : neighbours(static_cast<Index>(i))) {
         coupled += neighbour.coupling * state.spin[neighbour.variable];
+        coupled_units += neighbour.units * state.spin[neighbour.variable];
       }
       state.local[i] = field_[i] + coupled;
-      fields += field_[i] * state.spin[i];
-      pairs += coupled * state.spin[i];
+      state.units[i] = units_[i] + coupled_units;
+      fields += units_[i] * state.spin[i];
+      pairs += coupled_units * state.spin[i];
       state.magnetization += state.spin[i];
     }
     state.log_prob = fields + pairs / 2;
   }
 
   double unit_ = 1.0;
-  std::vector<std::int64_t> field_;  // in units
+  std::vector<double> field_;
+  std::vector<std::int64_t> units_;  // of the fields
   std::vector<std::size_t> start_;
   std::vector<Neighbour> neighbours_;
   std::size_t max_degree_ = 0;

@@ -8,6 +8,7 @@
 /// ranks would take differences in the last bit for differences between chains.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -56,7 +57,7 @@ class LatticeIsing {
     }
     double sum = 0.0;
     for (const double value : local_) sum += std::abs(value);
-    unit_ = sum > 0.0 ? sum * 0x1p-61 : 1.0;
+    unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
     units_.resize(size_);
     for (Index i = 0; i < size_; ++i) units_[i] = std::llround(local_[i] / unit_);
     for (Index i = 0; i < size_ && !torus_; ++i) local_[i] += coupling * missing(i);
