@@ -73,10 +73,11 @@ class Warmup {
     return true;
   }
 
-  /// Without learning there is nothing to decide: all steps, in short rounds.
+  /// Without learning there is nothing to decide: all steps, in rounds short enough for a smooth trace of log p.
   void plain() {
     while (outcome_.steps < total_) {
-      if (!advance(std::min(round_length(), total_ - outcome_.steps), Phase::approach)) return;
+      const std::uint64_t steps = std::max(round_length(), outcome_.steps / 64);
+      if (!advance(std::min(steps, total_ - outcome_.steps), Phase::approach)) return;
     }
   }
 

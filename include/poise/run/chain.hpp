@@ -18,13 +18,19 @@ struct Chain {
         rng(random),
         reference(reference_state),
         occupancy(kCountsItself ? 0 : target.num_variables(), kCountsItself ? 0 : target.num_moves()) {
-    measure_distance(target);
+    distance = measure_distance(target);
   }
 
-  void measure_distance(const T& target) {
-    distance = 0;
-    for (Index i = 0; i < target.num_variables(); ++i) distance += target.level(state, i) != reference[i] ? 1 : 0;
+  /// Variables that differ from the reference.
+  [[nodiscard]] std::int64_t measure_distance(const T& target) const {
+    std::int64_t different = 0;
+    for (Index i = 0; i < target.num_variables(); ++i) different += target.level(state, i) != reference[i] ? 1 : 0;
+    return different;
   }
+
+  /// Small models keep the distance up to date at every step. In large ones a look at the reference would be one more
+  /// miss of the cache; there it is measured when a draw is recorded.
+  [[nodiscard]] bool tracks_distance() const { return reference.size() <= 8192; }
 
   /// Whether the kernel keeps its own account of where variables are.
   static constexpr bool kCountsItself = requires(const K& kernel, typename K::Scratch& memory) {
@@ -35,7 +41,7 @@ struct Chain {
   typename K::Scratch scratch;
   Rng rng;
   std::span<const Value> reference;
-  std::int64_t distance = 0;  // variables that differ from the reference
+  std::int64_t distance = 0;  // from the reference, where it is tracked
   Occupancy occupancy;
   std::uint64_t steps = 0;
   double accepted = 0.0;      // sum of acceptance probabilities
@@ -60,6 +66,7 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   chain.accepted += info.accept_prob;
   kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
     chain.occupancy.leave(variable, first, old, before);
+    if (!chain.tracks_distance()) return;
     const Value place = chain.reference[variable];
     chain.distance += (old == place ? 1 : 0) - (target.level(chain.state, variable) == place ? 1 : 0);
   });
@@ -78,6 +85,7 @@ POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std
 template <class K, class T>
 concept StagedKernel = requires(const K& kernel, const T& target, typename T::State& state,
                                 typename K::Scratch& scratch, Rng& rng, const typename K::Proposal& proposal) {
+  { scratch.tree.is_large() } -> std::same_as<bool>;
   kernel.start(scratch, rng);
   kernel.propose(target, state, scratch);
   { kernel.evaluate(target, state, scratch, Index{}) } -> std::same_as<typename K::Proposal>;
@@ -90,7 +98,6 @@ POISE_INLINE void prefetch_counts(const T& target, const Chain<T, K>& chain) {
   if (!chain.scratch.tree.is_large()) return;
   const Index variable = target.move_at(chain.state, chain.scratch.move).variable;
   chain.occupancy.prefetch(variable, chain.scratch.move);
-  __builtin_prefetch(chain.reference.data() + variable);
 }
 
 /// N chains, each making the steps that `advance` would make.

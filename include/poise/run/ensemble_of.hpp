@@ -42,7 +42,10 @@ class EnsembleOf final : public Ensemble {
     for (std::size_t c = first; c < first + count; ++c) group.push_back(chains_[c].get());
     Chain<T, K>* const* next = group.data();
     if constexpr (StagedKernel<K, T>) {
-      for (; count >= 4; count -= 4, next += 4) advance_together<4>(kernel_, *target_, next, steps);
+      // Of large models two at a time: four would push each other's weights out of the cache.
+      for (; count >= 4 && !group[0]->scratch.tree.is_large(); count -= 4, next += 4) {
+        advance_together<4>(kernel_, *target_, next, steps);
+      }
       for (; count >= 2; count -= 2, next += 2) advance_together<2>(kernel_, *target_, next, steps);
     }
     for (; count >= 1; count -= 1, next += 1) poise::advance(kernel_, *target_, **next, steps);
@@ -55,7 +58,10 @@ class EnsembleOf final : public Ensemble {
     for (Index i = 0; i < target_->num_variables(); ++i) out[i] = target_->level(chains_[c]->state, i);
   }
 
-  [[nodiscard]] std::int64_t distance(std::size_t c) const override { return chains_[c]->distance; }
+  [[nodiscard]] std::int64_t distance(std::size_t c) const override {
+    const Chain<T, K>& chain = *chains_[c];
+    return chain.tracks_distance() && !Chain<T, K>::kCountsItself ? chain.distance : chain.measure_distance(*target_);
+  }
 
   void statistics(std::size_t c, std::span<double> out) const override {
     if constexpr (requires { target_->statistics(chains_[c]->state, out); }) {
@@ -141,7 +147,6 @@ class EnsembleOf final : public Ensemble {
     }
     if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
       kernel_.publish(*target_, chain.state, chain.scratch);
-      chain.measure_distance(*target_);
     } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
       settle(*target_, chain);  // before the 32-bit clock of the occupancy wraps
     }
