@@ -62,7 +62,6 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
   state.magnetization = state.fields = state.pairs = 0;
   for (Index row = 0; row < target.rows(); ++row) {
     LatticeIsing::Site* sites = state.sites.data() + std::size_t{row} * columns;
-    const std::int64_t* units = target.field_units().data() + std::size_t{row} * columns;
     const std::size_t start = row_start(scratch, row);
     for (unsigned colour = 0; colour < 2; ++colour) {
       const std::int8_t* mine = scratch.plane[colour].spin.data() + start;
@@ -77,7 +76,7 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
         const int up = (above[k] > 0) + (below[k] > 0) + (other[k] > 0) + (side[k] > 0);
         spins += mine[k];
         pairs += mine[k] * (above[k] + below[k] + other[k] + side[k]);
-        state.fields += mine[k] * units[2 * k + shift];
+        state.fields += mine[k] * target.field_units(row * columns + 2 * k + shift);
         sites[2 * k + shift] = static_cast<LatticeIsing::Site>((mine[k] > 0 ? LatticeIsing::kUp : 0) + up);
       }
       state.magnetization += spins;

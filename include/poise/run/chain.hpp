@@ -17,7 +17,7 @@ struct Chain {
         scratch(target),
         rng(random),
         reference(reference_state),
-        occupancy(kCountsItself ? 0 : target.num_variables(), kCountsItself ? 0 : target.num_moves()) {
+        occupancy(kCountsItself ? 0 : target.num_moves()) {
     distance = measure_distance(target);
   }
 
@@ -53,7 +53,7 @@ template <Target T, class K>
 void settle(const T& target, Chain<T, K>& chain) {
   Index first = 0;
   for (Index i = 0; i < target.num_variables(); ++i) {
-    chain.occupancy.leave(i, first, target.level(chain.state, i), chain.steps);
+    if (target.cardinality(i) > 1) chain.occupancy.leave(first, target.level(chain.state, i), chain.steps);
     first += target.cardinality(i) - 1;
   }
   chain.settled = chain.steps;
@@ -65,7 +65,7 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   const std::uint64_t before = chain.steps++;  // a variable has its old level up to the step before this one
   chain.accepted += info.accept_prob;
   kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
-    chain.occupancy.leave(variable, first, old, before);
+    chain.occupancy.leave(first, old, before);
     if (!chain.tracks_distance()) return;
     const Value place = chain.reference[variable];
     chain.distance += (old == place ? 1 : 0) - (target.level(chain.state, variable) == place ? 1 : 0);
@@ -94,10 +94,8 @@ concept StagedKernel = requires(const K& kernel, const T& target, typename T::St
 
 /// Fetches ahead what `count_step` will touch if the proposed move is accepted.
 template <Target T, class K>
-POISE_INLINE void prefetch_counts(const T& target, const Chain<T, K>& chain) {
-  if (!chain.scratch.tree.is_large()) return;
-  const Index variable = target.move_at(chain.state, chain.scratch.move).variable;
-  chain.occupancy.prefetch(variable, chain.scratch.move);
+POISE_INLINE void prefetch_counts(const Chain<T, K>& chain) {
+  if (chain.scratch.tree.is_large()) chain.occupancy.prefetch(chain.scratch.move);
 }
 
 /// N chains, each making the steps that `advance` would make.
@@ -108,7 +106,7 @@ POISE_HOT void advance_together(const K& kernel, const T& target, Chain<T, K>* c
     for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
     for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
     for (unsigned c = 0; c < N; ++c) {
-      prefetch_counts(target, *chains[c]);
+      prefetch_counts(*chains[c]);
       proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
     }
     for (unsigned c = 0; c < N; ++c) {

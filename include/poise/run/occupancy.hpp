@@ -13,33 +13,34 @@ namespace poise {
 class Occupancy {
  public:
   /// `entries` is the number of (variable, level > 0) pairs; for binary variables, of variables.
-  Occupancy(Index variables, Index entries) : last_(variables, 0), time_(entries, 0) {}
+  explicit Occupancy(Index entries) : entries_(entries) {}
 
-  /// The variable had `level` up to and including step `now`, and no longer. `first` is the entry of its level 1.
-  POISE_INLINE void leave(Index variable, Index first, Value level, std::uint64_t now) {
-    const std::uint32_t spent = static_cast<std::uint32_t>(now) - last_[variable];
-    last_[variable] = static_cast<std::uint32_t>(now);
-    if (level > 0) time_[first + level - 1] += spent;
+  /// A variable had `level` up to and including step `now`, and no longer. `first` is the entry of its level 1.
+  POISE_INLINE void leave(Index first, Value level, std::uint64_t now) {
+    const std::uint32_t spent = static_cast<std::uint32_t>(now) - entries_[first].last;
+    entries_[first].last = static_cast<std::uint32_t>(now);
+    if (level > 0) entries_[first + level - 1].time += spent;
   }
 
-  POISE_INLINE void prefetch(Index variable, Index entry) const {
-    __builtin_prefetch(last_.data() + variable, 1);
-    __builtin_prefetch(time_.data() + entry, 1);
-  }
+  POISE_INLINE void prefetch(Index entry) const { __builtin_prefetch(entries_.data() + entry, 1); }
 
   /// Starts counting at step `now`.
   void reset(std::uint64_t now) {
-    std::fill(last_.begin(), last_.end(), static_cast<std::uint32_t>(now));
-    std::fill(time_.begin(), time_.end(), 0);
+    std::fill(entries_.begin(), entries_.end(), Entry{0, static_cast<std::uint32_t>(now)});
     start_ = now;
   }
 
   [[nodiscard]] std::uint64_t start() const { return start_; }
-  [[nodiscard]] std::uint64_t time(Index entry) const { return time_[entry]; }
+  [[nodiscard]] std::uint64_t time(Index entry) const { return entries_[entry].time; }
 
  private:
-  std::vector<std::uint32_t> last_;  // step of the last change, modulo 2^32; `Chain` settles accounts often enough
-  std::vector<std::uint64_t> time_;
+  /// Twelve bytes, so that a change touches one place in memory.
+  struct __attribute__((packed, aligned(4))) Entry {
+    std::uint64_t time;  // steps at this level
+    std::uint32_t last;  // step of the variable's last change modulo 2^32, in the entry of its level 1
+  };
+
+  std::vector<Entry> entries_;
   std::uint64_t start_ = 0;
 };
 

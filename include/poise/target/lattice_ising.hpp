@@ -58,8 +58,6 @@ class LatticeIsing {
     double sum = 0.0;
     for (const double value : local_) sum += std::abs(value);
     unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
-    units_.resize(size_);
-    for (Index i = 0; i < size_; ++i) units_[i] = std::llround(local_[i] / unit_);
     for (Index i = 0; i < size_ && !torus_; ++i) local_[i] += coupling * missing(i);
   }
 
@@ -69,8 +67,10 @@ class LatticeIsing {
   [[nodiscard]] double coupling() const { return coupling_; }
   [[nodiscard]] double field(Index i) const { return torus_ ? local_[i] : local_[i] - coupling_ * missing(i); }
 
-  /// The fields as integers, in the unit that State::fields has.
-  [[nodiscard]] std::span<const std::int64_t> field_units() const { return units_; }
+  /// A field as an integer, in the unit that State::fields has.
+  [[nodiscard]] POISE_INLINE std::int64_t field_units(Index i) const {
+    return static_cast<std::int64_t>(field(i) / unit_);
+  }
 
   [[nodiscard]] Index num_variables() const { return size_; }
   [[nodiscard]] Index num_moves() const { return size_; }
@@ -156,7 +156,6 @@ class LatticeIsing {
       __builtin_prefetch(local_.data() + k);
       visit(k);
     }
-    __builtin_prefetch(units_.data() + i);
   }
 
   POISE_INLINE void apply(State& state, Move move) const {
@@ -187,7 +186,7 @@ class LatticeIsing {
         up += spin_of(sites[k]) > 0 ? 1 : 0;
       }
       sites[i] = static_cast<Site>((sites[i] & kUp) + up);
-      state.fields += units_[i] * spin_of(sites[i]);
+      state.fields += field_units(i) * spin_of(sites[i]);
       state.pairs += sum * spin_of(sites[i]);
       state.magnetization += spin_of(sites[i]);
     }
@@ -219,7 +218,7 @@ class LatticeIsing {
     Site& site = state.sites[i];
     const int change = change_of(site);  // also the new spin
     state.magnetization += 2 * change;
-    state.fields += 2 * change * units_[i];
+    state.fields += 2 * change * field_units(i);
     state.pairs += 2 * change * (2 * (site & 7) - (torus_ ? 4 : 4 - missing(i)));
     site ^= kUp;
     return change;
@@ -256,10 +255,9 @@ class LatticeIsing {
   Index size_;
   bool torus_;
   double coupling_;
-  std::vector<double> local_;        // the field, plus the coupling once for every neighbour that is not there
-  double unit_ = 1.0;                // so that the sum of all fields fits an integer
-  std::vector<std::int64_t> units_;  // the fields as integers
-  std::array<Flip, 16> flip_{};      // by site: the log ratio of its flip is slope * local field + constant
+  std::vector<double> local_;     // the field, plus the coupling once for every neighbour that is not there
+  double unit_ = 1.0;             // so that the sum of all fields fits an integer
+  std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
 
