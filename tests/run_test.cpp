@@ -253,25 +253,27 @@ TEST(Run, TheApproachIsAsFastAsTheFastestFixedRule) {
   RunOptions options;
   options.chains = 16;
   options.thin = 1;
-  options.warmup = 10000;  // the approach may take half of it and needs about 3800 here
+  options.warmup = 14000;  // of which the approach may take half
   options.draws = 1;
   options.keep = Keep::monitors;
-  const Model model = make_model("ising:case=4");
-  std::vector<std::vector<RunResult::WarmupPoint>> fixed;
-  for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max"}) {
-    fixed.push_back(run(model, parse_sampler(sampler), options).warmup_trace);
-  }
-  const RunResult learned = run(model, parse_sampler("lsb"), options);
-  const double start = learned.warmup_trace.front().log_prob, end = fixed[0].back().log_prob;
-  for (std::size_t k = 0; k < learned.warmup_trace.size() && learned.warmup_trace[k].step <= learned.approach_steps;
-       ++k) {
-    double fastest = start;
-    for (const auto& trace : fixed) {
-      ASSERT_EQ(trace[k].step, learned.warmup_trace[k].step);
-      fastest = std::max(fastest, trace[k].log_prob);
+  for (const char* name : {"ising:case=1", "ising:case=2", "ising:case=3", "ising:case=4"}) {
+    const Model model = make_model(name);
+    std::vector<std::vector<RunResult::WarmupPoint>> fixed;
+    for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max"}) {
+      fixed.push_back(run(model, parse_sampler(sampler), options).warmup_trace);
     }
-    EXPECT_GT(learned.warmup_trace[k].log_prob, fastest - 0.1 * (end - start))
-        << "step " << learned.warmup_trace[k].step;
+    const RunResult learned = run(model, parse_sampler("lsb"), options);
+    const double start = learned.warmup_trace.front().log_prob, end = fixed[0].back().log_prob;
+    std::size_t compared = 0;
+    for (std::size_t k = 0; k < learned.warmup_trace.size(); ++k) {
+      const auto [step, log_prob] = learned.warmup_trace[k];
+      if (step > learned.approach_steps || step != fixed[0][k].step) break;
+      double fastest = start;
+      for (const auto& trace : fixed) fastest = std::max(fastest, trace[k].log_prob);
+      EXPECT_GT(log_prob, fastest - 0.1 * (end - start)) << name << ", step " << step;
+      ++compared;
+    }
+    EXPECT_GT(compared, 30U) << name;
   }
 }
 
