@@ -72,7 +72,7 @@ namespace {
 
 /// Weights of the knot slopes in phi(size) = integral of the slope from 0 to size; the slope is linear between knots.
 std::array<double, SplineRule::kKnots.size()> slope_weights(double size) {
-  constexpr auto& knots = SplineRule::kKnots;
+  constexpr const auto& knots = SplineRule::kKnots;
   std::array<double, knots.size()> weights{};
   for (std::size_t k = 0; k + 1 < knots.size() && knots[k] < size; ++k) {
     const double width = knots[k + 1] - knots[k];

@@ -88,7 +88,7 @@ class EnsembleOf final : public Ensemble {
       kernel_.add_occupancy(*target_, chain.scratch, out);
     } else {
       settle(*target_, chain);
-      const double steps = static_cast<double>(chain.steps - chain.occupancy.start());
+      const auto steps = static_cast<double>(chain.steps - chain.occupancy.start());
       if (steps <= 0.0) return;
       for (Index k = 0; k < out.size(); ++k) out[k] += static_cast<double>(chain.occupancy.time(k)) / steps;
     }
