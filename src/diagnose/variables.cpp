@@ -218,8 +218,8 @@ VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& op
   }
   summary.ess = quantiles(summary.rows, &VariableRow::ess);
   summary.r_hat = quantiles(summary.rows, &VariableRow::r_hat);
-  summary.worst_by_r_hat = worst(summary.rows, options.worst, &VariableRow::r_hat, std::greater<double>());
-  summary.worst_by_ess = worst(summary.rows, options.worst, &VariableRow::ess, std::less<double>());
+  summary.worst_by_r_hat = worst(summary.rows, options.worst, &VariableRow::r_hat, std::greater<>());
+  summary.worst_by_ess = worst(summary.rows, options.worst, &VariableRow::ess, std::less<>());
   count_variables(summary);
   return summary;
 }

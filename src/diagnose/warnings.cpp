@@ -149,7 +149,7 @@ void add_low_ess(const VariablesSummary& variables, const VariableNames& name, s
 
 void add_standstill(const VariablesSummary& variables, std::vector<std::string>& out) {
   if (variables.variables > 0 && variables.constant == variables.variables) {
-    out.push_back(
+    out.emplace_back(
         "No variable changed in any chain, so the draws are one state repeated; check the acceptance rate, the "
         "temperature and the evidence.");
   }
@@ -167,7 +167,7 @@ std::vector<std::string> warnings(std::span<const NamedSummary> monitors, const 
   add_low_ess(variables, name, out);
   add_standstill(variables, out);
   if (chains == 1) {
-    out.push_back(
+    out.emplace_back(
         "Only one chain was run, so R-hat compares its two halves and cannot notice a mode it never left; run at least "
         "four chains.");
   }
