@@ -96,6 +96,15 @@ class ProgramTest : public testing::Test {
     return wait();
   }
 
+  /// Waits until the child has shown progress: it is then at work and listens to signals.
+  void wait_for_progress() {
+    for (int attempt = 0; attempt < 3000; ++attempt) {
+      if (read_text(root_ / "err").find("approach") != std::string::npos) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    FAIL() << "no progress: " << read_text(root_ / "err");
+  }
+
   /// Waits until the child has stored a few draws for good.
   void wait_for_draws(const std::string& path) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
