@@ -4,68 +4,15 @@
 #include <cmath>
 #include <functional>
 
-#include <poise/balance/learned_rule.hpp>
 #include <poise/kernel/lattice_gibbs.hpp>
-#include <poise/kernel/plain_balanced.hpp>
 #include "support/enumerate.hpp"
+#include "support/exactness.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {
 namespace {
 
 using namespace poise::testing;
-
-struct NamedBalance {
-  std::string name;
-  Balance balance;
-};
-
-/// Every rule there is: fixed ones, and every learned family at random parameters.
-std::vector<NamedBalance> all_balances() {
-  std::vector<NamedBalance> all;
-  for (int rule = 0; rule < 4; ++rule) all.push_back({kRuleNames[rule], Balance(static_cast<Balance::Rule>(rule))});
-  std::vector<std::pair<std::string, std::unique_ptr<LearnedRule>>> learned;
-  learned.emplace_back("mixture", std::make_unique<MixtureRule>());
-  learned.emplace_back("spline", std::make_unique<SplineRule>());
-  learned.emplace_back("mlp", std::make_unique<MlpRule>());
-  learned.emplace_back("monotone", std::make_unique<MonotoneRule>(4, 3));
-  Rng rng(17, 0);
-  for (auto& [name, rule] : learned) {
-    for (double& parameter : rule->parameters()) parameter += 2.0 * rng.normal();
-    all.push_back({name, Balance(rule->freeze())});
-  }
-  return all;
-}
-
-template <class T>
-void expect_detailed_balance(const T& target) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  for (const auto& [name, balance] : all_balances()) {
-    LocallyBalanced<T> kernel(balance);
-    if constexpr (CodedTarget<T>) {
-      // With weights from a table the matrix is the same.
-      const Matrix plain = transition_matrix(kernel, target, states);
-      kernel.tabulate(target);
-      const Matrix tabled = transition_matrix(kernel, target, states);
-      for (std::size_t s = 0; s < states.size(); ++s) {
-        for (std::size_t t = 0; t < states.size(); ++t) ASSERT_NEAR(plain[s][t], tabled[s][t], 1e-13) << name;
-      }
-    }
-    const Matrix k = transition_matrix(kernel, target, states);
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (p[s] == 0.0) continue;
-      double row = 0.0;
-      for (std::size_t t = 0; t < states.size(); ++t) {
-        row += k[s][t];
-        ASSERT_GE(k[s][t], -1e-12) << name;
-        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
-        ASSERT_TRUE(p[t] > 0.0 || k[s][t] == 0.0) << name;
-      }
-      ASSERT_NEAR(row, 1.0, 1e-12);
-    }
-  }
-}
 
 TEST(Exactness, LocallyBalancedOnTorus) { expect_detailed_balance(small_torus()); }
 TEST(Exactness, LocallyBalancedOnOpenLattice) { expect_detailed_balance(small_open()); }
@@ -77,47 +24,10 @@ TEST(Exactness, LocallyBalancedWithSteepRatios) {
   expect_detailed_balance(LatticeIsing(2, 3, Boundary::open, 20.0, random_field(6, 30.0, 8)));
 }
 
-template <class T>
-void expect_invariant(const T& target) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  const Matrix k = transition_matrix(Gibbs<T>(), target, states);
-  for (std::size_t t = 0; t < states.size(); ++t) {
-    double after = 0.0;
-    for (std::size_t s = 0; s < states.size(); ++s) after += p[s] * k[s][t];
-    ASSERT_NEAR(after, p[t], 1e-12);
-  }
-}
-
 TEST(Exactness, GibbsOnTorus) { expect_invariant(small_torus()); }
 TEST(Exactness, GibbsOnGraph) { expect_invariant(small_graph()); }
 TEST(Exactness, GibbsOnCategorical) { expect_invariant(small_categorical()); }
 TEST(Exactness, GibbsWithZeros) { expect_invariant(small_with_zeros()); }
-
-// The plain kernel recomputes everything at every step. Both kernels read the same random numbers in the same way, so
-// they must make the same chain.
-template <class T>
-void expect_same_chain(const T& target, Balance balance, int steps, bool tabled = false) {
-  LocallyBalanced<T> fast(balance);
-  if (tabled) fast.tabulate(target);
-  const PlainBalanced<T> plain(balance);
-  Levels x(target.num_variables(), 0);
-  auto fast_state = target.make_state(x), plain_state = target.make_state(x);
-  typename LocallyBalanced<T>::Scratch fast_scratch(target);
-  typename PlainBalanced<T>::Scratch plain_scratch(target);
-  fast.prepare(target, fast_state, fast_scratch);
-  plain.prepare(target, plain_state, plain_scratch);
-  Rng fast_rng(9, 1), plain_rng(9, 1);
-  for (int step = 0; step < steps; ++step) {
-    const StepInfo a = fast.step(target, fast_state, fast_scratch, fast_rng);
-    const StepInfo b = plain.step(target, plain_state, plain_scratch, plain_rng);
-    ASSERT_NEAR(a.accept_prob, b.accept_prob, 1e-10);
-    ASSERT_EQ(a.accepted, b.accepted) << "at step " << step;
-    for (Index i = 0; i < target.num_variables(); ++i) {
-      ASSERT_EQ(target.level(fast_state, i), target.level(plain_state, i)) << "at step " << step;
-    }
-  }
-}
 
 TEST(PlainKernel, MakesTheSameChain) {
   for (const auto& [name, balance] : all_balances()) {

@@ -218,10 +218,12 @@ class LocallyBalanced {
       largest = std::max(largest, u);
     }
     if (!is_number) scratch.failure = kNotANumber;
-    if (largest == -std::numeric_limits<double>::infinity()) {
-      scratch.failure = "no single change leads to a state of positive probability";
-    }
     if (scratch.failure != nullptr) return;
+    if (largest == -std::numeric_limits<double>::infinity()) {
+      // An isolated state: all weights are zero, no proposal is ever accepted, and the chain stays, as it must.
+      fill(weights, 0.0, scratch);
+      return;
+    }
     fill(weights, coded_ != nullptr ? 0.0 : balance_.log_g(largest), scratch);
     if (!in_range(scratch.tree.total())) {
       target.log_ratios(state, weights);

@@ -1,0 +1,97 @@
+/// A network of categorical variables: factors whose product is the probability of a state, up to a constant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// p(x) is proportional to the product over factors of table(f)[place of x in it].
+///
+/// A factor has a scope, a list of different variables, and a table with one number for each combination of their
+/// levels; the last variable of the scope changes fastest. Numbers are finite and not negative, and none is a
+/// logarithm. An empty scope makes a factor that is a constant.
+///
+/// Scopes and tables of all factors lie one after another, because files may hold millions of small ones. Factors may
+/// share a table.
+struct Network {
+  static constexpr Index kFree = std::numeric_limits<Index>::max();
+
+  std::string name;                                   ///< where it came from, for reports
+  std::vector<Index> cardinalities;                   ///< levels of each variable, at least 1
+  std::vector<std::string> names;                     ///< of variables; empty: x[0], x[1], ...
+  std::vector<std::vector<std::string>> level_names;  ///< of each variable's levels; empty: their numbers
+  std::vector<Index> observed;                        ///< the level a variable is clamped to, or kFree; empty: all free
+
+  std::vector<Index> scopes;
+  std::vector<std::size_t> scope_start = {0};  ///< factors + 1 places in `scopes`
+  std::vector<double> values;
+  std::vector<std::size_t> table_start;  ///< a place in `values` for each factor
+
+  [[nodiscard]] Index num_variables() const { return static_cast<Index>(cardinalities.size()); }
+  [[nodiscard]] std::size_t num_factors() const { return table_start.size(); }
+  [[nodiscard]] bool is_observed(Index i) const { return !observed.empty() && observed[i] != kFree; }
+  /// Levels a variable can still take: 1 when it is observed.
+  [[nodiscard]] Index levels(Index i) const { return is_observed(i) ? 1 : cardinalities[i]; }
+
+  [[nodiscard]] std::span<const Index> scope(std::size_t factor) const {
+    return {scopes.data() + scope_start[factor], scope_start[factor + 1] - scope_start[factor]};
+  }
+  /// The product of the cardinalities of the scope.
+  [[nodiscard]] std::size_t table_size(std::size_t factor) const {
+    std::size_t size = 1;
+    for (const Index i : scope(factor)) size *= cardinalities[i];
+    return size;
+  }
+  [[nodiscard]] std::span<const double> table(std::size_t factor) const {
+    return {values.data() + table_start[factor], table_size(factor)};
+  }
+
+  /// Appends a factor with a table of its own.
+  void add_factor(std::span<const Index> scope, std::span<const double> table);
+
+  /// "x[3]" or the name.
+  [[nodiscard]] std::string variable_name(Index i) const;
+  /// "2" or the name.
+  [[nodiscard]] std::string level_name(Index i, Index level) const;
+  /// "factor 12 (x[3], x[7])", shortened where the scope is long.
+  [[nodiscard]] std::string factor_name(std::size_t factor) const;
+};
+
+/// One variable, seen at one level.
+struct Observation {
+  Index variable;
+  Index level;
+};
+using Evidence = std::vector<Observation>;
+
+/// Clamps variables: observed ones leave the scopes, and of every table only the part that agrees with them stays.
+/// Variables keep their numbers and cardinalities; the normalising constant of the result is that of `network` summed
+/// over the states that agree with the evidence. Throws InputError where a variable or level does not exist, where two
+/// observations contradict each other, and where a factor is zero everywhere on what is left of it.
+[[nodiscard]] Network condition(Network network, const Evidence& evidence);
+
+/// The probability of each level of each variable: entry first(i) + level.
+struct Marginals {
+  std::vector<std::size_t> start;  ///< variables + 1
+  std::vector<double> values;
+
+  Marginals() = default;
+  explicit Marginals(std::span<const Index> cardinalities);
+  [[nodiscard]] std::size_t num_variables() const { return start.empty() ? 0 : start.size() - 1; }
+  [[nodiscard]] std::span<double> of(Index i) { return {values.data() + start[i], start[i + 1] - start[i]}; }
+  [[nodiscard]] std::span<const double> of(Index i) const {
+    return {values.data() + start[i], start[i + 1] - start[i]};
+  }
+};
+
+/// Mean of |difference| over all levels of all variables. Both must have the same shape.
+[[nodiscard]] double mean_absolute_error(const Marginals& a, const Marginals& b);
+
+}  // namespace poise
