@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include <poise/image/idx.hpp>
 #include <poise/image/png.hpp>
+#include <poise/network/read.hpp>
 #include <poise/spec.hpp>
 #include <poise/target/ising_model.hpp>
+#include <poise/target/rbm_weights.hpp>
 
 namespace poise {
 namespace {
@@ -80,6 +83,57 @@ TEST(CorpusTest, Images) {
     EXPECT_EQ(image.pixels.size(), image.width * image.height * image.channels);
   };
   replay(corpus("image"), read);
+}
+
+TEST(CorpusTest, Networks) {
+  const auto read_uai_text = [](const auto& path) {
+    const Network network = parse_uai(content_of(path), "network");
+    EXPECT_EQ(read_uai(path.string()).values, network.values);  // in pieces, from the file
+  };
+  EXPECT_GT(replay(corpus("uai"), read_uai_text), 0);
+  const auto read_bif_text = [](const auto& path) {
+    const Network network = parse_bif(content_of(path), "network");
+    EXPECT_EQ(network.names.size(), network.num_variables());
+  };
+  EXPECT_GT(replay(corpus("bif"), read_bif_text), 0);
+}
+
+TEST(CorpusTest, EvidenceAndMarginals) {
+  const Network network = parse_uai("MARKOV 4 2 3 2 4 0", "network");
+  const auto read_evidence_text = [&](const auto& path) {
+    EXPECT_LE(parse_evidence(content_of(path), "evidence", network).size(), 4U);
+  };
+  EXPECT_GT(replay(corpus("evidence"), read_evidence_text), 0);
+  const auto read_mar_text = [](const auto& path) {
+    const Marginals marginals = parse_mar(content_of(path), "marginals");
+    EXPECT_EQ(parse_mar(mar_text(marginals), "again").start, marginals.start);
+  };
+  EXPECT_GT(replay(corpus("mar"), read_mar_text), 0);
+}
+
+TEST(CorpusTest, QuadraticFunctions) {
+  const auto read = [](const auto& path) {
+    for (const Edge& edge : parse_qubo(content_of(path), "qubo").quadratic) EXPECT_LT(edge.i, edge.j);
+  };
+  EXPECT_GT(replay(corpus("qubo"), read), 0);
+}
+
+TEST(CorpusTest, ImageSets) {
+  const auto read = [](const auto& path) {
+    const IdxImages images = read_idx(path.string());
+    EXPECT_EQ(images.pixels.size(), images.count * images.rows * images.columns);
+  };
+  EXPECT_EQ(replay(corpus("idx"), read), 2);  // plain and packed
+}
+
+TEST(CorpusTest, RestrictedBoltzmannMachines) {
+  const auto read = [](const auto& path) {
+    const RbmWeights rbm = read_rbm(path.string());
+    EXPECT_EQ(rbm.weights, (std::vector<float>{1, -2, 0.5, 0, 3, 4, -1, 2}));
+    EXPECT_EQ(rbm.hidden_bias, (std::vector<float>{-1, 1}));
+  };
+  EXPECT_EQ(replay(corpus("safetensors"), read), 2);  // in 32 and in 64 bits
+  EXPECT_EQ(replay(corpus("npz"), read), 3);          // as it comes, compressed, and column by column
 }
 
 }  // namespace
