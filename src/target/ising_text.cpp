@@ -2,88 +2,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <span>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/target/ising_model.hpp>
 #include "ising_limits.hpp"
+#include "text_lines.hpp"
 
 namespace poise {
 namespace {
-
-[[noreturn]] void fail_at(std::string_view name, std::size_t line, const std::string& what) {
-  throw InputError(fmt::format("{}, line {}: {}", name, line, what));
-}
-
-/// The lines of a text that hold something besides blanks and comments, cut into words.
-class Lines {
- public:
-  explicit Lines(std::string_view content) : rest_(content) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
-  }
-
-  bool next() {
-    words.clear();
-    while (words.empty() && !rest_.empty()) {
-      ++number;
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      const std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-      split(line.substr(0, line.find('#')));
-    }
-    return !words.empty();
-  }
-
-  std::size_t number = 0;               ///< of the present line, from 1
-  std::vector<std::string_view> words;  ///< of the present line
-
- private:
-  static constexpr std::string_view kBlanks = " \t\r\v\f";
-  static constexpr std::string_view kBlanksAndComma = " \t\r\v\f,";
-
-  /// Words end at blanks or at one comma; nothing between two commas, or after the last, is an empty word.
-  void split(std::string_view line) {
-    bool after_comma = false;
-    for (std::size_t at = 0;;) {
-      at = line.find_first_not_of(kBlanks, at);
-      if (at == std::string_view::npos) break;
-      const std::size_t end = std::min(line.find_first_of(kBlanksAndComma, at), line.size());
-      words.push_back(line.substr(at, end - at));
-      at = line.find_first_not_of(kBlanks, end);
-      after_comma = at != std::string_view::npos && line[at] == ',';
-      if (after_comma) ++at;
-    }
-    if (after_comma) words.emplace_back();
-  }
-
-  std::string_view rest_;
-};
-
-double real_at(std::string_view word, std::string_view name, std::size_t line) {
-  const std::optional<double> value = parse_real(word);
-  if (!value) fail_at(name, line, fmt::format("found {}, expected a finite number", quote(word)));
-  if (std::abs(*value) > kLargest) {
-    fail_at(name, line, fmt::format("found {}, expected a number from {} to {}", quote(word), -kLargest, kLargest));
-  }
-  return *value;
-}
-
-/// Where an integer may lie and what it is called in a message.
-struct Expected {
-  std::string_view noun;
-  std::int64_t min;
-  std::int64_t max;
-};
-
-std::int64_t integer_at(std::string_view word, const Expected& one, std::string_view name, std::size_t line) {
-  const std::optional<std::int64_t> value = parse_integer(word);
-  if (value && *value >= one.min && *value <= one.max) return *value;
-  fail_at(name, line, fmt::format("found {}, expected {} from {} to {}", quote(word), one.noun, one.min, one.max));
-}
 
 /// The pair of lines that give the same edge, the earliest such repetition in the file.
 void refuse_repeated(const std::vector<Edge>& edges, const std::vector<std::size_t>& lines, std::string_view name) {
@@ -103,6 +33,57 @@ void refuse_repeated(const std::vector<Edge>& edges, const std::vector<std::size
   fail_at(name, lines[repeated->second],
           fmt::format("found the edge {} {} of line {} again, expected each edge once, in either direction", edge.i + 1,
                       edge.j + 1, lines[repeated->first]));
+}
+
+/// Some families of max-cut files have a third number in their first line.
+enum class Header { two_numbers, two_or_three };
+
+EdgeList read_edges(std::string_view content, std::string_view name, double default_coupling, Header header) {
+  EdgeList graph;
+  std::optional<std::size_t> header_line;
+  std::size_t declared = 0;
+  std::vector<std::size_t> edge_lines;
+  for (Lines lines(content); lines.next();) {
+    const auto& words = lines.words;
+    if (words[0] == "c") continue;
+    if (!header_line) {
+      if (words.size() != 2 && !(words.size() == 3 && header == Header::two_or_three)) {
+        fail_at(name, lines.number, fmt::format("found {} words, expected a line 'variables edges'", words.size()));
+      }
+      header_line = lines.number;
+      graph.variables =
+          static_cast<Index>(integer_at(words[0], {"a number of variables", 1, kMaxVariables}, name, lines.number));
+      declared =
+          static_cast<std::size_t>(integer_at(words[1], {"a number of edges", 0, kMaxEdges}, name, lines.number));
+      if (words.size() == 3) real_at(words[2], name, lines.number);
+      const std::size_t possible = content.size() / 4 + 1;  // "1 2\n" is the shortest edge
+      graph.edges.reserve(std::min(declared, possible));
+      edge_lines.reserve(std::min(declared, possible));
+      continue;
+    }
+    if (graph.edges.size() == declared) {
+      fail_at(name, lines.number,
+              fmt::format("found a line after the last edge, expected {} edges as line {} declares", declared,
+                          *header_line));
+    }
+    if (words.size() != 2 && words.size() != 3) {
+      fail_at(name, lines.number, fmt::format("found {} words, expected 'i j' or 'i j coupling'", words.size()));
+    }
+    const Expected range{"the number of a variable,", 1, graph.variables};
+    const std::int64_t i = integer_at(words[0], range, name, lines.number);
+    const std::int64_t j = integer_at(words[1], range, name, lines.number);
+    if (i == j) fail_at(name, lines.number, fmt::format("found an edge from {} to itself, expected two variables", i));
+    const double coupling = words.size() == 3 ? real_at(words[2], name, lines.number) : default_coupling;
+    graph.edges.push_back({static_cast<Index>(i - 1), static_cast<Index>(j - 1), coupling});
+    edge_lines.push_back(lines.number);
+  }
+  if (!header_line) throw InputError(fmt::format("{}: found no numbers, expected a line 'variables edges'", name));
+  if (graph.edges.size() < declared) {
+    throw InputError(fmt::format("{}: found {} edges, expected {} as line {} declares", name, graph.edges.size(),
+                                 declared, *header_line));
+  }
+  refuse_repeated(graph.edges, edge_lines, name);
+  return graph;
 }
 
 }  // namespace
@@ -153,50 +134,11 @@ std::vector<double> parse_numbers(std::string_view content, std::string_view nam
 }
 
 EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling) {
-  EdgeList graph;
-  std::optional<std::size_t> header_line;
-  std::size_t declared = 0;
-  std::vector<std::size_t> edge_lines;
-  for (Lines lines(content); lines.next();) {
-    const auto& words = lines.words;
-    if (words[0] == "c") continue;
-    if (!header_line) {
-      if (words.size() != 2) {
-        fail_at(name, lines.number, fmt::format("found {} words, expected a line 'variables edges'", words.size()));
-      }
-      header_line = lines.number;
-      graph.variables =
-          static_cast<Index>(integer_at(words[0], {"a number of variables", 1, kMaxVariables}, name, lines.number));
-      declared =
-          static_cast<std::size_t>(integer_at(words[1], {"a number of edges", 0, kMaxEdges}, name, lines.number));
-      const std::size_t possible = content.size() / 4 + 1;  // "1 2\n" is the shortest edge
-      graph.edges.reserve(std::min(declared, possible));
-      edge_lines.reserve(std::min(declared, possible));
-      continue;
-    }
-    if (graph.edges.size() == declared) {
-      fail_at(name, lines.number,
-              fmt::format("found a line after the last edge, expected {} edges as line {} declares", declared,
-                          *header_line));
-    }
-    if (words.size() != 2 && words.size() != 3) {
-      fail_at(name, lines.number, fmt::format("found {} words, expected 'i j' or 'i j coupling'", words.size()));
-    }
-    const Expected range{"the number of a variable,", 1, graph.variables};
-    const std::int64_t i = integer_at(words[0], range, name, lines.number);
-    const std::int64_t j = integer_at(words[1], range, name, lines.number);
-    if (i == j) fail_at(name, lines.number, fmt::format("found an edge from {} to itself, expected two variables", i));
-    const double coupling = words.size() == 3 ? real_at(words[2], name, lines.number) : default_coupling;
-    graph.edges.push_back({static_cast<Index>(i - 1), static_cast<Index>(j - 1), coupling});
-    edge_lines.push_back(lines.number);
-  }
-  if (!header_line) throw InputError(fmt::format("{}: found no numbers, expected a line 'variables edges'", name));
-  if (graph.edges.size() < declared) {
-    throw InputError(fmt::format("{}: found {} edges, expected {} as line {} declares", name, graph.edges.size(),
-                                 declared, *header_line));
-  }
-  refuse_repeated(graph.edges, edge_lines, name);
-  return graph;
+  return read_edges(content, name, default_coupling, Header::two_numbers);
+}
+
+EdgeList parse_maxcut(std::string_view content, std::string_view name) {
+  return read_edges(content, name, 1, Header::two_or_three);
 }
 
 }  // namespace poise

@@ -18,6 +18,13 @@
 
 namespace poise {
 
+/// What a state is worth in the problem that a model comes from: scale * log p + constant, under a name.
+struct IsingObjective {
+  std::string name;
+  double scale = 0.0;
+  double constant = 0.0;
+};
+
 class GraphIsing {
  public:
   struct State {
@@ -34,7 +41,8 @@ class GraphIsing {
     std::int64_t units;  // of the coupling
   };
 
-  GraphIsing(std::vector<double> field, std::span<const Edge> edges) : field_(std::move(field)), units_(field_.size()) {
+  GraphIsing(std::vector<double> field, std::span<const Edge> edges, IsingObjective objective = {})
+      : objective_(std::move(objective)), field_(std::move(field)), units_(field_.size()) {
     const std::size_t n = field_.size();
     double sum = 0.0;
     for (const double value : field_) sum += std::abs(value);
@@ -91,10 +99,14 @@ class GraphIsing {
     return {i, static_cast<Value>(state.spin[i] > 0 ? 0 : 1)};
   }
 
-  /// The statistics of an Ising model: its magnetization, the sum of all spins.
-  [[nodiscard]] static std::vector<std::string> statistic_names() { return {"magnetization"}; }
+  /// The statistic of an Ising model: its objective where it has one, otherwise the magnetization, the sum of all
+  /// spins.
+  [[nodiscard]] std::vector<std::string> statistic_names() const {
+    return {objective_.name.empty() ? "magnetization" : objective_.name};
+  }
   void statistics(const State& state, std::span<double> out) const {
-    out[0] = static_cast<double>(state.magnetization);
+    out[0] = objective_.name.empty() ? static_cast<double>(state.magnetization)
+                                     : objective_.scale * log_prob(state) + objective_.constant;
   }
 
   [[nodiscard]] POISE_INLINE double log_ratio(const State& state, Move move) const {
@@ -165,6 +177,7 @@ class GraphIsing {
     state.log_prob = fields + pairs / 2;
   }
 
+  IsingObjective objective_;
   double unit_ = 1.0;
   std::vector<double> field_;
   std::vector<std::int64_t> units_;  // of the fields

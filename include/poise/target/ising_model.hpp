@@ -30,6 +30,12 @@ struct IsingModel {
   std::vector<Edge> edges;  ///< of a graph; a lattice has its edges by rule
   std::string name;         ///< the spec with defaults filled in: it gives the same model again, with the same files
 
+  /// What is optimised, of models that come from such a problem, "cut" or "energy"; empty for others. In a state where
+  /// log p(x) is S + constant, S being the two sums above, it is objective_scale * S + objective_constant.
+  std::string objective;
+  double objective_scale = 0;
+  double objective_constant = 0;
+
   [[nodiscard]] bool is_lattice() const { return rows > 0; }
 };
 
@@ -56,6 +62,16 @@ struct IsingFiles {
 /// alpha = y mu / sigma^2, where mu and sigma default to 1; numbers are alpha itself.
 IsingModel make_ising(const Spec& spec, const IsingFiles& files = {});
 
+/// Reads `maxcut:file=FILE,beta=1`: a graph with weights, as a distribution over the two sides of its vertices,
+/// p(x) proportional to exp(beta cut(x)), where cut is the sum of the weights of the edges between the sides and beta
+/// is greater than 0. The objective is `cut`. Throws InputError.
+IsingModel make_maxcut(const Spec& spec);
+
+/// Reads `qubo:file=FILE,beta=1,sense=min`: a quadratic function of zeros and ones, or of spins, as a distribution,
+/// p(x) proportional to exp(-beta energy(x)), or to exp(beta energy(x)) with `sense=max`. Zeros and ones are spins -1
+/// and +1. beta is greater than 0. The objective is `energy`. Throws InputError.
+IsingModel make_qubo(const Spec& spec);
+
 /// Numbers in rows of equal length, row by row.
 struct Matrix {
   Index rows = 0;
@@ -78,5 +94,27 @@ struct EdgeList {
 /// Reads a line `variables edges` and that many lines `i j [coupling]`, where variables count from 1 (the format of
 /// rudy and the G-set). '#' starts a comment, and so does a line that begins with the word `c`.
 EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling);
+
+/// The same for max-cut, as the G-set, Biq Mac and the torus files have it: weights in place of couplings, 1 where
+/// there is none; the first line may have a third number, which means nothing here.
+EdgeList parse_maxcut(std::string_view content, std::string_view name);
+
+/// energy(x) = sum of linear[i] x[i] + sum over `quadratic` of coupling x[i] x[j], each pair once.
+struct Qubo {
+  bool spins = false;  ///< x[i] in {-1, +1}, otherwise in {0, 1}
+  std::vector<double> linear;
+  std::vector<Edge> quadratic;
+};
+
+/// Reads lines `i j value`, where variables count from 0 and `i i value` is linear, in one of two forms:
+///
+/// - the coordinate list of dimod: a comment `# vartype=SPIN` makes the variables spins, `# vartype=BINARY` or none
+///   makes them 0 or 1; values of the same pair, in either order, add up, so that a full matrix can be given. There are
+///   as many variables as the largest number calls for;
+/// - the format of qbsolv: a line `p qubo topology variables diagonals couplers` first, then as many lines as it says,
+///   none for the same pair as another.
+///
+/// A line that begins with the word `c` is a comment.
+Qubo parse_qubo(std::string_view content, std::string_view name);
 
 }  // namespace poise
