@@ -1,0 +1,309 @@
+/// Rows of a bucket: where tables lie in them, and the loops over them.
+#include "junction_tree_rows.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <poise/math.hpp>
+
+namespace poise::exact {
+
+namespace {
+
+using Run = Pass::Run;
+using Term = Pass::Term;
+
+constexpr double kLowest = std::numeric_limits<double>::lowest();
+
+std::size_t product(std::span<const Index> levels) {
+  std::size_t result = 1;
+  for (const Index k : levels) result *= k;
+  return result;
+}
+
+/// log x for x >= 1, to within 2 units in the last place. x = 2^n m with m between sqrt(1/2) and sqrt(2), and
+/// log m = 2 artanh s = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1), |s| < 0.172; what is left out is below
+/// 2e-18 of the first term. For 0 the result is some finite number.
+POISE_INLINE Doubles8 log8(const Doubles8& x) {
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr std::uint64_t kFraction = 0x000fffffffffffff;
+  constexpr std::uint64_t kOne = 0x3ff0000000000000;
+  constexpr std::uint64_t kTwo52 = 0x4330000000000000;  // 2^52, whose low bits are an integer
+  const Words8 bits = bits8<std::uint64_t>(x);
+  const Doubles8 m = bits8<double>((bits & kFraction) | kOne);
+  const Doubles8 n = bits8<double>((bits >> 52) | kTwo52) - (4503599627370496.0 + 1023.0);
+  const Ints8 small = less8(m, broadcast8(1.4142135623730951));
+  const Doubles8 mantissa = select8(small, m, m * 0.5);
+  const Doubles8 exponent = select8(small, n, n + 1.0);
+  const Doubles8 s = (mantissa - 1.0) / (mantissa + 1.0);
+  const Doubles8 t = s * s;
+  const Doubles8 t2 = t * t;
+  const Doubles8 t4 = t2 * t2;
+  const Doubles8 low = (2.0 / 3 + t * (2.0 / 5)) + t2 * (2.0 / 7 + t * (2.0 / 9));
+  const Doubles8 high = (2.0 / 11 + t * (2.0 / 13)) + t2 * (2.0 / 15 + t * (2.0 / 17));
+  const Doubles8 last = 2.0 / 19 + t * (2.0 / 21);
+  const Doubles8 series = s * t * (low + t4 * (high + t4 * last));
+  return exponent * kLn2High + ((s + s) + (series + exponent * kLn2Low));
+}
+
+/// row += the part of a table that belongs to it.
+POISE_INLINE void add_term(const Run& run, const double* from, double* row) {
+  switch (run.kind) {
+    case Run::Kind::constant:
+      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
+        const double value = from[run.places[r]];
+        for (std::size_t i = 0; i < run.length; ++i) row[i] += value;
+      }
+      break;
+    case Run::Kind::contiguous:
+      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
+        const double* part = from + run.places[r];
+        for (std::size_t i = 0; i < run.length; ++i) row[i] += part[i];
+      }
+      break;
+    case Run::Kind::scattered:
+      for (std::size_t i = 0; i < run.count; ++i) row[i] += from[run.places[i]];
+      break;
+  }
+}
+
+/// The sum of a run, always in the same order.
+POISE_INLINE double sum_run(const double* part, std::size_t length) {
+  Doubles8 lanes{};
+  std::size_t i = 0;
+  for (; i + 8 <= length; i += 8) lanes += load8(part + i);
+  double sum = sum8(lanes);
+  for (; i < length; ++i) sum += part[i];
+  return sum;
+}
+
+/// The reverse of `add_term`: every number of the row goes to the place that it belongs to.
+POISE_INLINE void spread(const Run& run, const double* row, double* to) {
+  switch (run.kind) {
+    case Run::Kind::constant:
+      for (std::size_t r = 0; r < run.count; ++r, row += run.length) to[run.places[r]] += sum_run(row, run.length);
+      break;
+    case Run::Kind::contiguous:
+      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
+        double* part = to + run.places[r];
+        for (std::size_t i = 0; i < run.length; ++i) part[i] += row[i];
+      }
+      break;
+    case Run::Kind::scattered:
+      for (std::size_t i = 0; i < run.count; ++i) to[run.places[i]] += row[i];
+      break;
+  }
+}
+
+/// row = base + all terms, for one group. Terms that are one number for the whole row are added up first.
+POISE_INLINE void fill_row(std::span<const Term> terms, std::size_t group, const double* base, std::size_t stride,
+                           double* row) {
+  double flat = 0.0;
+  for (const Term& term : terms) {
+    if (term.run.kind == Run::Kind::constant && term.run.count == 1) {
+      flat += term.from[term.by_group[group] + term.run.places[0]];
+    }
+  }
+  if (base == nullptr) {
+    for (std::size_t i = 0; i < stride; ++i) row[i] = flat;
+  } else {
+    for (std::size_t i = 0; i < stride; ++i) row[i] = base[i] + flat;
+  }
+  for (const Term& term : terms) {
+    if (term.run.kind == Run::Kind::constant && term.run.count == 1) continue;
+    add_term(term.run, term.from + term.by_group[group], row);
+  }
+}
+
+POISE_HOT void fill_rows(std::span<const Term> terms, std::size_t groups, const double* base, std::size_t stride,
+                         double* rows) {
+  for (std::size_t group = 0; group < groups; ++group) {
+    fill_row(terms, group, base == nullptr ? nullptr : base + group * stride, stride, rows + group * stride);
+  }
+}
+
+/// log of the sum of e^x over groups. The largest is taken out first; where it is -inf, all are, and so is the result.
+POISE_HOT void sum_groups(const double* rows, std::size_t groups, std::size_t stride, double* out) {
+  for (std::size_t i = 0; i < stride; i += 8) {
+    if (groups == 2) {  // the largest has e^0: one exponential is enough
+      const Doubles8 a = load8(rows + i);
+      const Doubles8 b = load8(rows + stride + i);
+      const Doubles8 largest = max8(a, b);
+      const Doubles8 rest = exp8(min8(a, b) - max8(largest, broadcast8(kLowest)));
+      store8(out + i, largest + log8(1.0 + rest));
+      continue;
+    }
+    Doubles8 largest = load8(rows + i);
+    for (std::size_t group = 1; group < groups; ++group) largest = max8(largest, load8(rows + group * stride + i));
+    const Doubles8 shift = max8(largest, broadcast8(kLowest));
+    Doubles8 sum{};
+    for (std::size_t group = 0; group < groups; ++group) sum += exp8(load8(rows + group * stride + i) - shift);
+    store8(out + i, largest + log8(sum));
+  }
+}
+
+struct HandOut {
+  std::span<const Term> outer;  ///< terms to be added to the base
+  std::span<const Term> all;
+  const double* base;
+  const double* message;
+  const double* probabilities;
+  double* row;
+  double* totals;
+  std::size_t groups;
+  std::size_t stride;
+};
+
+POISE_HOT void hand_out_rows(const HandOut& work) {
+  double* row = work.row;
+  for (std::size_t group = 0; group < work.groups; ++group) {
+    fill_row(work.outer, group, work.base + group * work.stride, work.stride, row);
+    Doubles8 sum{};
+    for (std::size_t i = 0; i < work.stride; i += 8) {
+      const Doubles8 part = exp8(load8(row + i) - load8(work.message + i)) * load8(work.probabilities + i);
+      sum += part;
+      store8(row + i, part);
+    }
+    work.totals[group] += sum8(sum);
+    for (const Term& term : work.all) {
+      if (term.to != nullptr) spread(term.run, row, term.to + term.by_group[group]);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t combine(std::span<const Index> levels, std::span<const std::size_t> strides, std::ptrdiff_t* places) {
+  std::size_t count = 1;
+  places[0] = 0;
+  for (std::size_t k = 0; k < levels.size(); ++k) {
+    for (std::size_t p = count; p-- > 0;) {
+      const std::ptrdiff_t place = places[p];
+      for (std::size_t level = levels[k]; level-- > 0;) {
+        places[p * levels[k] + level] = place + static_cast<std::ptrdiff_t>(level * strides[k]);
+      }
+    }
+    count *= levels[k];
+  }
+  return count;
+}
+
+void Pass::describe(const Source& source, std::size_t number) {
+  constexpr std::size_t shortest_run = 8;
+  const std::span<const Index> levels = shape_.levels;
+  const std::size_t row_start = levels.size() - shape_.in_row;
+  std::fill(strides_.begin(), strides_.end(), 0);
+  for (const Digit& digit : source.digits) strides_[digit.member] = digit.stride;
+
+  Term term{};
+  term.from = source.table;
+  term.to = source.probabilities;
+  term.by_group = by_group_.data() + number * groups_;
+  combine(levels.first(shape_.summed), strides_, by_group_.data() + number * groups_);
+
+  Run& run = term.run;
+  std::size_t end = levels.size();
+  run.length = 1;
+  const bool constant = end == row_start || strides_[end - 1] == 0;
+  while (end > row_start && strides_[end - 1] == (constant ? 0 : run.length)) run.length *= levels[--end];
+  run.kind = constant ? Run::Kind::constant : Run::Kind::contiguous;
+  if (run.length < shortest_run && end > row_start) {
+    run.kind = Run::Kind::scattered;
+    run.length = 1;
+    end = levels.size();
+  }
+  std::ptrdiff_t* places = places_.data() + number * row_;
+  run.count = combine(levels.subspan(row_start, end - row_start),
+                      std::span<const std::size_t>(strides_).subspan(row_start), places);
+  run.places = places;
+  terms_.push_back(term);
+}
+
+bool Pass::open(const Shape& shape, std::span<const Source> sources) {
+  shape_ = shape;
+  const std::size_t outer = shape.levels.size() - shape.summed - shape.in_row;
+  groups_ = product(shape.levels.first(shape.summed));
+  row_ = product(shape.levels.last(shape.in_row));
+  stride_ = padded(row_);
+  offset_ = 0;
+  strides_.resize(shape.levels.size());
+  by_group_.resize(sources.size() * groups_);
+  places_.resize(sources.size() * row_);
+  terms_.clear();
+  outer_strides_.clear();
+
+  const auto is_outer = [&](const Digit& digit) {
+    return digit.member >= shape.summed && digit.member < shape.summed + outer;
+  };
+  const auto depends = [&](const Source& s) { return std::any_of(s.digits.begin(), s.digits.end(), is_outer); };
+  std::size_t number = 0;
+  for (const Source& source : sources) {
+    if (depends(source)) describe(source, number++);
+  }
+  outer_terms_ = number;
+  outer_strides_.assign(outer * outer_terms_, 0);
+  std::size_t column = 0;
+  for (const Source& source : sources) {
+    if (!depends(source)) {
+      describe(source, number++);
+      continue;
+    }
+    for (const Digit& digit : source.digits) {
+      if (is_outer(digit)) outer_strides_[(digit.member - shape.summed) * outer_terms_ + column] = digit.stride;
+    }
+    ++column;
+  }
+  outer_levels_.assign(shape.levels.begin() + static_cast<std::ptrdiff_t>(shape.summed),
+                       shape.levels.begin() + static_cast<std::ptrdiff_t>(shape.summed + outer));
+  outer_now_.assign(outer, 0);
+  base_.resize(groups_ * stride_);
+  rows_.resize(groups_ * stride_);
+  row_message_.assign(stride_, 0.0);
+  row_probabilities_.assign(stride_, 0.0);
+  fill_rows(std::span<const Term>(terms_).subspan(outer_terms_), groups_, nullptr, stride_, base_.data());
+  return true;
+}
+
+bool Pass::next() {
+  offset_ += row_;
+  for (std::size_t k = outer_levels_.size(); k-- > 0;) {
+    const std::size_t* strides = outer_strides_.data() + k * outer_terms_;
+    const bool carry = ++outer_now_[k] == outer_levels_[k];
+    const std::ptrdiff_t times = carry ? 1 - static_cast<std::ptrdiff_t>(outer_levels_[k]) : 1;
+    for (std::size_t t = 0; t < outer_terms_; ++t) {
+      const std::ptrdiff_t move = times * static_cast<std::ptrdiff_t>(strides[t]);
+      terms_[t].from += move;
+      if (terms_[t].to != nullptr) terms_[t].to += move;
+    }
+    if (!carry) return true;
+    outer_now_[k] = 0;
+  }
+  return false;
+}
+
+void Pass::collect(double* message) {
+  const double* rows = base_.data();
+  if (outer_terms_ > 0) {
+    fill_rows(outer_terms(), groups_, base_.data(), stride_, rows_.data());
+    rows = rows_.data();
+  }
+  sum_groups(rows, groups_, stride_, row_message_.data());
+  std::copy_n(row_message_.begin(), row_, message);
+}
+
+void Pass::hand_out(const double* message, double scale, const double* probabilities, double* totals) {
+  for (std::size_t i = 0; i < row_; ++i) row_message_[i] = std::max(message[i] + scale, kLowest);
+  std::copy_n(probabilities, row_, row_probabilities_.begin());
+  hand_out_rows({.outer = outer_terms(),
+                 .all = terms_,
+                 .base = base_.data(),
+                 .message = row_message_.data(),
+                 .probabilities = row_probabilities_.data(),
+                 .row = rows_.data(),
+                 .totals = totals,
+                 .groups = groups_,
+                 .stride = stride_});
+}
+
+}  // namespace poise::exact
