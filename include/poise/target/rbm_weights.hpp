@@ -1,0 +1,46 @@
+/// The numbers of a restricted Boltzmann machine, from and to files: safetensors and NumPy's npz.
+///
+/// Both hold `weights` of shape [hidden, visible], `visible_bias` [visible] and `hidden_bias` [hidden], in 32 or 64
+/// bits. Where the visible units are an image, its `rows` and `columns` are strings in the metadata of a safetensors
+/// file and integers without dimensions in an npz file. Whatever else a file holds is left alone. What is wrong with a
+/// file is an InputError that names it; no size that it declares is believed before it is known to be long enough.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// log p(v) = visible_bias . v + sum_j softplus(hidden_bias[j] + sum_i weights[j * visible + i] v[i]) + constant, with
+/// v[i] in {0, 1}.
+struct RbmWeights {
+  Index visible = 0;
+  Index hidden = 0;
+  std::vector<float> weights;
+  std::vector<float> visible_bias;
+  std::vector<float> hidden_bias;
+  Index rows = 0;  ///< of the image that the visible units are; rows and columns are 0 when they are none
+  Index columns = 0;
+
+  [[nodiscard]] bool operator==(const RbmWeights&) const = default;
+};
+
+/// Reads a `.safetensors` or `.npz` file, told apart by content.
+[[nodiscard]] RbmWeights read_rbm(const std::string& path);
+
+/// The same from memory; `name` stands for the file in errors.
+[[nodiscard]] RbmWeights parse_safetensors(std::string_view content, std::string_view name);
+[[nodiscard]] RbmWeights parse_npz(std::string_view content, std::string_view name);
+
+/// Writes in 32 bits, in the format that the ending of the path says, beside the path and renames: the path never holds
+/// half of it. Another ending, numbers that are not finite, or a place that cannot be written is an InputError.
+void write_rbm(const std::string& path, const RbmWeights& rbm);
+
+/// What `write_rbm` writes. More numbers than an npz file takes, about 2^30, are an InputError.
+[[nodiscard]] std::string safetensors_bytes(const RbmWeights& rbm);
+[[nodiscard]] std::string npz_bytes(const RbmWeights& rbm, std::string_view name);
+
+}  // namespace poise
