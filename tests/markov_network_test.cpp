@@ -105,7 +105,7 @@ TEST(MarkovNetwork, AStateWithoutProbabilityKnowsTheWayOut) {
 
 TEST(MarkovNetwork, RefusesWhatItCannotHold) {
   Network wide;
-  wide.cardinalities = {300};
+  wide.cardinalities = {129};
   EXPECT_THROW(MarkovNetwork{wide}, InputError);
   Network impossible;
   impossible.cardinalities = {2, 2};

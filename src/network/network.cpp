@@ -80,6 +80,8 @@ void Network::add_factor(std::span<const Index> scope, std::span<const double> t
   values.insert(values.end(), table.begin(), table.end());
 }
 
+bool Network::has_zeros() const { return std::find(values.begin(), values.end(), 0.0) != values.end(); }
+
 std::string Network::variable_name(Index i) const { return i < names.size() ? names[i] : fmt::format("x[{}]", i); }
 
 std::string Network::level_name(Index i, Index level) const {

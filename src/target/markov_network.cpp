@@ -71,6 +71,7 @@ void add_table(std::span<const Index> cardinalities, std::span<const Index> scop
   std::vector<std::size_t> strides(host_scope.size(), 0);  // of the host's variables in the guest's table
   std::size_t stride = 1;
   for (std::size_t k = scope.size(); k-- > 0;) {
+    if (cardinalities[scope[k]] == 1) continue;  // need not be among the host's variables
     const auto place = std::find(host_scope.begin(), host_scope.end(), scope[k]) - host_scope.begin();
     strides[static_cast<std::size_t>(place)] = stride;
     stride *= cardinalities[scope[k]];
@@ -112,7 +113,7 @@ class MarkovNetwork::Builder {
     std::size_t moves = 0;
     for (Index i = 0; i < n; ++i) {
       const Index levels = network_.levels(i);
-      constexpr Index most = Index{std::numeric_limits<Value>::max()} + 1;
+      constexpr Index most = 128;  // draws are stored as signed bytes
       if (network_.cardinalities[i] > most) {
         throw InputError(fmt::format("{} has {} levels, but sampling takes at most {}", network_.variable_name(i),
                                      network_.cardinalities[i], most));
@@ -125,6 +126,7 @@ class MarkovNetwork::Builder {
       target_.owner_.resize(moves, i);
     }
     target_.first_move_[n] = static_cast<Index>(moves);
+    target_.is_lattice_ = network_.rows > 0 && moves > 0;
   }
 
   /// Log tables of all hosts with their guests, then the unit that lets all sums fit, then integers.
@@ -314,6 +316,16 @@ double MarkovNetwork::log_prob(const State& state) const {
     sum += static_cast<double>(values_[place]);
   }
   return constant_ + unit_ * sum;
+}
+
+void MarkovNetwork::statistics(const State& state, std::span<double> out) const {
+  if (!is_lattice_) return;
+  std::array<std::size_t, std::size_t{std::numeric_limits<Value>::max()} + 1> sites{};
+  for (const Value level : state.x) ++sites[level];
+  const Index levels = *std::max_element(levels_.begin(), levels_.end());
+  const double share =
+      static_cast<double>(*std::max_element(sites.begin(), sites.end())) / static_cast<double>(state.x.size());
+  out[0] = (levels * share - 1.0) / (levels - 1.0);
 }
 
 void MarkovNetwork::log_ratios(const State& state, std::span<double> out) const {

@@ -32,7 +32,12 @@ struct Linearization {
   };
   std::vector<Entry> entries;  ///< of the variables looked at, move by move
   std::vector<Entry> sampled;  ///< the proposal, then the uniform move; empty unless asked for
-  double scale = 1.0;          ///< variables over variables looked at
+  struct Probe {
+    Index move;
+    double accept_prob;
+  };
+  std::vector<Probe> probes;  ///< proposals that the mean acceptance was found from; of dense kernels only
+  double scale = 1.0;         ///< variables over variables looked at
   double log_prob = 0.0;
 };
 
@@ -66,7 +71,8 @@ POISE_HOT void linearize(const LocallyBalanced<T>& kernel, const T& target, cons
     out.scale = static_cast<double>(variables) / position;
   }
   if (options.sampled_moves) {
-    out.sampled.push_back(look_at(scratch.tree.select(rng.uniform() * scratch.tree.total()), 0));
+    const double place = rng.uniform() * scratch.tree.total();  // of an isolated state 0, and every move as unlikely
+    out.sampled.push_back(look_at(place > 0.0 ? scratch.tree.select(place) : 0, 0));
     out.sampled.push_back(look_at(static_cast<Index>(rng.uniform() * target.num_moves()), 0));
   }
 }

@@ -23,7 +23,9 @@ namespace poise {
 struct Network {
   static constexpr Index kFree = std::numeric_limits<Index>::max();
 
-  std::string name;                                   ///< where it came from, for reports
+  std::string name;  ///< where it came from, for reports
+  Index rows = 0;    ///< of a lattice, stored row by row; 0 where there is none
+  Index columns = 0;
   std::vector<Index> cardinalities;                   ///< levels of each variable, at least 1
   std::vector<std::string> names;                     ///< of variables; empty: x[0], x[1], ...
   std::vector<std::vector<std::string>> level_names;  ///< of each variable's levels; empty: their numbers
@@ -55,6 +57,8 @@ struct Network {
 
   /// Appends a factor with a table of its own.
   void add_factor(std::span<const Index> scope, std::span<const double> table);
+
+  [[nodiscard]] bool has_zeros() const;
 
   /// "x[3]" or the name.
   [[nodiscard]] std::string variable_name(Index i) const;

@@ -50,6 +50,12 @@ class MarkovNetwork {
   /// Sums over all factors: for once in a sweep, not for every step.
   [[nodiscard]] double log_prob(const State& state) const;
 
+  /// Of a lattice its order, as Potts models have it: 0 when all levels are equally frequent, 1 when all sites agree.
+  [[nodiscard]] std::vector<std::string> statistic_names() const {
+    return is_lattice_ ? std::vector<std::string>{"order"} : std::vector<std::string>{};
+  }
+  void statistics(const State& state, std::span<double> out) const;
+
   [[nodiscard]] POISE_INLINE Move move_at(const State& state, Index number) const {
     const Index i = owner_[number];
     const Index k = number - first_move_[i];
@@ -211,6 +217,7 @@ class MarkovNetwork {
   std::vector<Index> first_move_;
   std::vector<Index> owner_;  // variable of each move
   std::size_t max_affected_ = 0;
+  bool is_lattice_ = false;
 
   double unit_ = 1.0;
   double constant_ = 0.0;  // of log p

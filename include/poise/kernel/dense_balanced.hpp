@@ -1,0 +1,247 @@
+/// Balanced proposals where every move changes every ratio: with exact ratios, or with first-order ones from a gradient
+/// (Gibbs With Gradients and its learned forms), and full Metropolis-Hastings with the reverse proposal at the new
+/// state.
+///
+/// A step costs one evaluation of all ratios, at the proposed state; if the proposal is accepted they are those of the
+/// next step. Chains of a group make their steps together, so that targets can evaluate all of them in one go.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <poise/balance/balance.hpp>
+#include <poise/concepts.hpp>
+
+namespace poise {
+
+enum class Ratios { exact, first_order };
+
+/// A target that gives first-order log ratios of all moves of many states at once.
+template <class T>
+concept GradientTarget = Target<T> &&
+    requires(const T& target, std::span<const typename T::State* const> states, std::span<double* const> out) {
+  target.first_order_log_ratios(states, out);
+};
+
+template <Target T>
+class DenseBalanced {
+ public:
+  /// Ratios and weights of all moves of one state.
+  struct Weighed {
+    std::vector<double> log_ratios;
+    std::vector<double> weights;  // g e^-offset, padded to a multiple of eight
+    double offset = 0.0;
+    double total = 0.0;
+
+    [[nodiscard]] double log_total() const { return std::log(total) + offset; }
+  };
+  struct Scratch {
+    explicit Scratch(const T& target)
+        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))),
+          first_move(target.num_variables()) {
+      Index first = 0;
+      for (Index i = 0; i < target.num_variables(); ++i) {
+        first_move[i] = first;
+        first += target.cardinality(i) - 1;
+      }
+    }
+    typename T::State proposed;  // the present state, with the proposed move made while it is looked at
+    Weighed here;
+    Weighed there;
+    std::vector<Index> first_move;  // number of the first move of each variable
+    Index move = 0;
+    Move change = {};
+    Value old_level = 0;
+    double log_ratio = 0.0;  // exact, of the proposed move
+    double threshold = 0.0;
+    const char* failure = nullptr;
+    Evals evals;
+  };
+  struct Proposal {
+    double prob;
+    double accept_prob;
+  };
+
+  explicit DenseBalanced(Balance balance, Ratios ratios = Ratios::exact)
+      : balance_(std::move(balance)), ratios_(ratios) {}
+
+  [[nodiscard]] const Balance& balance() const { return balance_; }
+  [[nodiscard]] Ratios ratios() const { return ratios_; }
+  [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
+
+  void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    scratch.proposed = state;
+    Scratch* one = &scratch;
+    const typename T::State* states[] = {&state};
+    look(target, states, std::span<Scratch* const>(&one, 1), [](Scratch& s) -> Weighed& { return s.here; });
+    if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
+  }
+
+  /// Q and A of a move of the present state, by making it, looking, and taking it back.
+  Proposal evaluate(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+    scratch.move = move;
+    if (scratch.here.weights[move] == 0.0) return {0.0, 0.0};
+    make(target, state, scratch);
+    look_ahead(target, &scratch);
+    const Proposal proposal = judge(scratch);
+    target.apply(scratch.proposed, {scratch.change.variable, scratch.old_level});
+    return proposal;
+  }
+
+  // A step in three parts; the middle one is for a whole group.
+
+  POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
+    double place = rng.uniform() * scratch.here.total;
+    scratch.threshold = rng.uniform();
+    scratch.move = select(scratch.here, target.num_moves(), place);
+    make(target, state, scratch);
+  }
+
+  /// Ratios at the proposed states of all scratches.
+  void look_ahead(const T& target, std::span<Scratch* const> group) const {
+    std::vector<const typename T::State*> states;
+    for (Scratch* scratch : group) states.push_back(&scratch->proposed);
+    look(target, states, group, [](Scratch& s) -> Weighed& { return s.there; });
+  }
+  void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
+
+  POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
+    const Proposal proposal = judge(scratch);
+    if (scratch.threshold >= proposal.accept_prob) {
+      target.apply(scratch.proposed, {scratch.change.variable, scratch.old_level});
+      return {proposal.accept_prob, false, 0};
+    }
+    target.apply(state, scratch.change);
+    std::swap(scratch.here, scratch.there);
+    return {proposal.accept_prob, true, 1};
+  }
+
+  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
+    propose(target, state, scratch, rng);
+    look_ahead(target, &scratch);
+    return decide(target, state, scratch);
+  }
+
+  template <class Visit>
+  POISE_INLINE void for_each_change(const T&, const typename T::State&, const Scratch& scratch, const StepInfo& info,
+                                    Visit&& visit) const {
+    if (info.accepted) visit(scratch.change.variable, scratch.first_move[scratch.change.variable], scratch.old_level);
+  }
+
+  /// Number of the move that takes the last proposal back, at the proposed state.
+  [[nodiscard]] static Index back_move(const Scratch& scratch) {
+    const Value from = scratch.old_level;
+    return scratch.first_move[scratch.change.variable] + (from > scratch.change.value ? from - 1U : from);
+  }
+
+ private:
+  POISE_INLINE static Index select(const Weighed& here, Index moves, double place) {
+    std::size_t block = 0;
+    const std::size_t blocks = here.weights.size() / 8;
+    for (; block + 1 < blocks; ++block) {
+      const double sum = sum8(load8(here.weights.data() + 8 * block));
+      if (place < sum) break;
+      place -= sum;
+    }
+    auto move = static_cast<Index>(8 * block);
+    while (move + 1 < moves && place >= here.weights[move]) place -= here.weights[move++];
+    while (move > 0 && here.weights[move] == 0.0) --move;  // rounding may lead past the last positive weight
+    return move;
+  }
+
+  POISE_INLINE void make(const T& target, const typename T::State& state, Scratch& scratch) const {
+    scratch.change = target.move_at(state, scratch.move);
+    scratch.old_level = target.level(state, scratch.change.variable);
+    scratch.log_ratio =
+        ratios_ == Ratios::exact ? scratch.here.log_ratios[scratch.move] : target.log_ratio(state, scratch.change);
+    if (ratios_ == Ratios::first_order) scratch.evals.ratio += 1;
+    target.apply(scratch.proposed, scratch.change);
+  }
+
+  /// log A = log p(x')/p(x) + log Q(x|x') - log Q(x'|x). An offset is shared by a state's weights and cancels.
+  POISE_INLINE Proposal judge(const Scratch& scratch) const {
+    const Weighed& here = scratch.here;
+    const Weighed& there = scratch.there;
+    const double prob = here.weights[scratch.move] / here.total;
+    // First-order ratios may lead to where there is no probability.
+    if (scratch.log_ratio == -std::numeric_limits<double>::infinity()) return {prob, 0.0};
+    const double log_back = balance_.log_g(there.log_ratios[back_move(scratch)]) - there.log_total();
+    const double log_forth = balance_.log_g(here.log_ratios[scratch.move]) - here.log_total();
+    return {prob, std::exp(std::min(0.0, scratch.log_ratio + log_back - log_forth))};
+  }
+
+  template <class Pick>
+  void look(const T& target, std::span<const typename T::State* const> states, std::span<Scratch* const> group,
+            Pick&& pick) const {
+    std::vector<double*> out;
+    for (Scratch* scratch : group) {
+      pick(*scratch).log_ratios.resize(target.num_moves());
+      out.push_back(pick(*scratch).log_ratios.data());
+    }
+    if constexpr (GradientTarget<T>) {
+      if (ratios_ == Ratios::first_order) target.first_order_log_ratios(states, out);
+    }
+    for (std::size_t c = 0; c < group.size(); ++c) {
+      Scratch& scratch = *group[c];
+      if (ratios_ == Ratios::exact || !GradientTarget<T>) {
+        target.log_ratios(*states[c], pick(scratch).log_ratios);
+        scratch.evals.ratio += target.num_moves();
+      } else {
+        scratch.evals.gradient += 1;
+      }
+      scratch.evals.balance += target.num_moves();
+      weigh(pick(scratch), scratch);
+    }
+  }
+
+  /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
+  POISE_HOT void weigh(Weighed& out, Scratch& scratch) const {
+    const std::size_t n = out.log_ratios.size();
+    const std::size_t padded = (n + 7) / 8 * 8;
+    out.weights.resize(padded);
+    double largest = -std::numeric_limits<double>::infinity();
+    bool is_number = true;
+    for (const double u : out.log_ratios) {
+      is_number = is_number && u == u;
+      largest = std::max(largest, u);
+    }
+    if (!is_number) {
+      scratch.failure = "the target gave a log ratio that is not a number";
+      return;
+    }
+    std::copy(out.log_ratios.begin(), out.log_ratios.end(), out.weights.begin());
+    std::fill(out.weights.begin() + static_cast<std::ptrdiff_t>(n), out.weights.end(),
+              -std::numeric_limits<double>::infinity());
+    out.offset = largest > -std::numeric_limits<double>::infinity() ? balance_.log_g(largest) : 0.0;
+    out.total = fill(out);
+    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -std::numeric_limits<double>::infinity()) {
+      // g need not be monotone: look for its largest value.
+      out.offset = -std::numeric_limits<double>::infinity();
+      for (const double u : out.log_ratios) out.offset = std::max(out.offset, balance_.log_g(u));
+      std::copy(out.log_ratios.begin(), out.log_ratios.end(), out.weights.begin());
+      std::fill(out.weights.begin() + static_cast<std::ptrdiff_t>(n), out.weights.end(),
+                -std::numeric_limits<double>::infinity());
+      out.total = fill(out);
+    }
+  }
+
+  POISE_INLINE double fill(Weighed& out) const {
+    double total = 0.0;
+    for (std::size_t k = 0; k < out.weights.size(); k += 8) {
+      const Doubles8 weights = balance_.weights(load8(out.weights.data() + k), out.offset);
+      store8(out.weights.data() + k, weights);
+      total += sum8(weights);
+    }
+    return total;
+  }
+
+  Balance balance_;
+  Ratios ratios_;
+};
+
+}  // namespace poise

@@ -1,0 +1,48 @@
+/// The machine's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
+/// ones.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <poise/concepts.hpp>
+#include <poise/target/rbm.hpp>
+
+namespace poise {
+
+class RbmGibbs {
+ public:
+  struct Scratch {
+    explicit Scratch(const Rbm& target)
+        : hidden(target.num_hidden()), activations(target.num_variables()), x(target.num_variables()) {}
+    std::vector<std::uint8_t> hidden;
+    std::vector<double> activations;  // of the visible units
+    std::vector<Value> x;
+    std::vector<std::pair<Index, Value>> changed;  // units that the last step changed, and what they were
+    Evals evals;
+  };
+
+  [[nodiscard]] static Index steps_per_sweep(const Rbm&) { return 1; }
+  void prepare(const Rbm&, const Rbm::State&, Scratch&) const {}
+
+  StepInfo step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const {
+    for (Index j = 0; j < target.num_hidden(); ++j) scratch.hidden[j] = rng.uniform() < state.on[j] ? 1 : 0;
+    target.visible_activations(scratch.hidden, scratch.activations);
+    scratch.changed.clear();
+    for (Index i = 0; i < target.num_variables(); ++i) {
+      const double odds_off = std::exp(-scratch.activations[i]);
+      scratch.x[i] = rng.uniform() * (1.0 + odds_off) < 1.0 ? 1 : 0;
+      if (scratch.x[i] != state.x[i]) scratch.changed.emplace_back(i, state.x[i]);
+    }
+    target.set(state, scratch.x);
+    scratch.evals.gradient += 1;
+    return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
+  }
+
+  template <class Visit>
+  void for_each_change(const Rbm&, const Rbm::State&, const Scratch& scratch, const StepInfo&, Visit&& visit) const {
+    for (const auto& [variable, old] : scratch.changed) visit(variable, variable, old);
+  }
+};
+
+}  // namespace poise

@@ -1,0 +1,115 @@
+/// A restricted Boltzmann machine with its hidden units summed out:
+/// log p(x) = b . x + sum_j softplus(a_j), a_j = c_j + sum_i W_ji x_i, x_i in {0, 1}.
+///
+/// Changing x_i multiplies e^(a_j) by X_ji = e^(+-W_ji), and (1 + e^a X) / (1 + e^a) = (1 - s) + s X with s =
+/// sigmoid(a). So a ratio is a product of such factors, without cancellation, and takes a logarithm once in a few dozen
+/// of them.
+///
+/// Activations are sums of integers in a tiny unit: they do not drift and do not depend on the way to a state.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/concepts.hpp>
+#include <poise/target/rbm_weights.hpp>
+
+namespace poise {
+
+class Rbm {
+ public:
+  struct State {
+    std::vector<Value> x;
+    std::vector<std::int64_t> units;  // activations of the hidden units
+    std::vector<double> on;           // sigmoid(a_j), P(hidden unit j is on)
+    std::vector<double> off;          // sigmoid(-a_j)
+    std::int64_t bias_units = 0;      // b . x
+    std::int64_t count = 0;           // visible units that are 1
+  };
+
+  /// Throws InputError where weights are not finite or sizes do not fit each other.
+  explicit Rbm(RbmWeights weights);
+
+  [[nodiscard]] const RbmWeights& weights() const { return weights_; }
+  [[nodiscard]] Index num_variables() const { return weights_.visible; }
+  [[nodiscard]] Index num_hidden() const { return weights_.hidden; }
+  [[nodiscard]] Index num_moves() const { return weights_.visible; }
+  [[nodiscard]] Index cardinality(Index) const { return 2; }
+
+  [[nodiscard]] State make_state(std::span<const Value> x) const;
+  [[nodiscard]] POISE_INLINE Value level(const State& state, Index i) const { return state.x[i]; }
+  [[nodiscard]] double log_prob(const State& state) const;
+  [[nodiscard]] POISE_INLINE Move move_at(const State& state, Index i) const {
+    return {i, static_cast<Value>(1 - state.x[i])};
+  }
+  [[nodiscard]] double log_ratio(const State& state, Move move) const;
+  void log_ratios(const State& state, std::span<double> out) const;
+  void apply(State& state, Move move) const;
+  /// Gives the state all new levels.
+  void set(State& state, std::span<const Value> x) const;
+
+  /// The visible units that are on.
+  [[nodiscard]] static std::vector<std::string> statistic_names() { return {"units_on"}; }
+  void statistics(const State& state, std::span<double> out) const { out[0] = static_cast<double>(state.count); }
+
+  /// First-order log ratios of all moves, (1 - 2 x_i) d log p / d x_i, for many states in one matrix product. What a
+  /// state gets does not depend on its company.
+  void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const;
+
+  /// log p of settings of a few variables relative to the present one; see BlockTarget.
+  template <class Walk>
+  void block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out, Walk&& walk) const;
+
+  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` are zeros and ones.
+  void visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const;
+
+ private:
+  static constexpr std::size_t kRows = 8;    // visible units that the matrix product takes at a time
+  static constexpr std::size_t kLanes = 16;  // states
+
+  [[nodiscard]] const double* factors(Index i, Value to) const {
+    return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
+  }
+  /// log of the product over hidden units of off_j + on_j factor_j.
+  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor) const;
+  void multiply_factors(double* factor, const double* change) const;
+  void settle(State& state) const;
+
+  RbmWeights weights_;
+  std::size_t stride_ = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
+  std::size_t run_ = 1;     // chunks of eight factors that can be multiplied before a logarithm is due
+  double unit_ = 1.0;
+  std::vector<std::int64_t> weight_units_;  // [visible][stride]
+  std::vector<std::int64_t> hidden_units_;  // of the hidden biases
+  std::vector<std::int64_t> bias_units_;    // of the visible biases
+  std::vector<double> up_;                  // e^W, [visible][stride]
+  std::vector<double> down_;                // e^-W
+  std::vector<float> packed_;               // W in blocks of kRows visible units: [block][hidden][kRows]
+};
+
+template <class Walk>
+void Rbm::block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out,
+                           Walk&& walk) const {
+  std::vector<double> factor(stride_, 1.0);  // e^(change of a_j)
+  std::vector<Value> now(block.size());
+  for (std::size_t k = 0; k < block.size(); ++k) now[k] = state.x[block[k]];
+  std::int64_t bias = 0;
+  out.clear();
+  walk(
+      [&](std::size_t k, Value level) {
+        if (level == now[k]) return;
+        const Index i = block[k];
+        now[k] = level;
+        bias += now[k] != 0 ? bias_units_[i] : -bias_units_[i];
+        const double* change = factors(i, now[k]);
+        multiply_factors(factor.data(), change);
+      },
+      [&] {
+        out.push_back(unit_ * static_cast<double>(bias) +
+                      log_product(state.on.data(), state.off.data(), factor.data()));
+      });
+}
+
+}  // namespace poise

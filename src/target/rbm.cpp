@@ -1,0 +1,268 @@
+/// Restricted Boltzmann machines: activations, products of factors, and one matrix product for many gradients.
+#include <poise/target/rbm.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <poise/math.hpp>
+
+namespace poise {
+
+namespace {
+
+/// The product of eight lanes times the like of more than a few dozen factors must stay in the range of doubles.
+constexpr double kLogRange = 600.0;
+
+/// Both sigmoids of eight activations, without cancellation.
+POISE_INLINE void sigmoids8(const Doubles8& a, Doubles8& on, Doubles8& off) {
+  const Doubles8 small = exp8(-1.0 * abs8(a));
+  const Doubles8 likely = 1.0 / (1.0 + small);
+  const Doubles8 unlikely = small * likely;
+  const Ints8 negative = less8(a, Doubles8{});
+  on = select8(negative, unlikely, likely);
+  off = select8(negative, likely, unlikely);
+}
+
+POISE_INLINE double product8(const Doubles8& v) {
+  const auto half = v.low * v.high;
+  return (half[0] * half[1]) * (half[2] * half[3]);
+}
+
+POISE_HOT void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
+  for (std::size_t j = 0; j < count; j += 8) {
+    Doubles8 a;
+    for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
+    Doubles8 p, q;
+    sigmoids8(a, p, q);
+    store8(on + j, p);
+    store8(off + j, q);
+  }
+}
+
+/// Sums of log(off + on * factor), a logarithm every `run` chunks of eight.
+POISE_HOT double log_of_products(const double* on, const double* off, const double* factor, std::size_t count,
+                                 std::size_t run) {
+  double log = 0.0;
+  for (std::size_t first = 0; first < count; first += 8 * run) {
+    const std::size_t last = std::min(count, first + 8 * run);
+    Doubles8 product = broadcast8(1.0);
+    for (std::size_t j = first; j < last; j += 8) {
+      product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
+    }
+    log += std::log(product8(product));
+  }
+  return log;
+}
+
+typedef float Floats16
+    __attribute__((vector_size(64)));  // NOLINT(modernize-use-using): the attribute needs the old form
+
+/// The product of eight rows of weights with sixteen columns, one column per state. Each sum has the same order
+/// whatever the other columns are.
+POISE_HOT void multiply_rows(const float* packed, const float* panel, std::size_t depth, float* out) {
+  Floats16 s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
+  for (std::size_t j = 0; j < depth; ++j) {
+    Floats16 x;
+    std::memcpy(&x, panel + j * 16, sizeof x);
+    const float* w = packed + j * 8;
+    s0 += w[0] * x;
+    s1 += w[1] * x;
+    s2 += w[2] * x;
+    s3 += w[3] * x;
+    s4 += w[4] * x;
+    s5 += w[5] * x;
+    s6 += w[6] * x;
+    s7 += w[7] * x;
+  }
+  const Floats16 sums[8] = {s0, s1, s2, s3, s4, s5, s6, s7};
+  std::memcpy(out, sums, sizeof sums);
+}
+
+POISE_HOT void multiply_by(double* to, const double* by, std::size_t count) {
+  for (std::size_t j = 0; j < count; j += 8) store8(to + j, load8(to + j) * load8(by + j));
+}
+
+POISE_HOT void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std::size_t count) {
+  for (std::size_t j = 0; j < count; ++j) to[j] += sign * row[j];
+}
+
+/// The sum of the entries of a row whose mask is -1; those with a mask of 0 are left out.
+POISE_HOT std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
+  std::int64_t sum = 0;
+  for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
+  return sum;
+}
+
+}  // namespace
+
+Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
+  const Index visible = weights_.visible;
+  const Index hidden = weights_.hidden;
+  if (visible == 0 || hidden == 0 || weights_.weights.size() != std::size_t{visible} * hidden ||
+      weights_.visible_bias.size() != visible || weights_.hidden_bias.size() != hidden) {
+    throw InputError("the weights of the machine do not fit its numbers of visible and hidden units");
+  }
+  double largest = 0.0;
+  for (const auto* values : {&weights_.weights, &weights_.visible_bias, &weights_.hidden_bias}) {
+    for (const float value : *values) {
+      if (!std::isfinite(value)) throw InputError("the machine has a weight that is not a finite number");
+      if (values == &weights_.weights) largest = std::max(largest, std::abs(static_cast<double>(value)));
+    }
+  }
+  constexpr double strongest = kLogRange / 8.0;
+  if (largest > strongest) {
+    throw InputError(fmt::format("the machine has a weight of {} in size, expected at most {}", largest, strongest));
+  }
+  run_ = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
+  stride_ = (std::size_t{hidden} + 7) / 8 * 8;
+
+  // The unit lets the largest sum of an activation, or of the visible biases, have 60 bits.
+  double sum = 1.0;
+  double biases = 0.0;
+  for (const float value : weights_.visible_bias) biases += std::abs(value);
+  for (Index j = 0; j < hidden; ++j) {
+    double one = std::abs(weights_.hidden_bias[j]);
+    for (Index i = 0; i < visible; ++i) one += std::abs(weights_.weights[std::size_t{j} * visible + i]);
+    sum = std::max(sum, one);
+  }
+  unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
+  const auto to_units = [&](float value) { return std::llround(static_cast<double>(value) / unit_); };
+  weight_units_.assign(std::size_t{visible} * stride_, 0);
+  up_.assign(weight_units_.size(), 1.0);
+  down_.assign(weight_units_.size(), 1.0);
+  bias_units_.resize(visible);
+  hidden_units_.assign(stride_, 0);
+  for (Index i = 0; i < visible; ++i) {
+    bias_units_[i] = to_units(weights_.visible_bias[i]);
+    for (Index j = 0; j < hidden; ++j) {
+      const std::size_t place = std::size_t{i} * stride_ + j;
+      weight_units_[place] = to_units(weights_.weights[std::size_t{j} * visible + i]);
+      const double weight = unit_ * static_cast<double>(weight_units_[place]);
+      up_[place] = std::exp(weight);
+      down_[place] = std::exp(-weight);
+    }
+  }
+  for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
+  const std::size_t blocks = (visible + kRows - 1) / kRows;
+  packed_.assign(blocks * hidden * kRows, 0.0F);
+  for (Index i = 0; i < visible; ++i) {
+    for (Index j = 0; j < hidden; ++j) {
+      packed_[(i / kRows * hidden + j) * kRows + i % kRows] = weights_.weights[std::size_t{j} * visible + i];
+    }
+  }
+}
+
+Rbm::State Rbm::make_state(std::span<const Value> x) const {
+  State state;
+  state.on.assign(stride_, 0.0);
+  state.off.assign(stride_, 1.0);
+  set(state, x);
+  return state;
+}
+
+void Rbm::set(State& state, std::span<const Value> x) const {
+  state.x.assign(x.begin(), x.end());
+  state.units = hidden_units_;
+  state.bias_units = 0;
+  state.count = 0;
+  for (Index i = 0; i < num_variables(); ++i) {
+    if (state.x[i] == 0) continue;
+    ++state.count;
+    state.bias_units += bias_units_[i];
+    const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
+    add_units(state.units.data(), row, 1, stride_);
+  }
+  settle(state);
+}
+
+void Rbm::settle(State& state) const {
+  fill_sigmoids(state.units.data(), unit_, stride_, state.on.data(), state.off.data());
+  for (std::size_t j = num_hidden(); j < stride_; ++j) {  // neutral
+    state.on[j] = 0.0;
+    state.off[j] = 1.0;
+  }
+}
+
+void Rbm::apply(State& state, Move move) const {
+  const std::int64_t* row = weight_units_.data() + std::size_t{move.variable} * stride_;
+  const std::int64_t sign = move.value != 0 ? 1 : -1;
+  state.x[move.variable] = move.value;
+  state.count += sign;
+  state.bias_units += sign * bias_units_[move.variable];
+  add_units(state.units.data(), row, sign, stride_);
+  settle(state);
+}
+
+void Rbm::multiply_factors(double* factor, const double* change) const { multiply_by(factor, change, stride_); }
+
+double Rbm::log_product(const double* on, const double* off, const double* factor) const {
+  return log_of_products(on, off, factor, stride_, run_);
+}
+
+/// softplus(a) = max(a, 0) - log(max(sigmoid(a), sigmoid(-a))).
+double Rbm::log_prob(const State& state) const {
+  std::int64_t positive = 0;
+  double sum = 0.0;
+  double product = 1.0;
+  double positive_sum = 0.0;
+  for (Index j = 0; j < num_hidden(); ++j) {
+    positive += std::max<std::int64_t>(state.units[j], 0) >> 12;  // in 4096 units, so that thousands of them fit
+    positive_sum += static_cast<double>(std::max<std::int64_t>(state.units[j], 0) & 4095);
+    product *= std::max(state.on[j], state.off[j]);
+    if (j % 256 == 255) {
+      sum -= std::log(product);
+      product = 1.0;
+    }
+  }
+  sum -= std::log(product);
+  return unit_ * (static_cast<double>(state.bias_units) + 4096.0 * static_cast<double>(positive) + positive_sum) + sum;
+}
+
+double Rbm::log_ratio(const State& state, Move move) const {
+  const std::int64_t bias = move.value != 0 ? bias_units_[move.variable] : -bias_units_[move.variable];
+  return unit_ * static_cast<double>(bias) +
+         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value));
+}
+
+void Rbm::log_ratios(const State& state, std::span<double> out) const {
+  for (Index i = 0; i < num_variables(); ++i) out[i] = log_ratio(state, {i, static_cast<Value>(1 - state.x[i])});
+}
+
+void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
+  const Index hidden = num_hidden();
+  const Index visible = num_variables();
+  std::vector<float> panel(std::size_t{hidden} * kLanes);
+  std::array<float, kRows * kLanes> sums{};
+  for (std::size_t first = 0; first < states.size(); first += kLanes) {
+    const std::size_t count = std::min(kLanes, states.size() - first);
+    std::fill(panel.begin(), panel.end(), 0.0F);
+    for (std::size_t l = 0; l < count; ++l) {
+      const double* on = states[first + l]->on.data();
+      for (Index j = 0; j < hidden; ++j) panel[j * kLanes + l] = static_cast<float>(on[j]);
+    }
+    for (Index row = 0; row < visible; row += kRows) {
+      multiply_rows(packed_.data() + std::size_t{row} * hidden, panel.data(), hidden, sums.data());
+      for (Index i = row; i < std::min<Index>(visible, row + kRows); ++i) {
+        for (std::size_t l = 0; l < count; ++l) {
+          const double slope = weights_.visible_bias[i] + static_cast<double>(sums[(i - row) * kLanes + l]);
+          out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
+        }
+      }
+    }
+  }
+}
+
+void Rbm::visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const {
+  std::vector<std::int64_t> mask(stride_, 0);
+  for (Index j = 0; j < num_hidden(); ++j) mask[j] = hidden[j] != 0 ? -1 : 0;
+  for (Index i = 0; i < num_variables(); ++i) {
+    const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
+    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, mask.data(), stride_));
+  }
+}
+
+}  // namespace poise

@@ -1,0 +1,341 @@
+/// Machines as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/dense_balanced.hpp>
+#include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/target/markov_network.hpp>
+#include "support/exactness.hpp"
+#include "support/small_networks.hpp"
+#include "support/small_rbms.hpp"
+#include "support/table_target.hpp"
+
+namespace poise {
+namespace {
+
+using namespace poise::testing;
+
+static_assert(GradientTarget<Rbm>);
+static_assert(BlockTarget<Rbm>);
+
+Rbm small_rbm() { return Rbm(random_rbm(6, 4, 1.2, 1)); }
+Rbm steep_rbm() { return Rbm(random_rbm(5, 11, 8.0, 2)); }
+
+/// A categorical target whose first-order ratios are wrong by a fixed amount at each (state, move): any such thing must
+/// leave the distribution alone.
+class RoughTarget : public TableTarget {
+ public:
+  explicit RoughTarget(TableTarget target) : TableTarget(std::move(target)) {}
+  void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
+    for (std::size_t c = 0; c < states.size(); ++c) {
+      log_ratios(*states[c], {out[c], num_moves()});
+      std::uint64_t hash = 7;
+      for (const Value level : states[c]->x) hash = hash * 31 + level;
+      for (Index m = 0; m < num_moves(); ++m) {
+        if (std::isfinite(out[c][m]))
+          out[c][m] += std::sin(static_cast<double>(hash * 17 + m));
+        else
+          out[c][m] = -1.5;  // a gradient knows nothing of zeros
+      }
+    }
+  }
+};
+
+TEST(Rbm, LogProbAndRatiosAreThoseOfTheDefinition) {
+  for (const auto& weights : {random_rbm(6, 4, 1.2, 1), random_rbm(5, 11, 8.0, 2), random_rbm(3, 300, 0.5, 3)}) {
+    const Rbm target(weights);
+    for (const Levels& x : all_states(target)) {
+      const auto state = target.make_state(x);
+      const double log_p = plain_log_prob(weights, x);
+      ASSERT_NEAR(target.log_prob(state), log_p, 1e-10);
+      std::vector<double> ratios(target.num_moves());
+      target.log_ratios(state, ratios);
+      for (Index i = 0; i < target.num_moves(); ++i) {
+        Levels after = x;
+        after[i] = static_cast<Value>(1 - after[i]);
+        const double exact = plain_log_prob(weights, after) - log_p;
+        ASSERT_NEAR(target.log_ratio(state, target.move_at(state, i)), exact, 1e-10);
+        ASSERT_NEAR(ratios[i], exact, 1e-10);
+      }
+    }
+  }
+}
+
+TEST(Rbm, NothingDrifts) {
+  const Rbm target = small_rbm();
+  auto state = target.make_state(Levels(6, 0));
+  Rng rng(5, 5);
+  for (int step = 0; step < 100000; ++step) {
+    target.apply(state, target.move_at(state, static_cast<Index>(rng.uniform() * 6)));
+  }
+  const auto fresh = target.make_state(state.x);
+  EXPECT_EQ(state.units, fresh.units);
+  EXPECT_EQ(state.on, fresh.on);
+  EXPECT_EQ(target.log_prob(state), target.log_prob(fresh));
+}
+
+TEST(Rbm, FirstOrderRatiosAreTheGradientAndDoNotDependOnCompany) {
+  const RbmWeights weights = random_rbm(20, 13, 0.7, 4);
+  const Rbm target(weights);
+  std::vector<Rbm::State> states;
+  Rng rng(1, 1);
+  for (int c = 0; c < 19; ++c) {
+    Levels x(20);
+    for (Value& level : x) level = rng.uniform() < 0.5 ? 1 : 0;
+    states.push_back(target.make_state(x));
+  }
+  std::vector<const Rbm::State*> all;
+  std::vector<std::vector<double>> together(19, std::vector<double>(20));
+  std::vector<double*> out;
+  for (int c = 0; c < 19; ++c) {
+    all.push_back(&states[c]);
+    out.push_back(together[c].data());
+  }
+  target.first_order_log_ratios(all, out);
+  for (int c = 0; c < 19; ++c) {
+    std::vector<double> alone(20);
+    const Rbm::State* one[] = {&states[c]};
+    double* place[] = {alone.data()};
+    target.first_order_log_ratios(one, place);
+    EXPECT_EQ(alone, together[c]);
+    for (Index i = 0; i < 20; ++i) {
+      double slope = weights.visible_bias[i];
+      for (Index j = 0; j < 13; ++j) slope += states[c].on[j] * weights.weights[j * 20 + i];
+      EXPECT_NEAR(alone[i], states[c].x[i] != 0 ? -slope : slope, 1e-5);
+    }
+  }
+}
+
+TEST(Rbm, RefusesWhatItCannotHold) {
+  RbmWeights weights = random_rbm(3, 2, 1.0, 1);
+  weights.weights[0] = NAN;
+  EXPECT_THROW(Rbm{weights}, InputError);
+  weights.weights[0] = 1e6F;
+  EXPECT_THROW(Rbm{weights}, InputError);
+  weights.weights.pop_back();
+  EXPECT_THROW(Rbm{weights}, InputError);
+}
+
+template <class T>
+void expect_dense_balance(const T& target, Ratios ratios) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  std::map<Levels, std::size_t> number;
+  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  for (const auto& [name, balance] : all_balances()) {
+    const DenseBalanced<T> kernel(balance, ratios);
+    typename DenseBalanced<T>::Scratch scratch(target);
+    Matrix k(states.size(), std::vector<double>(states.size(), 0.0));
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      if (p[s] == 0.0) continue;
+      const auto state = target.make_state(states[s]);
+      kernel.prepare(target, state, scratch);
+      double moved = 0.0;
+      double proposed = 0.0;
+      for (Index m = 0; m < target.num_moves(); ++m) {
+        const auto proposal = kernel.evaluate(target, state, scratch, m);
+        const Move move = target.move_at(state, m);
+        Levels after = states[s];
+        after[move.variable] = move.value;
+        k[s][number.at(after)] += proposal.prob * proposal.accept_prob;
+        moved += proposal.prob * proposal.accept_prob;
+        proposed += proposal.prob;
+      }
+      ASSERT_NEAR(proposed, 1.0, 1e-12);
+      k[s][s] += 1.0 - moved;
+    }
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      for (std::size_t t = 0; t < states.size(); ++t) {
+        if (p[s] == 0.0 || (s != t && p[t] == 0.0 && k[s][t] == 0.0)) continue;
+        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
+      }
+    }
+  }
+}
+
+TEST(Exactness, GradientSamplersOnRbm) { expect_dense_balance(small_rbm(), Ratios::first_order); }
+TEST(Exactness, GradientSamplersOnSteepRbm) { expect_dense_balance(steep_rbm(), Ratios::first_order); }
+TEST(Exactness, ExactRatiosOnRbm) { expect_dense_balance(small_rbm(), Ratios::exact); }
+TEST(Exactness, GradientSamplersOnCategorical) {
+  expect_dense_balance(RoughTarget(TableTarget::random({3, 2, 1, 4, 2}, 3.0, 5)), Ratios::first_order);
+}
+TEST(Exactness, GradientSamplersWithZeros) {
+  expect_dense_balance(RoughTarget(TableTarget::random({2, 3, 2, 3}, 2.0, 6, 8)), Ratios::first_order);
+}
+
+/// pi K = pi for a kernel that picks a block at random, over all blocks of its size.
+template <class T, class Add>
+void expect_block_invariant(const T& target, Index size, Add&& add_row) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  std::map<Levels, std::size_t> number;
+  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  BlockScratch<T> scratch(target);
+  const std::vector<Index> free = scratch.free;
+  for (unsigned set = 0; set < 1U << free.size(); ++set) {
+    if (static_cast<Index>(std::popcount(set)) != size) continue;
+    scratch.block.clear();
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      if ((set >> k & 1U) != 0) scratch.block.push_back(free[k]);
+    }
+    std::vector<double> after(states.size(), 0.0);
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      if (p[s] == 0.0) continue;
+      const auto state = target.make_state(states[s]);
+      add_row(state, scratch, [&](std::size_t setting, double prob) {
+        Levels to = states[s];
+        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.settings[setting * size + k];
+        after[number.at(to)] += p[s] * prob;
+      });
+    }
+    for (std::size_t s = 0; s < states.size(); ++s) ASSERT_NEAR(after[s], p[s], 1e-12) << "block " << set;
+  }
+}
+
+template <class T>
+void expect_block_gibbs_invariant(const T& target, Index size) {
+  const BlockGibbs<T> kernel(size);
+  std::size_t expected = 0;
+  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
+    kernel.conditional(target, state, scratch);
+    expected = 1;
+    for (const Index i : scratch.block) expected *= target.cardinality(i);
+    ASSERT_EQ(scratch.weights.size(), expected);
+    for (std::size_t setting = 0; setting < expected; ++setting) add(setting, scratch.weights[setting]);
+  });
+}
+
+template <class T>
+void expect_ball_invariant(const T& target, Index size, unsigned radius) {
+  const HammingBall<T> kernel(size, radius);
+  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
+    std::vector<Value> centers;
+    kernel.centers(target, state, scratch, centers);
+    const std::size_t count = centers.size() / size;
+    for (std::size_t u = 0; u < count; ++u) {
+      scratch.center.assign(centers.begin() + static_cast<std::ptrdiff_t>(u * size),
+                            centers.begin() + static_cast<std::ptrdiff_t>((u + 1) * size));
+      kernel.conditional(target, state, scratch);
+      ASSERT_EQ(scratch.weights.size(), count);
+      for (std::size_t k = 0; k < count; ++k) add(k, scratch.weights[k] / static_cast<double>(count));
+    }
+  });
+}
+
+TEST(Exactness, BlockGibbsOnRbm) {
+  for (const Index size : {1U, 2U, 4U, 6U}) expect_block_gibbs_invariant(small_rbm(), size);
+  expect_block_gibbs_invariant(steep_rbm(), 3);
+}
+TEST(Exactness, BlockGibbsOnCategorical) {
+  for (const Index size : {1U, 2U, 3U}) {
+    expect_block_gibbs_invariant(TableTarget::random({3, 2, 1, 4, 2}, 3.0, 5), size);
+    expect_block_gibbs_invariant(TableTarget::random({2, 3, 2, 3}, 2.0, 6, 8), size);
+    expect_block_gibbs_invariant(MarkovNetwork(mixed_network(0.2, 2)), size);
+    expect_block_gibbs_invariant(MarkovNetwork(mixed_network_with_evidence(0.1, 2)), 2);
+  }
+}
+TEST(Exactness, HammingBallOnRbm) {
+  for (const unsigned radius : {1U, 2U, 3U}) expect_ball_invariant(small_rbm(), 4, radius);
+}
+TEST(Exactness, HammingBallOnCategorical) {
+  for (const unsigned radius : {1U, 2U}) {
+    expect_ball_invariant(TableTarget::random({3, 2, 1, 4, 2}, 3.0, 5), 3, radius);
+    expect_ball_invariant(MarkovNetwork(mixed_network(0.2, 2)), 3, radius);
+  }
+}
+
+TEST(HammingBall, CountsItsEvaluationsTruly) {
+  const Rbm target(random_rbm(12, 3, 1.0, 1));
+  const std::size_t sizes[] = {11, 56, 176};
+  for (const unsigned radius : {1U, 2U, 3U}) {
+    auto state = target.make_state(Levels(12, 0));
+    BlockScratch<Rbm> scratch(target);
+    Rng rng(1, 1);
+    HammingBall<Rbm>(10, radius).step(target, state, scratch, rng);
+    EXPECT_EQ(scratch.evals.ratio, sizes[radius - 1]);
+  }
+}
+
+/// K(x, x') = sum over hidden states of P(h | x) P(x' | h).
+TEST(Exactness, RbmGibbs) {
+  const Rbm target = small_rbm();
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  std::vector<double> after(states.size(), 0.0);
+  std::vector<double> activations(6);
+  for (unsigned h = 0; h < 16; ++h) {
+    std::vector<std::uint8_t> hidden(4);
+    for (unsigned j = 0; j < 4; ++j) hidden[j] = h >> j & 1U;
+    target.visible_activations(hidden, activations);
+    double mass = 0.0;
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      const auto state = target.make_state(states[s]);
+      double prob = p[s];
+      for (unsigned j = 0; j < 4; ++j) prob *= hidden[j] != 0 ? state.on[j] : state.off[j];
+      mass += prob;
+    }
+    for (std::size_t t = 0; t < states.size(); ++t) {
+      double prob = mass;
+      for (Index i = 0; i < 6; ++i) prob /= 1.0 + std::exp(states[t][i] != 0 ? -activations[i] : activations[i]);
+      after[t] += prob;
+    }
+  }
+  for (std::size_t t = 0; t < states.size(); ++t) EXPECT_NEAR(after[t], p[t], 1e-12);
+}
+
+/// Steps agree with the matrix: many short chains from exact draws keep the law.
+template <class T, class K>
+void expect_law_kept(const T& target, const K& kernel, int steps) {
+  const auto states = all_states(target);
+  const auto p = probabilities(target, states);
+  std::map<Levels, std::size_t> number;
+  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  constexpr int chains = 20000;
+  std::vector<double> seen(states.size(), 0.0);
+  for (int c = 0; c < chains; ++c) {
+    Rng rng(21, static_cast<std::uint64_t>(c));
+    double place = rng.uniform();
+    std::size_t s = 0;
+    while (s + 1 < states.size() && place >= p[s]) place -= p[s++];
+    auto state = target.make_state(states[s]);
+    typename K::Scratch scratch(target);
+    kernel.prepare(target, state, scratch);
+    for (int step = 0; step < steps; ++step) kernel.step(target, state, scratch, rng);
+    Levels x(target.num_variables());
+    for (Index i = 0; i < x.size(); ++i) x[i] = target.level(state, i);
+    seen[number.at(x)] += 1.0;
+  }
+  double chi_square = 0.0;
+  int cells = -1;
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    const double expected = chains * p[s];
+    if (expected == 0.0) {
+      ASSERT_EQ(seen[s], 0.0);
+      continue;
+    }
+    chi_square += (seen[s] - expected) * (seen[s] - expected) / expected;
+    ++cells;
+  }
+  EXPECT_LT(std::abs(chi_square - cells) / std::sqrt(2.0 * cells), 6.0);
+}
+
+TEST(Law, DenseAndBlockKernelsKeepIt) {
+  const Rbm rbm(random_rbm(4, 3, 1.0, 7));
+  expect_law_kept(rbm, DenseBalanced<Rbm>(Balance(), Ratios::first_order), 5);
+  expect_law_kept(rbm, DenseBalanced<Rbm>(Balance(Balance::Rule::barker), Ratios::exact), 5);
+  expect_law_kept(rbm, BlockGibbs<Rbm>(2), 3);
+  expect_law_kept(rbm, HammingBall<Rbm>(3, 2), 3);
+  expect_law_kept(rbm, RbmGibbs(), 2);
+  const TableTarget table = TableTarget::random({3, 2, 3}, 1.0, 5);
+  expect_law_kept(table, BlockGibbs<TableTarget>(2), 3);
+  expect_law_kept(table, HammingBall<TableTarget>(2, 1), 3);
+  expect_law_kept(table, DenseBalanced<TableTarget>(Balance()), 5);
+}
+
+}  // namespace
+}  // namespace poise
