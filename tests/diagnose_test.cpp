@@ -379,7 +379,7 @@ TEST(DiagnoseWarnings, NameTheTroubleAndTheRemedy) {
       {"distance", summarize(find("one_infinite").view())},
   };
   const std::vector<std::string> names{"a", "b", "c", "d", "e"};
-  const std::vector<std::string> found = warnings(monitors, one_of_each_kind(), 4, names);
+  const std::vector<std::string> found = warnings(monitors, one_of_each_kind(), 4, {names, {}});
   const auto contains = [&](const std::string& text) {
     return std::any_of(found.begin(), found.end(),
                        [&](const std::string& sentence) { return sentence.find(text) != std::string::npos; });

@@ -81,20 +81,6 @@ void add_monitor(const NamedSummary& monitor, std::size_t chains, std::vector<st
   }
 }
 
-class VariableNames {
- public:
-  explicit VariableNames(std::span<const std::string> names) : names_(names) {}
-
-  std::string operator()(const VariableRow& row) const {
-    std::string name = row.variable < names_.size() ? names_[row.variable] : fmt::format("x[{}]", row.variable);
-    if (row.level) name += fmt::format(" = {}", static_cast<int>(*row.level));
-    return name;
-  }
-
- private:
-  std::span<const std::string> names_;
-};
-
 /// "12 of 900 variables are", "1 of 900 variables is".
 std::string share(std::size_t count, std::size_t all, const char* one, const char* many) {
   return fmt::format("{} of {} variables {}", count, all, count == 1 ? one : many);
@@ -157,10 +143,20 @@ void add_standstill(const VariablesSummary& variables, std::vector<std::string>&
 
 }  // namespace
 
+std::string VariableNames::operator()(const VariableRow& row) const {
+  std::string name = row.variable < variables.size() ? variables[row.variable] : fmt::format("x[{}]", row.variable);
+  if (row.variable < levels.size()) {
+    const std::vector<std::string>& named = levels[row.variable];
+    const auto level = static_cast<std::size_t>(row.level ? *row.level : 1);
+    if ((row.level || named.size() == 2) && level < named.size()) return name + " = " + named[level];
+  }
+  if (row.level) name += fmt::format(" = {}", static_cast<int>(*row.level));
+  return name;
+}
+
 std::vector<std::string> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
-                                  std::size_t chains, std::span<const std::string> names) {
+                                  std::size_t chains, const VariableNames& name) {
   std::vector<std::string> out;
-  const VariableNames name(names);
   add_frozen(variables, name, out);
   for (const NamedSummary& monitor : monitors) add_monitor(monitor, chains, out);
   add_disagreement(variables, name, out);

@@ -27,12 +27,24 @@ std::vector<std::string> names_of(const VariableLayout& layout) {
   return names;
 }
 
+/// Observed variables are constant because they should be.
+void leave_out_observed(const VariableLayout& layout, VariablesSummary& summary) {
+  std::size_t observed = 0;
+  for (Index i = 0; i < layout.variables; ++i) observed += layout.is_observed(i) ? 1 : 0;
+  if (observed == 0) return;
+  std::erase_if(summary.rows, [&](const VariableRow& row) { return layout.is_observed(row.variable); });
+  summary.variables -= observed;
+  summary.constant -= observed;
+}
+
 /// Everything that follows from the draws alone.
 void add_trace(Report& report, const Trace& trace, const VariableLayout& layout, unsigned threads) {
   report.chains = trace.chains;
   report.draws = trace.draws;
   report.num_variables = layout.variables;
   report.variable_names = names_of(layout);
+  report.level_names = layout.level_names;
+  for (Index i = 0; i < layout.variables; ++i) report.observed += layout.is_observed(i) ? 1 : 0;
   for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
     const ChainsView series{trace.monitors[k].data(), trace.chains, trace.draws};
     SeriesSummary summary{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0, SeriesStatus::too_short};
@@ -42,6 +54,7 @@ void add_trace(Report& report, const Trace& trace, const VariableLayout& layout,
   if (!trace.x.empty()) {
     report.variables = summarize_variables({trace.x.data(), trace.chains, trace.draws, layout.variables},
                                            {.threads = threads, .worst = 10});
+    leave_out_observed(layout, *report.variables);
   }
 }
 
@@ -62,9 +75,19 @@ void add_warnings(Report& report, bool ended) {
         "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
         report.draws));
   }
+  if (!report.locked.empty()) {
+    const Index first = report.locked.front();
+    report.warnings.push_back(fmt::format(
+        "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
+        "tables "
+        "leave them one level; unless the evidence determines them, the chains are stuck in a part of the distribution "
+        "and their marginals are wrong; use exact inference if it fits.",
+        report.locked.size(), report.num_variables - report.observed,
+        first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
+  }
   const VariablesSummary none;
-  const auto found =
-      warnings(report.monitors, report.variables ? *report.variables : none, report.chains, report.variable_names);
+  const auto found = warnings(report.monitors, report.variables ? *report.variables : none, report.chains,
+                              {report.variable_names, report.level_names});
   report.warnings.insert(report.warnings.end(), found.begin(), found.end());
 }
 
@@ -132,7 +155,7 @@ Report make_report(const RunResult& result) {
   report.warmup_seconds = result.warmup_seconds;
   report.sampling_seconds = result.sampling_seconds;
   report.steps = result.steps;
-  report.updates = result.balanced ? result.steps : result.steps * result.layout.variables;
+  report.updates = result.updates;
   report.approach_steps = result.approach_steps;
   report.warmup_steps = result.warmup_steps;
   report.evals = result.evals;
@@ -143,6 +166,7 @@ Report make_report(const RunResult& result) {
   report.objective = result.objective;
   report.interrupted = result.interrupted;
   report.notes = result.notes;
+  report.locked = result.locked;
   add_trace(report, result.trace, result.layout, result.options.threads);
   add_warnings(report, true);
   return report;
@@ -176,6 +200,9 @@ Report make_report(const StoredRun& stored) {
   report.objective = results.number("objective");
   report.interrupted = results.flag("interrupted");
   report.notes = results.texts("notes");
+  for (const double variable : results.numbers("locked")) {
+    if (variable >= 0.0 && variable < stored.layout.variables) report.locked.push_back(static_cast<Index>(variable));
+  }
   add_trace(report, trace, stored.layout, 0);
   add_warnings(report, stored.results.is_object());
   return report;

@@ -81,6 +81,8 @@ json report_json(const Report& report) {
               {"evals_warmup", evals_json(report.warmup_evals)},
               {"acceptance_rate", number(report.acceptance_rate)},
               {"monitors", json::object()},
+              {"observed", report.observed},
+              {"locked", report.locked},
               {"interrupted", report.interrupted},
               {"warnings", report.warnings},
               {"notes", report.notes}};

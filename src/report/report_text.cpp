@@ -37,7 +37,9 @@ std::string header_text(const Report& report, std::size_t width) {
     if (report.steps > 0) time += fmt::format(", {} steps/s", text::rate(rate));
   }
   return text::wrap(report.model, "model       ", width) +
-         text::wrap(fmt::format("{}", report.num_variables), "variables   ", width) +
+         text::wrap(report.observed > 0 ? fmt::format("{}, {} of them observed", report.num_variables, report.observed)
+                                        : fmt::format("{}", report.num_variables),
+                    "variables   ", width) +
          text::wrap(report.sampler, "sampler     ", width) + text::wrap(draws, "draws       ", width) +
          text::wrap(time, "time        ", width) +
          text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width);
@@ -55,12 +57,6 @@ std::string monitors_text(const Report& report, std::size_t width) {
                text::count(summary.ess / report.sampling_seconds), words ? status_text(summary.status) : ""});
   }
   return table.text(width);
-}
-
-std::string row_name(const VariableRow& row, const std::vector<std::string>& names) {
-  std::string name = row.variable < names.size() ? names[row.variable] : fmt::format("x[{}]", row.variable);
-  if (row.level) name += fmt::format(" = {}", static_cast<int>(*row.level));
-  return name;
 }
 
 /// The heads of both lists of worst rows, each row once, lowest effective sample size first.
@@ -105,10 +101,10 @@ std::string variables_text(const Report& report, std::size_t width) {
     out += quantiles.text(width) + "\n";
   }
   Table table({all ? "variable" : "worst ten", "mean", "mcse", "ess", "r_hat", "changes", "<status"});
+  const VariableNames name{report.variable_names, report.level_names};
   for (const VariableRow& row : all ? variables.rows : worst_rows(variables)) {
-    table.add({row_name(row, report.variable_names), text::mean(row.mean, row.mcse), text::number(row.mcse, 2),
-               text::count(row.ess), text::r_hat(row.r_hat), fmt::format("{}", row.transitions),
-               status_text(row.status)});
+    table.add({name(row), text::mean(row.mean, row.mcse), text::number(row.mcse, 2), text::count(row.ess),
+               text::r_hat(row.r_hat), fmt::format("{}", row.transitions), status_text(row.status)});
   }
   return out + table.text(width);
 }

@@ -68,6 +68,14 @@ std::string rate(double value) {
   return number(value, 3) + units[unit];
 }
 
+std::string bytes(double value) {
+  if (!(value < 1e24)) return "more memory than there is";
+  constexpr std::array units{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; value >= 1023.5 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return fmt::format("{} {}", unit == 0 ? fmt::format("{:.0f}", value) : number(value, 3), units[unit]);
+}
+
 std::string duration(double seconds) {
   if (!std::isfinite(seconds)) return "-";
   if (seconds < 0.0995) return fmt::format("{:.2f} s", seconds);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include <poise/run/batch_means.hpp>
 #include <poise/run/warmup.hpp>
 #include <poise/run/workers.hpp>
 #include "recorder.hpp"
@@ -26,6 +27,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 constexpr std::uint64_t kRunStream = ~std::uint64_t{0};
 /// Starting states have streams of their own, so that a chain's first step does not depend on how it began.
 constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 62;
+constexpr std::uint64_t kRepairStreams = kStartStreams + (std::uint64_t{1} << 61);
 
 /// Large enough that the clock and the file are not looked at too often, small enough for lively progress.
 constexpr double kBlockSeconds = 0.2;
@@ -40,19 +42,37 @@ double memory_for_draws() {
 
 std::vector<Value> uniform_state(const Model& model, Rng rng) {
   std::vector<Value> x(model.layout.variables);
-  for (Index i = 0; i < model.layout.variables; ++i) x[i] = static_cast<Value>(rng.uniform() * model.cardinality(i));
+  for (Index i = 0; i < model.layout.variables; ++i) {
+    const auto level = static_cast<Value>(rng.uniform() * model.layout.levels(i));
+    x[i] = model.layout.is_observed(i) ? static_cast<Value>(model.layout.observed[i]) : level;
+  }
+  return x;
+}
+
+std::vector<Value> dispersed_state(const Model& model, std::uint64_t seed, std::uint64_t chain) {
+  const std::uint64_t role = chain % 4;
+  std::vector<Value> x = uniform_state(model, Rng(seed, kStartStreams + (role == 3 ? chain - 3 : chain)));
+  if (role == 0) return x;
+  for (Index i = 0; i < model.layout.variables; ++i) {
+    if (model.layout.is_observed(i)) continue;
+    const auto highest = static_cast<Value>(model.layout.levels(i) - 1);
+    x[i] = role == 1 ? Value{0} : role == 2 ? highest : static_cast<Value>(highest - x[i]);
+  }
   return x;
 }
 
 std::vector<std::vector<Value>> starting_states(const Model& model, const RunOptions& options) {
   std::vector<std::vector<Value>> starts(options.chains);
   for (std::size_t c = 0; c < options.chains; ++c) {
+    const std::uint64_t number = options.first_chain + c;
     switch (options.start) {
       case Start::given: starts[c] = options.given; break;
       case Start::zeros: starts[c].assign(model.layout.variables, 0); break;
-      case Start::uniform:
-        starts[c] = uniform_state(model, Rng(options.seed, kStartStreams + options.first_chain + c));
-        break;
+      case Start::uniform: starts[c] = uniform_state(model, Rng(options.seed, kStartStreams + number)); break;
+      case Start::dispersed: starts[c] = dispersed_state(model, options.seed, number); break;
+    }
+    if (options.start != Start::given && model.into_support) {
+      starts[c] = model.into_support(std::move(starts[c]), Rng(options.seed, kRepairStreams + number));
     }
   }
   return starts;
@@ -72,6 +92,54 @@ nlohmann::json settings_json(const Model& model, const Sampler& sampler, const R
           {"first_chain", options.first_chain}};
 }
 
+/// "the best cut among the draws is 3054 (chain 2, draw 17)", both counted from 0 as in the file of draws.
+std::string best_objective(const Model& model, const Trace& trace) {
+  const auto name = std::find(trace.monitor_names.begin(), trace.monitor_names.end(), model.objective);
+  const std::vector<double>& values = trace.monitors[static_cast<std::size_t>(name - trace.monitor_names.begin())];
+  const auto best =
+      model.maximise ? std::max_element(values.begin(), values.end()) : std::min_element(values.begin(), values.end());
+  const auto place = static_cast<std::size_t>(best - values.begin());
+  return fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)", model.objective,
+                     *best, place / trace.draws, place % trace.draws);
+}
+
+void average_conditionals(const Ensemble& ensemble, std::span<const BatchMeans> batches, Index entries,
+                          RunResult& result) {
+  result.conditionals.assign(entries, 0.0);
+  result.conditionals_mcse.assign(entries, 0.0);
+  double visits = 0.0;
+  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
+    const Conditionals& conditionals = ensemble.conditionals(c);
+    visits += static_cast<double>(conditionals.count);
+    for (Index k = 0; k < entries; ++k) result.conditionals[k] += conditionals.sums[k];
+  }
+  for (Index k = 0; k < entries; ++k) {
+    result.conditionals[k] = visits > 0.0 ? result.conditionals[k] / visits : std::nan("");
+    result.conditionals_mcse[k] = standard_error(batches, k);
+  }
+}
+
+/// Variables at one level in all chains, all the time, that no zero rules out other levels of by itself, and that every
+/// chain ended with no way to change.
+std::vector<Index> locked_variables(const Model& model, const Ensemble& ensemble, std::span<const double> occupancy) {
+  const Index n = model.layout.variables;
+  std::vector<std::uint8_t> locked(n, 1);
+  std::vector<std::uint8_t> here(n);
+  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
+    ensemble.find_locked(c, here);
+    for (Index i = 0; i < n; ++i) locked[i] = static_cast<std::uint8_t>(locked[i] & here[i]);
+  }
+  std::vector<Index> out;
+  Index first = 0;
+  for (Index i = 0; i < n; ++i) {
+    const std::span<const double> parts = occupancy.subspan(first, model.layout.levels(i) - 1);
+    first += model.layout.levels(i) - 1;
+    const bool constant = std::all_of(parts.begin(), parts.end(), [](double p) { return p == 0.0 || p == 1.0; });
+    if (constant && locked[i] != 0 && model.possible(i) > 1) out.push_back(i);
+  }
+  return out;
+}
+
 }  // namespace
 
 void RunOptions::check(const Model& model) const {
@@ -84,9 +152,9 @@ void RunOptions::check(const Model& model) const {
                                    model.layout.variables));
   } else if (start == Start::given) {
     for (Index i = 0; i < model.layout.variables; ++i) {
-      if (given[i] < model.cardinality(i)) continue;
+      if (given[i] < model.layout.cardinality(i)) continue;
       problems.push_back(fmt::format("the initial value of variable {} is level {}, but it has only {} levels", i,
-                                     given[i], model.cardinality(i)));
+                                     given[i], model.layout.cardinality(i)));
       break;
     }
   }
@@ -123,6 +191,11 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       model.make_ensemble(sampler, {options.seed, options.first_chain, starting_states(model, options),
                                     uniform_state(model, Rng(options.seed, kRunStream))});
   options.given.clear();
+  for (std::size_t c = 0; c < options.chains; ++c) {
+    if (ensemble->log_prob(c) == -std::numeric_limits<double>::infinity()) {
+      throw InputError("the initial state has probability zero, and from there a chain cannot start");
+    }
+  }
   if (options.thin == 0) options.thin = ensemble->steps_per_sweep();
   Workers workers(options.threads);
   const std::size_t chains = options.chains;
@@ -196,6 +269,10 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   }
   const auto sampling_started = Clock::now();
   for (std::size_t c = 0; c < chains; ++c) ensemble->reset_occupancy(c);
+  std::vector<BatchMeans> batches(chains);
+  if (options.conditionals) {
+    for (std::size_t c = 0; c < chains; ++c) ensemble->reset_conditionals(c);
+  }
   const std::vector<ChainGroup> groups = group_chains(chains, workers.threads());
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
@@ -224,6 +301,11 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
           const double rate = (now - accepted[c]) / static_cast<double>(options.thin);
           recorder.record(*ensemble, first_chain + c, rate, options.thin);
           accepted[c] = now;
+          if (options.conditionals) {
+            ensemble->visit_conditionals(first_chain + c);
+            const Conditionals& conditionals = ensemble->conditionals(first_chain + c);
+            batches[first_chain + c].add(first + draw + 1, conditionals.sums, conditionals.count);
+          }
         }
         if (time_is_up()) return;
       }
@@ -268,6 +350,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   result.acceptance_rate = recorder.mean_acceptance();
   result.trace = recorder.take();
   result.steps = static_cast<std::uint64_t>(result.trace.draws) * chains * options.thin;
+  result.updates = result.steps * std::max<std::uint64_t>(1, model.layout.variables / ensemble->steps_per_sweep());
   for (std::size_t c = 0; c < chains; ++c) result.evals += ensemble->evals(c);
   result.evals.target -= result.warmup_evals.target;
   result.evals.ratio -= result.warmup_evals.ratio;
@@ -275,10 +358,14 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   result.evals.balance -= result.warmup_evals.balance;
 
   Index entries = 0;
-  for (Index i = 0; i < model.layout.variables; ++i) entries += model.cardinality(i) - 1;
+  for (Index i = 0; i < model.layout.variables; ++i) entries += model.layout.levels(i) - 1;
   result.occupancy.assign(entries, 0.0);
   for (std::size_t c = 0; c < chains; ++c) ensemble->add_occupancy(c, result.occupancy);
   for (double& part : result.occupancy) part /= static_cast<double>(chains);
+  if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
+  if (options.conditionals) average_conditionals(*ensemble, batches, entries, result);
+  if (model.into_support && result.trace.draws > 0)
+    result.locked = locked_variables(model, *ensemble, result.occupancy);
   return result;
 }
 

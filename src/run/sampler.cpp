@@ -7,13 +7,21 @@
 
 namespace poise {
 
-const std::vector<SamplerHelp>& sampler_help() {
-  static const std::vector<SamplerHelp> help = {
+const std::vector<NameHelp>& sampler_help() {
+  static const std::vector<NameHelp> help = {
       {"lsb", "locally balanced, balancing function learned in warm-up (a monotone spline); the default"},
       {"lb", "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)"},
       {"lsb1", "learned mixture of sqrt, barker, min and max"},
       {"lsb2", "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20"},
-      {"gibbs", "single-site Gibbs, all variables in turn, colour by colour"},
+      {"gwg",
+       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions"},
+      {"flsb", "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network"},
+      {"flsb1", "learned mixture with first-order ratios"},
+      {"flsb2", "learned network with first-order ratios"},
+      {"gibbs", "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks"},
+      {"hb", "Hamming ball on random blocks: hb:block=10,radius=1"},
+      {"rbm-gibbs", "a restricted Boltzmann machine's own Gibbs: hidden units, then visible ones"},
+      {"exact", "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)"},
   };
   return help;
 }
@@ -21,7 +29,7 @@ const std::vector<SamplerHelp>& sampler_help() {
 Sampler parse_sampler(const std::string& text) {
   const Spec spec = parse_spec(text);
   std::vector<std::string> names;
-  for (const SamplerHelp& row : sampler_help()) names.push_back(row.name);
+  for (const NameHelp& row : sampler_help()) names.push_back(row.name);
   if (std::find(names.begin(), names.end(), spec.name) == names.end()) {
     const std::string nearest = nearest_name(spec.name, names);
     throw InputError(fmt::format("unknown sampler '{}'{}; samplers are {}", spec.name,
@@ -39,8 +47,29 @@ Sampler parse_sampler(const std::string& text) {
     return static_cast<Balance::Rule>(found - kRuleNames.begin());
   };
   if (spec.name == "gibbs") {
-    sampler.kind = Sampler::Kind::gibbs;
+    sampler.block = static_cast<Index>(reader.integer("block", 1, 1, 20));
+    sampler.kind = sampler.block > 1 ? Sampler::Kind::block_gibbs : Sampler::Kind::gibbs;
     sampler.family = Sampler::Family::fixed;
+    keys = {"block"};
+  } else if (spec.name == "hb") {
+    sampler.kind = Sampler::Kind::hamming_ball;
+    sampler.family = Sampler::Family::fixed;
+    sampler.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
+    sampler.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
+    keys = {"block", "radius"};
+  } else if (spec.name == "rbm-gibbs") {
+    sampler.kind = Sampler::Kind::rbm_gibbs;
+    sampler.family = Sampler::Family::fixed;
+  } else if (spec.name == "gwg") {
+    sampler.family = Sampler::Family::fixed;
+    sampler.first_order = true;
+    sampler.rule = rule("g", "sqrt");
+    keys = {"g"};
+  } else if (spec.name == "exact") {
+    sampler.kind = Sampler::Kind::exact;
+    sampler.family = Sampler::Family::fixed;
+    sampler.memory = reader.real("memory", sampler.memory, 1e-6, 1e6);
+    keys = {"memory"};
   } else if (spec.name == "lb") {
     sampler.family = Sampler::Family::fixed;
     sampler.rule = rule("g", "sqrt");
@@ -59,9 +88,10 @@ Sampler parse_sampler(const std::string& text) {
     sampler.schedule = reader.choice("schedule", "two-phase", {"two-phase", "paper"}) == "paper"
                            ? Sampler::Schedule::paper
                            : Sampler::Schedule::two_phase;
-    if (spec.name == "lsb") {
+    sampler.first_order = spec.name.starts_with('f');
+    if (spec.name == "lsb" || spec.name == "flsb") {
       sampler.family = Sampler::Family::spline;
-    } else if (spec.name == "lsb1") {
+    } else if (spec.name == "lsb1" || spec.name == "flsb1") {
       sampler.family = Sampler::Family::mixture;
     } else {
       const bool monotone = reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone";

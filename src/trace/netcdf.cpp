@@ -73,7 +73,14 @@ std::string layout_text(const VariableLayout& layout) {
     const bool same = std::adjacent_find(levels.begin(), levels.end(), std::not_equal_to<>()) == levels.end();
     json["cardinalities"] = same ? nlohmann::json(levels.front()) : nlohmann::json(levels);
   }
-  return json.dump();
+  if (!layout.level_names.empty()) json["level_names"] = layout.level_names;
+  if (!layout.observed.empty()) {
+    json["observed"] = nlohmann::json::array();
+    for (Index i = 0; i < layout.variables; ++i) {
+      if (layout.is_observed(i)) json["observed"].push_back({i, layout.observed[i]});
+    }
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -279,6 +279,18 @@ void Reader::read_layout(VariableLayout& layout) const {
           same ? std::vector<Index>(layout.variables, levels.get<Index>()) : levels.get<std::vector<Index>>();
       if (layout.cardinalities.size() != layout.variables) fail("has a layout with a wrong number of cardinalities");
     }
+    if (stored.contains("level_names")) {
+      layout.level_names = stored.at("level_names").get<std::vector<std::vector<std::string>>>();
+      if (layout.level_names.size() != layout.variables) fail("has a layout with a wrong number of level names");
+    }
+    if (stored.contains("observed")) {
+      if (layout.variables / kMostDeflation > file_bytes_) fail("has a layout too large for the file");
+      layout.observed.assign(layout.variables, -1);
+      for (const auto& [variable, level] : stored.at("observed").get<std::vector<std::pair<Index, std::int16_t>>>()) {
+        if (variable >= layout.variables || level < 0) fail("has a layout with observations that make no sense");
+        layout.observed[variable] = level;
+      }
+    }
   } catch (const nlohmann::json::exception&) {
     fail("has an attribute 'layout' that is not one of poise");
   }

@@ -78,11 +78,19 @@ struct NamedSummary {
   SeriesSummary summary;
 };
 
+/// What variables and their levels are called: x[0], x[1], ... and labels where nothing is said.
+struct VariableNames {
+  std::span<const std::string> variables;
+  std::span<const std::vector<std::string>> levels;
+
+  /// "x[3]", "x[3] = 2", "smoke = no". A series of two labels with names is that of the second.
+  [[nodiscard]] std::string operator()(const VariableRow& row) const;
+};
+
 /// What the user should know before using the results, most serious first; empty when all is well. Each is one sentence
-/// that says what was seen, what it means and what to do. `variables` may be empty (draws not kept); `names` are those
-/// of the variables, x[0], x[1], ... when absent.
+/// that says what was seen, what it means and what to do. `variables` may be empty (draws not kept).
 [[nodiscard]] std::vector<std::string> warnings(std::span<const NamedSummary> monitors,
                                                 const VariablesSummary& variables, std::size_t chains,
-                                                std::span<const std::string> names = {});
+                                                const VariableNames& names = {});
 
 }  // namespace poise

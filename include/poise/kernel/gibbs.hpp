@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/conditionals.hpp>
 
 namespace poise {
 
@@ -17,15 +17,18 @@ template <Target T>
 class Gibbs {
  public:
   struct Scratch {
-    explicit Scratch(const T& target) : order(target.num_variables()), first_move(target.num_variables() + 1, 0) {
-      for (Index i = 0; i < target.num_variables(); ++i) first_move[i + 1] = first_move[i] + target.cardinality(i) - 1;
-      std::iota(order.begin(), order.end(), Index{0});
+    explicit Scratch(const T& target) : first_move(target.num_variables() + 1, 0) {
+      for (Index i = 0; i < target.num_variables(); ++i) {
+        first_move[i + 1] = first_move[i] + target.cardinality(i) - 1;
+        if (target.cardinality(i) > 1) order.push_back(i);
+      }
     }
-    std::vector<Index> order;
+    std::vector<Index> order;       // of the variables that can change
     std::vector<Index> first_move;  // number of the first move of each variable
     std::vector<Index> changed;     // variables changed by the last step, and the levels they had
     std::vector<Value> old_levels;
     std::vector<double> weights;
+    Conditionals conditionals;  // of every variable when its turn came
     bool ordered = false;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
@@ -43,22 +46,31 @@ class Gibbs {
   /// Probabilities of the levels of variable i given the rest, the present level included, in order of levels.
   POISE_INLINE void conditional(const T& target, const typename T::State& state, Scratch& scratch, Index i) const {
     const Index levels = target.cardinality(i);
-    scratch.weights.assign(levels, 0.0);
+    scratch.weights.resize(levels);
+    double* weights = scratch.weights.data();
+    scratch.evals.ratio += levels - 1;
+    if (levels == 2) {
+      const Move move = target.move_at(state, scratch.first_move[i]);
+      const double log_ratio = target.log_ratio(state, move);
+      const double odds = std::exp(-std::abs(log_ratio));  // of the less likely level
+      const Value likely = log_ratio > 0.0 ? move.value : static_cast<Value>(1 - move.value);
+      weights[likely] = 1.0 / (1.0 + odds);
+      weights[1 - likely] = odds / (1.0 + odds);
+      if (log_ratio != log_ratio) scratch.failure = kNotANumber;
+      return;
+    }
+    weights[target.level(state, i)] = 0.0;
     double largest = 0.0;  // log weight of the present level
     for (Index k = 0; k + 1 < levels; ++k) {
       const Move move = target.move_at(state, scratch.first_move[i] + k);
       const double log_ratio = target.log_ratio(state, move);
-      scratch.weights[move.value] = log_ratio;
+      weights[move.value] = log_ratio;
       largest = std::max(largest, log_ratio);
     }
     double sum = 0.0;
-    for (double& weight : scratch.weights) {
-      weight = std::exp(weight - largest);
-      sum += weight;
-    }
-    if (!(sum > 0.0)) scratch.failure = "the target gave a log ratio that is not a number";
-    for (double& weight : scratch.weights) weight /= sum;
-    scratch.evals.ratio += levels - 1;
+    for (Index level = 0; level < levels; ++level) sum += weights[level] = std::exp(weights[level] - largest);
+    if (!(sum > 0.0)) scratch.failure = kNotANumber;
+    for (Index level = 0; level < levels; ++level) weights[level] /= sum;
   }
 
   StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
@@ -67,6 +79,10 @@ class Gibbs {
     for (const Index i : scratch.order) {
       conditional(target, state, scratch, i);
       if (scratch.failure != nullptr) break;
+      if (!scratch.conditionals.sums.empty()) {
+        double* sums = scratch.conditionals.sums.data() + scratch.first_move[i];
+        for (std::size_t k = 1; k < scratch.weights.size(); ++k) sums[k - 1] += scratch.weights[k];
+      }
       double place = rng.uniform();
       Value level = 0;
       while (level + 1U < scratch.weights.size() && place >= scratch.weights[level]) place -= scratch.weights[level++];
@@ -77,6 +93,7 @@ class Gibbs {
       scratch.changed.push_back(i);
       scratch.old_levels.push_back(old);
     }
+    ++scratch.conditionals.count;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
   }
 
@@ -89,6 +106,8 @@ class Gibbs {
   }
 
  private:
+  static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
+
   /// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
   static void order_by_colour(const T& target, const typename T::State& state, Scratch& scratch) {
     const Index n = target.num_variables();

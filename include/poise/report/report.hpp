@@ -40,9 +40,12 @@ struct Report {
   std::optional<Evals> warmup_evals;
   double acceptance_rate = 0.0;
 
-  std::vector<NamedSummary> monitors;         ///< log_prob first
-  std::optional<VariablesSummary> variables;  ///< empty when the draws were not kept
-  std::vector<std::string> variable_names;    ///< empty: x[0], x[1], ...
+  std::vector<NamedSummary> monitors;                 ///< log_prob first
+  std::optional<VariablesSummary> variables;          ///< empty when the draws were not kept
+  std::vector<std::string> variable_names;            ///< empty: x[0], x[1], ...
+  std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
+  std::size_t observed = 0;                           ///< variables that evidence holds fixed; they have no rows
+  std::vector<Index> locked;                          ///< see RunResult::locked
 
   std::vector<double> knots;  ///< of the balancing function used for sampling; empty where there is none
   std::vector<double> log_phi;
@@ -59,9 +62,9 @@ struct Report {
 /// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
 /// sampling}, steps, updates, approach_steps, warmup_steps, evals{target, ratio, gradient, balance}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
-/// transitions, status}}, interrupted, warnings[], notes[]; balance{knots, log_phi} where the sampler has a balancing
-/// function, objective where it learned one, and variables{count, constant, frozen, rare, high_r_hat, low_ess,
-/// ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
+/// transitions, status}}, observed, locked[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
+/// sampler has a balancing function, objective where it learned one, and variables{count, constant, frozen, rare,
+/// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
 /// a `frozen` monitor is infinite, that of a `constant` one undefined).

@@ -24,6 +24,9 @@ namespace poise::text {
 /// 11.6 M, 850 k.
 [[nodiscard]] std::string rate(double value);
 
+/// 512 bytes, 4.2 KiB, 1.3 GiB; "more memory than there is" for infinity.
+[[nodiscard]] std::string bytes(double value);
+
 /// 0.42 s, 3 min 12 s, 2 h 05 min.
 [[nodiscard]] std::string duration(double seconds);
 

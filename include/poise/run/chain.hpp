@@ -5,6 +5,7 @@
 #include <span>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/conditionals.hpp>
 #include <poise/run/occupancy.hpp>
 
 namespace poise {
@@ -43,6 +44,8 @@ struct Chain {
   std::span<const Value> reference;
   std::int64_t distance = 0;  // from the reference, where it is tracked
   Occupancy occupancy;
+  Conditionals conditionals;       // at recorded draws; unused where the kernel averages them by itself
+  std::vector<double> log_ratios;  // a buffer for them
   std::uint64_t steps = 0;
   double accepted = 0.0;      // sum of acceptance probabilities
   std::uint64_t settled = 0;  // step at which `occupancy` was last brought up to date in full
@@ -111,6 +114,29 @@ POISE_HOT void advance_together(const K& kernel, const T& target, Chain<T, K>* c
     }
     for (unsigned c = 0; c < N; ++c) {
       count_step(kernel, target, *chains[c], kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
+    }
+  }
+}
+
+/// A kernel that looks at the proposed states of a whole group in one go.
+template <class K, class T>
+concept GroupKernel = requires(const K& kernel, const T& target, typename T::State& state, typename K::Scratch& scratch,
+                               Rng& rng, std::span<typename K::Scratch* const> group) {
+  kernel.propose(target, state, scratch, rng);
+  kernel.look_ahead(target, group);
+  { kernel.decide(target, state, scratch) } -> std::same_as<StepInfo>;
+};
+
+/// All chains of the group, each making the steps that it would make alone.
+template <Target T, GroupKernel<T> K>
+void advance_group(const K& kernel, const T& target, std::span<Chain<T, K>* const> chains, std::uint64_t steps) {
+  std::vector<typename K::Scratch*> scratches;
+  for (Chain<T, K>* chain : chains) scratches.push_back(&chain->scratch);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    for (Chain<T, K>* chain : chains) kernel.propose(target, chain->state, chain->scratch, chain->rng);
+    kernel.look_ahead(target, scratches);
+    for (Chain<T, K>* chain : chains) {
+      count_step(kernel, target, *chain, kernel.decide(target, chain->state, chain->scratch));
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include <poise/adapt/linearize.hpp>
 #include <poise/balance/balance.hpp>
+#include <poise/kernel/conditionals.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -53,6 +54,15 @@ class Ensemble {
   virtual void reset_occupancy(std::size_t chain) = 0;
   /// Adds the part of steps spent at each (variable, level > 0) to `out`.
   virtual void add_occupancy(std::size_t chain, std::span<double> out) = 0;
+
+  /// Starts averaging the conditional probabilities P(variable at level | all others). Kernels that compute them anyway
+  /// average them over every step; for the others `visit_conditionals` adds those of the present state.
+  virtual void reset_conditionals(std::size_t chain) = 0;
+  virtual void visit_conditionals(std::size_t chain) = 0;
+  [[nodiscard]] virtual const Conditionals& conditionals(std::size_t chain) const = 0;
+
+  /// Whether the variable could not change now: every other level has probability zero while the rest stays.
+  virtual void find_locked(std::size_t chain, std::span<std::uint8_t> out) const = 0;
 
   // Learning; only for samplers that take a balancing function.
 

@@ -1,10 +1,12 @@
 /// The ensemble of one target and one kernel type.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include <poise/adapt/linearize_dense.hpp>
 #include <poise/adapt/objective.hpp>
 #include <poise/run/chain.hpp>
 #include <poise/run/ensemble.hpp>
@@ -40,6 +42,11 @@ class EnsembleOf final : public Ensemble {
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
     std::vector<Chain<T, K>*> group;
     for (std::size_t c = first; c < first + count; ++c) group.push_back(chains_[c].get());
+    if constexpr (GroupKernel<K, T>) {
+      advance_group<T, K>(kernel_, *target_, group, steps);
+      for (Chain<T, K>* chain : group) after_advance(*chain);
+      return;
+    }
     Chain<T, K>* const* next = group.data();
     if constexpr (StagedKernel<K, T>) {
       // Of large models two at a time: four would push each other's weights out of the cache.
@@ -94,8 +101,46 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
+  void reset_conditionals(std::size_t c) override {
+    Conditionals& kept = conditionals(*chains_[c]);
+    kept.sums.assign(target_->num_moves(), 0.0);
+    kept.count = 0;
+  }
+
+  void visit_conditionals(std::size_t c) override {
+    if constexpr (!kAveragesConditionals) {
+      Chain<T, K>& chain = *chains_[c];
+      chain.log_ratios.resize(target_->num_moves());
+      target_->log_ratios(chain.state, chain.log_ratios);
+      Index first = 0;
+      for (Index i = 0; i < target_->num_variables(); ++i) {
+        const Index moves = target_->cardinality(i) - 1;
+        if (moves > 0)
+          chain.conditionals.add(first, {chain.log_ratios.data() + first, moves}, target_->level(chain.state, i));
+        first += moves;
+      }
+      ++chain.conditionals.count;
+    }
+  }
+
+  [[nodiscard]] const Conditionals& conditionals(std::size_t c) const override { return conditionals(*chains_[c]); }
+
+  void find_locked(std::size_t c, std::span<std::uint8_t> out) const override {
+    std::vector<double> ratios(target_->num_moves());
+    target_->log_ratios(chains_[c]->state, ratios);
+    Index move = 0;
+    for (Index i = 0; i < target_->num_variables(); ++i) {
+      out[i] = 1;
+      for (Index k = 1; k < target_->cardinality(i); ++k) {
+        if (ratios[move++] > -std::numeric_limits<double>::infinity()) out[i] = 0;
+      }
+    }
+  }
+
   void set_balance(const Balance& balance, std::uint64_t steps) override {
-    if constexpr (std::constructible_from<K, Balance>) {
+    if constexpr (requires { kernel_.ratios(); }) {
+      kernel_ = K(balance, kernel_.ratios());
+    } else if constexpr (std::constructible_from<K, Balance>) {
       kernel_ = K(balance);
       // A table holds some ten weights per move; a step that needs none saves about three.
       if constexpr (requires { kernel_.tabulate(*target_); }) {
@@ -133,8 +178,21 @@ class EnsembleOf final : public Ensemble {
   }
 
  private:
+  /// Whether the kernel averages conditional probabilities by itself.
+  static constexpr bool kAveragesConditionals = requires(typename K::Scratch & scratch) { scratch.conditionals; };
+
+  static auto& conditionals(auto& chain) {
+    if constexpr (kAveragesConditionals) {
+      return chain.scratch.conditionals;
+    } else {
+      return chain.conditionals;
+    }
+  }
+
   static constexpr bool kLearns = [] {
-    if constexpr (SparseTarget<T>) {
+    if constexpr (std::same_as<K, DenseBalanced<T>>) {
+      return true;
+    } else if constexpr (SparseTarget<T>) {
       return std::same_as<K, LocallyBalanced<T>>;
     } else {
       return false;
@@ -163,6 +221,10 @@ class EnsembleOf final : public Ensemble {
       x[i] = static_cast<Value>(learning_rngs_[c].uniform() * target_->cardinality(i));
     }
     probes_[c] = std::make_unique<Probe>(Probe{target_->make_state(x), typename K::Scratch(*target_)});
+    if (target_->log_prob(probes_[c]->state) == -std::numeric_limits<double>::infinity()) {
+      probes_[c].reset();  // nothing can be learned where there is no probability
+      return;
+    }
     kernel_.prepare(*target_, probes_[c]->state, probes_[c]->scratch);
   }
 

@@ -13,7 +13,10 @@
 namespace poise {
 
 enum class Keep { draws, monitors };
-enum class Start { uniform, zeros, given };
+/// Where chains begin: `uniform` at random; `zeros` at level 0; `dispersed` far from each other: of every four chains
+/// one at random, one with all variables at their lowest level, one with all at their highest, and one that mirrors the
+/// first. Modes that random states never lead to are found so, and R-hat notices them.
+enum class Start { uniform, zeros, dispersed, given };
 
 struct RunOptions {
   std::size_t chains = 4;     ///< four is enough for R-hat; more chains give a learned sampler better gradients
@@ -26,6 +29,7 @@ struct RunOptions {
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given
+  bool conditionals = false;     ///< average P(variable at level | all others): better marginals than counting gives
   /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
   /// then the chains of a run have a part in each other.
   std::uint64_t first_chain = 0;
@@ -61,11 +65,18 @@ struct RunResult {
   RunOptions options;  ///< as used: thin, threads and draws filled in
   VariableLayout layout;
   Trace trace;
-  std::vector<double> occupancy;  ///< part of all steps spent at each (variable, level > 0), mean over chains
+  std::vector<double> occupancy;          ///< part of all steps spent at each (variable, level > 0), mean over chains
+  std::vector<double> conditionals;       ///< mean of P(variable at level | all others) at each; empty unless asked for
+  std::vector<double> conditionals_mcse;  ///< its standard error, from batch means
+  /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
+  /// may be possible.
+  std::vector<Index> locked;
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;
-  std::uint64_t steps = 0;           ///< sampling steps, all chains together
+  std::uint64_t steps = 0;  ///< sampling steps, all chains together
+  std::uint64_t updates =
+      0;  ///< changes of a single variable that these steps could make: one a step, or a sweep of them
   std::uint64_t approach_steps = 0;  ///< of one chain, before learning began
   std::uint64_t warmup_steps = 0;    ///< of one chain
   double acceptance_rate = 0.0;

@@ -18,8 +18,15 @@ struct VariableLayout {
   std::vector<std::int8_t> labels;   ///< what levels are called in output: {-1, +1} for spins; empty: the level itself
   std::vector<std::string> names;    ///< of variables; empty: x[0], x[1], ...
   std::vector<Index> cardinalities;  ///< of variables; empty: all binary
+  std::vector<std::vector<std::string>> level_names;  ///< of each variable's levels; empty: their labels
+  /// The level of a variable that is observed and never moves, -1 for the others; empty: none is observed.
+  std::vector<std::int16_t> observed;
 
   [[nodiscard]] bool is_lattice() const { return rows > 0 && columns > 0; }
+  [[nodiscard]] bool is_observed(Index i) const { return !observed.empty() && observed[i] >= 0; }
+  [[nodiscard]] Index cardinality(Index i) const { return cardinalities.empty() ? 2 : cardinalities[i]; }
+  /// Levels that a variable can take: 1 when it is observed.
+  [[nodiscard]] Index levels(Index i) const { return is_observed(i) ? 1 : cardinality(i); }
   [[nodiscard]] std::int8_t label(Value level) const {
     return labels.empty() ? static_cast<std::int8_t>(level) : labels[level];
   }

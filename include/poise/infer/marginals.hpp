@@ -1,0 +1,85 @@
+/// Marginals of a network by the best means at hand: exact where a junction tree fits, by sampling elsewhere.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/network/junction_tree.hpp>
+#include <poise/report/report.hpp>
+#include <poise/run/run.hpp>
+
+namespace poise {
+
+enum class Method { automatic, exact, sample };
+
+struct MarginalsOptions {
+  Method method = Method::automatic;
+  double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that the tables of exact inference may take
+  double seconds = 10.0;                                 ///< of sampling; a pilot and the warm-up come before it
+  std::string sampler;  ///< for sampling; empty: the one that a pilot finds best per second
+  std::size_t chains = 4;
+  std::uint64_t seed = 1;
+  unsigned threads = 0;
+};
+
+/// A short run of one sampler.
+struct Pilot {
+  std::string sampler;
+  double error = 0.0;             ///< root mean square standard error of the marginals, as it would be after one second
+  double steps_per_second = 0.0;  ///< of one chain
+  std::uint64_t steps_per_sweep = 1;
+};
+
+struct MarginalsAnswer {
+  std::string model;
+  Method method = Method::exact;        ///< what was used
+  std::string reason;                   ///< why, in one sentence
+  Marginals marginals;                  ///< exact, or means of conditional probabilities
+  Marginals counted;                    ///< part of all steps spent at each level; empty when exact
+  Marginals mcse;                       ///< standard error of `marginals`; empty when exact
+  std::optional<double> log_partition;  ///< natural logarithm, when exact
+  Index width = 0;                      ///< induced width of the plan that was found, and its cost in bytes
+  double bytes = 0.0;
+  std::vector<Pilot> pilots;     ///< best first
+  std::optional<Report> report;  ///< of the sampling run
+  double seconds = 0.0;          ///< in all
+  bool interrupted = false;
+
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    return report ? report->warnings : std::vector<std::string>{};
+  }
+};
+
+/// How the work is seen from outside. `progress` is told of the pilot runs and the run itself by name.
+struct MarginalsHooks {
+  std::function<void(const std::string& title, const Progress&)> progress;
+  std::function<void(const std::string& title, bool interrupted)> end;  ///< of what `progress` told of
+  std::function<void(double part_done)> exact_progress;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Throws InputError where exact inference is asked for but does not fit, and where no state has positive probability;
+/// ExactStopped where exact inference was stopped. Sampling that is stopped gives what it has.
+[[nodiscard]] MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network,
+                                             const MarginalsOptions& options, const MarginalsHooks& hooks = {});
+
+/// Whether exact inference is the answer: its tables fit the memory, and it would not run for more than ten minutes.
+[[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit);
+
+/// The samplers that a pilot compares.
+[[nodiscard]] const std::vector<std::string>& pilot_samplers();
+
+/// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (when exact), sampler,
+/// pilots[{sampler, error_after_a_second, steps_per_second}], seconds, interrupted, warnings[], variables[{name,
+/// levels[], probabilities[], counted[], mcse[], observed}], report{} (when sampled).
+[[nodiscard]] nlohmann::json marginals_json(const MarginalsAnswer& answer, const Network& network);
+
+/// A table with a row per variable (the first `most` of them) and what was done and why.
+[[nodiscard]] std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width,
+                                         std::size_t most);
+
+}  // namespace poise

@@ -1,0 +1,51 @@
+/// Independent draws from a network, by a junction tree that was built for it: no chain at all where one can have that.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <poise/concepts.hpp>
+#include <poise/network/junction_tree.hpp>
+#include <poise/target/markov_network.hpp>
+
+namespace poise {
+
+class ExactDraws {
+ public:
+  struct Scratch {
+    explicit Scratch(const MarkovNetwork& target) : x(target.num_variables()) {}
+    std::vector<Index> drawn;
+    std::vector<Value> x;
+    std::vector<std::pair<Index, Value>> changed;  // variables that the last step changed, and the levels they had
+    Evals evals;
+  };
+
+  explicit ExactDraws(std::shared_ptr<const JunctionTree> tree) : tree_(std::move(tree)) {}
+
+  [[nodiscard]] static Index steps_per_sweep(const MarkovNetwork&) { return 1; }
+  void prepare(const MarkovNetwork&, const MarkovNetwork::State&, Scratch&) const {}
+
+  StepInfo step(const MarkovNetwork& target, MarkovNetwork::State& state, Scratch& scratch, Rng& rng) const {
+    tree_->draw(rng, scratch.drawn);
+    scratch.changed.clear();
+    for (Index i = 0; i < target.num_variables(); ++i) {
+      scratch.x[i] = static_cast<Value>(scratch.drawn[i]);
+      if (scratch.x[i] != state.x[i]) scratch.changed.emplace_back(i, state.x[i]);
+    }
+    state = target.make_state(scratch.x);
+    scratch.evals.target += 1;
+    return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
+  }
+
+  template <class Visit>
+  void for_each_change(const MarkovNetwork& target, const MarkovNetwork::State&, const Scratch& scratch,
+                       const StepInfo&, Visit&& visit) const {
+    for (const auto& [variable, old] : scratch.changed) visit(variable, target.first_move(variable), old);
+  }
+
+ private:
+  std::shared_ptr<const JunctionTree> tree_;
+};
+
+}  // namespace poise
