@@ -1,0 +1,157 @@
+/// Networks: time per step and the speed and memory of reading a large file.
+///
+/// The network is a random one of the shape of the paper's (100 binary variables, up to six parents each, a fifth of
+/// them observed); POISE_BENCH_NETWORK names a .uai file, and POISE_BENCH_EVIDENCE its evidence, to take in its place.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <poise/kernel/gibbs.hpp>
+#include <poise/kernel/locally_balanced.hpp>
+#include <poise/network/read.hpp>
+#include <poise/run/chain.hpp>
+#include <poise/target/markov_network.hpp>
+
+namespace {
+
+using namespace poise;
+
+Network random_bayesian_network() {
+  Network network;
+  network.cardinalities.assign(100, 2);
+  Rng rng(11, 0);
+  for (Index child = 0; child < 100; ++child) {
+    std::vector<Index> scope;
+    const auto parents = std::min(child, static_cast<Index>(7.0 * rng.uniform() * rng.uniform()));
+    while (scope.size() < parents) {
+      const auto parent = static_cast<Index>(rng.uniform() * child);
+      if (std::find(scope.begin(), scope.end(), parent) == scope.end()) scope.push_back(parent);
+    }
+    scope.push_back(child);
+    std::vector<double> table;
+    for (std::size_t row = 0; row < (std::size_t{1} << (scope.size() - 1)); ++row) {
+      const double p = 1.0 / (1.0 + std::exp(2.0 * rng.normal()));
+      table.insert(table.end(), {p, 1.0 - p});
+    }
+    network.add_factor(scope, table);
+  }
+  Evidence evidence;
+  for (Index i = 0; i < 100; i += 5) evidence.push_back({i, rng.uniform() < 0.5 ? Index{0} : Index{1}});
+  return condition(network, evidence);
+}
+
+const MarkovNetwork& network_target() {
+  static const MarkovNetwork target = [] {
+    const char* path = std::getenv("POISE_BENCH_NETWORK");
+    if (path == nullptr) return MarkovNetwork(random_bayesian_network());
+    Network network = read_network(path);
+    if (const char* evidence = std::getenv("POISE_BENCH_EVIDENCE")) {
+      network = condition(network, read_evidence(evidence, network));
+    }
+    return MarkovNetwork(network);
+  }();
+  return target;
+}
+
+template <class K>
+void advance_network(benchmark::State& state, const K& kernel, std::uint64_t batch, std::uint64_t items) {
+  const MarkovNetwork& target = network_target();
+  const std::vector<Value> zeros(target.num_variables(), 0);
+  Chain<MarkovNetwork, K> chain(target, zeros, zeros, Rng(1, 0));
+  kernel.prepare(target, chain.state, chain.scratch);
+  for (auto _ : state) advance(kernel, target, chain, batch);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * items));
+}
+
+void network_step(benchmark::State& state) {
+  advance_network(state, LocallyBalanced<MarkovNetwork>{Balance()}, 10000, 10000);
+}
+BENCHMARK(network_step);
+
+void network_gibbs(benchmark::State& state) {
+  std::uint64_t free = 0;
+  for (Index i = 0; i < network_target().num_variables(); ++i) free += network_target().cardinality(i) > 1 ? 1 : 0;
+  advance_network(state, Gibbs<MarkovNetwork>(), 100, 100 * free);
+}
+BENCHMARK(network_gibbs);
+
+/// Writes a UAI file of about 100 MB: few tables of long numbers, or many of short ones.
+std::string large_file(bool long_numbers) {
+  const std::string path = (std::filesystem::temp_directory_path() / "poise_bench_XXXXXX.uai").string();
+  std::vector<char> name(path.begin(), path.end());
+  name.push_back('\0');
+  const int descriptor = ::mkstemps(name.data(), 4);
+  std::FILE* file = ::fdopen(descriptor, "w");
+  const int variables = 1000;
+  const int factors = long_numbers ? 78 : 3'000'000;
+  const int scope = long_numbers ? 16 : 2;
+  std::fprintf(file, "MARKOV\n%d\n", variables);
+  for (int i = 0; i < variables; ++i) std::fprintf(file, "2 ");
+  std::fprintf(file, "\n%d\n", factors);
+  for (int f = 0; f < factors; ++f) {
+    std::fprintf(file, "%d", scope);
+    for (int k = 0; k < scope; ++k) std::fprintf(file, " %d", (f + k * (1 + f % 7)) % variables);
+    std::fprintf(file, "\n");
+  }
+  Rng rng(5, 5);
+  for (int f = 0; f < factors; ++f) {
+    std::fprintf(file, "%d\n", 1 << scope);
+    for (int k = 0; k < 1 << scope; ++k) {
+      std::fprintf(file, long_numbers ? "%.16f " : "%.2f ", 0.01 + 0.98 * rng.uniform());
+    }
+  }
+  std::fclose(file);
+  return name.data();
+}
+
+/// Reads in a process of its own, whose memory can be measured.
+void read_uai(benchmark::State& state, bool long_numbers) {
+  const std::string path = large_file(long_numbers);
+  double seconds = 0.0;
+  double peak = 0.0;
+  double tables = 0.0;
+  for (auto _ : state) {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      struct rusage before {};
+      ::getrusage(RUSAGE_SELF, &before);
+      const auto start = std::chrono::steady_clock::now();
+      const Network network = read_network(path);
+      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      struct rusage after {};
+      ::getrusage(RUSAGE_SELF, &after);
+      const double numbers[3] = {took, 1024.0 * static_cast<double>(after.ru_maxrss - before.ru_maxrss),
+                                 8.0 * static_cast<double>(network.values.size())};
+      const ssize_t written = ::write(ends[1], numbers, sizeof numbers);
+      ::_exit(written == sizeof numbers ? 0 : 1);
+    }
+    double numbers[3] = {};
+    if (::read(ends[0], numbers, sizeof numbers) != sizeof numbers) std::abort();
+    ::waitpid(child, nullptr, 0);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    seconds = numbers[0];
+    peak = numbers[1];
+    tables = numbers[2];
+    state.SetIterationTime(seconds);
+  }
+  state.counters["file_MB"] = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
+  state.counters["peak_over_tables"] = peak / tables;
+  state.counters["seconds"] = seconds;
+  std::filesystem::remove(path);
+}
+BENCHMARK_CAPTURE(read_uai, long_numbers, true)->UseManualTime()->Iterations(1);
+BENCHMARK_CAPTURE(read_uai, small_tables, false)->UseManualTime()->Iterations(1);
+
+}  // namespace
