@@ -1,0 +1,52 @@
+/// The distance between two sets of draws, the maximum mean discrepancy, and a test of whether they have one law.
+///
+/// With k(x, y) = exp(-(number of variables that differ) / (number of variables)),
+///   MMD^2(P, Q) = E k(x, x') + E k(y, y') - 2 E k(x, y),  x, x' ~ P and y, y' ~ Q, all independent
+/// (Gretton, Borgwardt, Rasch, Schoelkopf and Smola 2012). The kernel is a product over the variables of kernels that
+/// are strictly positive definite, hence so itself: MMD is 0 only where P = Q.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+struct MmdOptions {
+  std::size_t permutations = 1000;  ///< of the test; the smallest p-value is 1 / (permutations + 1). 0: no test
+  std::uint64_t seed = 1;           ///< of the permutations
+  unsigned threads = 1;             ///< the result does not depend on it; 0: as many as the machine has
+};
+
+struct MmdResult {
+  std::size_t variables = 0;
+  std::size_t draws_a = 0;
+  std::size_t draws_b = 0;
+  /// All pairs, a draw with itself included: the squared distance of the two empirical distributions. Never negative,
+  /// exactly 0 when they are the same, and too large on average, by about (1 - E k) (1/draws_a + 1/draws_b).
+  double v_statistic = 0.0;
+  /// Pairs of different draws only: right on average, so that it may be negative. NaN for a sample of one draw.
+  double u_statistic = std::numeric_limits<double>::quiet_NaN();
+  std::size_t permutations = 0;
+  std::size_t as_far = 0;  ///< permutations whose v_statistic is at least that of the samples
+  double p_value = std::numeric_limits<double>::quiet_NaN();  ///< (as_far + 1) / (permutations + 1); NaN without a test
+
+  [[nodiscard]] double mmd() const;        ///< root of the V-statistic
+  [[nodiscard]] double log10_mmd() const;  ///< -infinity when it is 0
+};
+
+/// Both samples hold labels, draw after draw: that of `variable` is at draw * variables + variable.
+///
+/// The p-value is that of a permutation test: when both samples have one law and all draws are independent, every way
+/// to split the pooled draws into two samples is as likely, so P(p_value <= u) <= u at any number of draws. It is
+/// *not* so for successive draws of a chain; thin them first (thinning.hpp).
+///
+/// Takes 2 N^2 bytes for N draws in both samples together. Throws InputError for an empty sample, samples that are no
+/// multiple of `variables`, and more than 65536 draws in all.
+[[nodiscard]] MmdResult mmd(std::span<const std::int8_t> a, std::span<const std::int8_t> b, std::size_t variables,
+                            const MmdOptions& options = {});
+
+}  // namespace poise

@@ -1,0 +1,69 @@
+/// The slowest of the monitors and of the distances from some of the draws decides.
+#include <poise/diagnose/thinning.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kReferences = 16;
+constexpr double kLogCorrelation = 4;  // of draws that count as independent
+
+bool is_constant(ChainsView series) {
+  return std::all_of(series.data, series.data + series.size(), [&](double value) { return value == series.data[0]; });
+}
+
+/// Distances of all draws from one state.
+void distances_from(const std::int8_t* reference, const DrawsView& draws, std::vector<double>& out) {
+  const std::int8_t* x = draws.data;
+  for (double& value : out) {
+    std::uint32_t differ = 0;
+    for (std::size_t i = 0; i < draws.variables; ++i) differ += x[i] != reference[i] ? 1U : 0U;
+    value = differ;
+    x += draws.variables;
+  }
+}
+
+}  // namespace
+
+Thinning find_thinning(DrawsView draws, std::span<const ChainsView> monitors) {
+  const std::size_t total = draws.chains * draws.draws;
+  if (total == 0) return {};
+  const auto all = static_cast<double>(total);
+  const auto chains = static_cast<double>(draws.chains);
+  double least = all;
+  bool moves = false;
+  const auto look_at = [&](ChainsView series) {
+    if (series.size() == 0 || is_constant(series)) return;
+    moves = true;
+    const double ess = ess_bulk(series);
+    least = std::min(least, std::isnan(ess) ? chains : ess);
+  };
+  for (const ChainsView& series : monitors) look_at(series);
+  const std::vector<std::int8_t> references = evenly_spaced(draws, kReferences);
+  std::vector<double> distances(total);
+  for (std::size_t first = 0; first < references.size(); first += draws.variables) {
+    distances_from(references.data() + first, draws, distances);
+    look_at({distances.data(), draws.chains, draws.draws});
+  }
+  if (!moves) least = chains;
+  const double tau = all / least;
+  const double apart = tau > 1 ? std::max(kLogCorrelation / std::log((tau + 1) / (tau - 1)), 1.0) : 1.0;
+  return {least, std::max<std::size_t>(static_cast<std::size_t>(all / apart), 1)};
+}
+
+std::vector<std::int8_t> evenly_spaced(DrawsView draws, std::size_t count) {
+  const std::size_t total = draws.chains * draws.draws;
+  const std::size_t kept = std::min(count, total);
+  std::vector<std::int8_t> out;
+  out.reserve(kept * draws.variables);
+  for (std::size_t k = 0; k < kept; ++k) {
+    const std::size_t draw = (2 * k + 1) * total / (2 * kept);  // in the middle of its share
+    const std::int8_t* x = draws.data + draw * draws.variables;
+    out.insert(out.end(), x, x + draws.variables);
+  }
+  return out;
+}
+
+}  // namespace poise
