@@ -37,9 +37,8 @@ struct SampleFlags {
 
 void check_pictures(const SampleFlags& flags, const Model& model, const Sampler& sampler, const RunOptions& options) {
   if (!flags.images.empty()) {
-    if (!model.layout.is_lattice() || !model.layout.cardinalities.empty()) {
-      throw InputError(
-          "--images: only lattices of two-valued variables can be shown as a picture, and this model is not one");
+    if (!model.layout.is_lattice()) {
+      throw InputError("--images: only lattices can be shown as a picture, and this model is not one");
     }
     if (options.keep != Keep::draws)
       throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
@@ -47,7 +46,7 @@ void check_pictures(const SampleFlags& flags, const Model& model, const Sampler&
   if (!flags.plot.empty() && !sampler.learns()) {
     throw InputError(
         fmt::format("--plot: it shows a learned balancing function, and the sampler '{}' learns none; "
-                    "lsb, lsb1 and lsb2 do",
+                    "lsb, lsb1, lsb2 and their first-order forms do",
                     sampler.name));
   }
 }
@@ -61,6 +60,24 @@ std::unique_ptr<NetcdfSink> make_sink(const std::string& path, const Model& mode
   for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
   shape.monitors = model.statistics.size() + 2;  // log_prob before them, hamming behind
   return std::make_unique<NetcdfSink>(path, shape);
+}
+
+/// Up to a hundred draws, evenly spaced over all chains.
+Image draw_sheet(const RunResult& result) {
+  const std::size_t draws = result.trace.chains * result.trace.draws;
+  const std::size_t shown = std::min<std::size_t>(100, draws);
+  const VariableLayout& layout = result.layout;
+  Index levels = 2;
+  for (Index i = 0; i < layout.variables; ++i) levels = std::max(levels, layout.cardinality(i));
+  const std::size_t zoom = std::max<std::size_t>(1, 56 / std::max(layout.rows, layout.columns));
+  std::vector<Image> pictures;
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::size_t first = k * draws / shown * layout.variables;
+    Grid grid{layout.rows, layout.columns, std::vector<double>(layout.variables)};
+    for (std::size_t i = 0; i < layout.variables; ++i) grid.values[i] = result.trace.x[first + i];
+    pictures.push_back(enlarge(paint(grid, layout.label(0), layout.label(static_cast<Value>(levels - 1))), zoom));
+  }
+  return contact_sheet(pictures, 10);
 }
 
 /// The noisy image, the last draw of the first chain, and the mean over all steps of all chains.
@@ -81,7 +98,9 @@ Image draw_images(const Model& model, const RunResult& result) {
 void write_files(const SampleFlags& flags, const Model& model, const RunResult& result, const std::string& json) {
   if (!flags.json.empty()) write_output(flags.json, json);
   if (result.trace.draws == 0) return;  // the report says so
-  if (!flags.images.empty()) write_png(flags.images, draw_images(model, result));
+  if (!flags.images.empty()) {
+    write_png(flags.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
+  }
   if (!flags.plot.empty()) write_output(flags.plot, balance_plot(result.knots, result.log_phi));
 }
 
@@ -137,7 +156,9 @@ Command add_sample(CLI::App& program) {
       ->type_name("C");
   command->add_option("--out", flags->out, "Store the draws (NetCDF, opens with ArviZ)")->type_name("FILE.nc");
   command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
-  command->add_option("--images", flags->images, "Picture of the noisy image, one draw and the posterior mean")
+  command
+      ->add_option("--images", flags->images,
+                   "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws")
       ->type_name("FILE.png");
   command->add_option("--plot", flags->plot, "Plot of the learned balancing function beside the fixed ones")
       ->type_name("FILE.svg");

@@ -8,6 +8,7 @@
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/dense_balanced.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/target/markov_network.hpp>
 #include "support/exactness.hpp"
@@ -225,6 +226,28 @@ void expect_ball_invariant(const T& target, Index size, unsigned radius) {
       for (std::size_t k = 0; k < count; ++k) add(k, scratch.weights[k] / static_cast<double>(count));
     }
   });
+}
+
+/// The plain kernel reads the same random numbers, so it must make the same chain, as far as floats and doubles agree.
+TEST(PlainKernel, MakesTheSameChainOnRbm) {
+  const Rbm target(random_rbm(30, 17, 0.4, 2));
+  for (const auto rule : {Balance::Rule::sqrt, Balance::Rule::barker}) {
+    const DenseBalanced<Rbm> fast(Balance(rule), Ratios::first_order);
+    const PlainGradient plain{Balance(rule)};
+    auto a = target.make_state(Levels(30, 0));
+    auto b = a;
+    DenseBalanced<Rbm>::Scratch fast_scratch(target);
+    PlainGradient::Scratch plain_scratch(target);
+    fast.prepare(target, a, fast_scratch);
+    Rng fast_rng(4, 4);
+    Rng plain_rng(4, 4);
+    for (int step = 0; step < 2000; ++step) {
+      const StepInfo one = fast.step(target, a, fast_scratch, fast_rng);
+      const StepInfo other = plain.step(target, b, plain_scratch, plain_rng);
+      ASSERT_NEAR(one.accept_prob, other.accept_prob, 1e-5) << "at step " << step;
+      ASSERT_EQ(a.x, b.x) << "at step " << step;
+    }
+  }
 }
 
 TEST(Exactness, BlockGibbsOnRbm) {

@@ -263,6 +263,27 @@ Image side_by_side(const std::vector<Panel>& panels, std::size_t text_size) {
   return whole;
 }
 
+Image contact_sheet(const std::vector<Image>& pictures, std::size_t per_row) {
+  if (pictures.empty() || per_row == 0) return {};
+  constexpr std::size_t gap = 2;
+  const std::size_t width = pictures.front().width + gap;
+  const std::size_t height = pictures.front().height + gap;
+  Image sheet;
+  sheet.width = std::min(per_row, pictures.size()) * width + gap;
+  sheet.height = (pictures.size() + per_row - 1) / per_row * height + gap;
+  sheet.pixels.assign(sheet.width * sheet.height, 128);
+  for (std::size_t k = 0; k < pictures.size(); ++k) {
+    const Image picture = to_gray(pictures[k]);
+    const std::size_t left = k % per_row * width + gap;
+    const std::size_t top = k / per_row * height + gap;
+    for (std::size_t y = 0; y < picture.height; ++y) {
+      std::copy_n(picture.pixels.begin() + static_cast<std::ptrdiff_t>(y * picture.width), picture.width,
+                  sheet.pixels.begin() + static_cast<std::ptrdiff_t>((top + y) * sheet.width + left));
+    }
+  }
+  return sheet;
+}
+
 Image segmentation_panels(std::size_t rows, std::size_t columns, std::span<const double> field,
                           std::span<const std::int8_t> draw, std::span<const double> mean) {
   const std::size_t sites = rows * columns;

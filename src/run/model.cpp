@@ -245,7 +245,8 @@ Network make_network(const std::string& text, const ModelFiles& files) {
   Network network = spec.name == "ising" ? ising_network(make_ising(spec, {files.field})) : make_potts(spec);
   if (files.evidence.empty()) return network;
   const std::string name = network.name;
-  network = condition(std::move(network), read_evidence(files.evidence, network));
+  const Evidence evidence = read_evidence(files.evidence, network);
+  network = condition(std::move(network), evidence);
   network.name = name + " given " + files.evidence;
   return network;
 }

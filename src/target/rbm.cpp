@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <poise/math.hpp>
+#include "rbm_product.hpp"
 
 namespace poise {
 
@@ -56,30 +57,6 @@ POISE_HOT double log_of_products(const double* on, const double* off, const doub
     log += std::log(product8(product));
   }
   return log;
-}
-
-typedef float Floats16
-    __attribute__((vector_size(64)));  // NOLINT(modernize-use-using): the attribute needs the old form
-
-/// The product of eight rows of weights with sixteen columns, one column per state. Each sum has the same order
-/// whatever the other columns are.
-POISE_HOT void multiply_rows(const float* packed, const float* panel, std::size_t depth, float* out) {
-  Floats16 s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
-  for (std::size_t j = 0; j < depth; ++j) {
-    Floats16 x;
-    std::memcpy(&x, panel + j * 16, sizeof x);
-    const float* w = packed + j * 8;
-    s0 += w[0] * x;
-    s1 += w[1] * x;
-    s2 += w[2] * x;
-    s3 += w[3] * x;
-    s4 += w[4] * x;
-    s5 += w[5] * x;
-    s6 += w[6] * x;
-    s7 += w[7] * x;
-  }
-  const Floats16 sums[8] = {s0, s1, s2, s3, s4, s5, s6, s7};
-  std::memcpy(out, sums, sizeof sums);
 }
 
 POISE_HOT void multiply_by(double* to, const double* by, std::size_t count) {
@@ -235,24 +212,31 @@ void Rbm::log_ratios(const State& state, std::span<double> out) const {
 void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
   const Index hidden = num_hidden();
   const Index visible = num_variables();
-  std::vector<float> panel(std::size_t{hidden} * kLanes);
   std::array<float, kRows * kLanes> sums{};
-  for (std::size_t first = 0; first < states.size(); first += kLanes) {
-    const std::size_t count = std::min(kLanes, states.size() - first);
-    std::fill(panel.begin(), panel.end(), 0.0F);
+  std::vector<float> panel(std::size_t{hidden} * kLanes, 0.0F);
+  for (std::size_t first = 0; first < states.size();) {
+    const bool alone = states.size() - first < kFew;
+    const std::size_t lanes = alone ? 1 : kLanes;
+    const std::size_t count = std::min(lanes, states.size() - first);
     for (std::size_t l = 0; l < count; ++l) {
       const double* on = states[first + l]->on.data();
-      for (Index j = 0; j < hidden; ++j) panel[j * kLanes + l] = static_cast<float>(on[j]);
+      for (Index j = 0; j < hidden; ++j) panel[j * lanes + l] = static_cast<float>(on[j]);
     }
     for (Index row = 0; row < visible; row += kRows) {
-      multiply_rows(packed_.data() + std::size_t{row} * hidden, panel.data(), hidden, sums.data());
+      const float* packed = packed_.data() + std::size_t{row} * hidden;
+      if (alone) {
+        multiply_column(packed, panel.data(), hidden, sums.data());
+      } else {
+        multiply_rows(packed, panel.data(), hidden, sums.data());
+      }
       for (Index i = row; i < std::min<Index>(visible, row + kRows); ++i) {
         for (std::size_t l = 0; l < count; ++l) {
-          const double slope = weights_.visible_bias[i] + static_cast<double>(sums[(i - row) * kLanes + l]);
+          const double slope = weights_.visible_bias[i] + static_cast<double>(sums[(i - row) * lanes + l]);
           out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
         }
       }
     }
+    first += count;
   }
 }
 

@@ -88,6 +88,9 @@ struct Panel {
 /// Panels in a row on white, each with a thin border and its caption centred below.
 [[nodiscard]] Image side_by_side(const std::vector<Panel>& panels, std::size_t text_size = 2);
 
+/// Pictures of one size in rows of `per_row`, a gap between them.
+[[nodiscard]] Image contact_sheet(const std::vector<Image>& pictures, std::size_t per_row);
+
 /// A lattice posterior at a glance: noisy image, one draw, posterior mean; about 1000 pixels wide.
 /// `field` has any range and is shown symmetrically about 0; `draw` holds -1 and +1, `mean` values in [-1, 1].
 [[nodiscard]] Image segmentation_panels(std::size_t rows, std::size_t columns, std::span<const double> field,

@@ -33,8 +33,8 @@ class DenseBalanced {
  public:
   /// Ratios and weights of all moves of one state.
   struct Weighed {
-    std::vector<double> log_ratios;
-    std::vector<double> weights;  // g e^-offset, padded to a multiple of eight
+    std::vector<double> log_ratios;  // padded with -inf to a multiple of eight
+    std::vector<double> weights;     // g e^-offset
     double offset = 0.0;
     double total = 0.0;
 
@@ -180,7 +180,7 @@ class DenseBalanced {
             Pick&& pick) const {
     std::vector<double*> out;
     for (Scratch* scratch : group) {
-      pick(*scratch).log_ratios.resize(target.num_moves());
+      pick(*scratch).log_ratios.resize((target.num_moves() + 7) / 8 * 8, -std::numeric_limits<double>::infinity());
       out.push_back(pick(*scratch).log_ratios.data());
     }
     if constexpr (GradientTarget<T>) {
@@ -189,7 +189,7 @@ class DenseBalanced {
     for (std::size_t c = 0; c < group.size(); ++c) {
       Scratch& scratch = *group[c];
       if (ratios_ == Ratios::exact || !GradientTarget<T>) {
-        target.log_ratios(*states[c], pick(scratch).log_ratios);
+        target.log_ratios(*states[c], {pick(scratch).log_ratios.data(), target.num_moves()});
         scratch.evals.ratio += target.num_moves();
       } else {
         scratch.evals.gradient += 1;
@@ -201,43 +201,44 @@ class DenseBalanced {
 
   /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
   POISE_HOT void weigh(Weighed& out, Scratch& scratch) const {
-    const std::size_t n = out.log_ratios.size();
-    const std::size_t padded = (n + 7) / 8 * 8;
-    out.weights.resize(padded);
-    double largest = -std::numeric_limits<double>::infinity();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::size_t padded = out.log_ratios.size();
+    Doubles8 most = broadcast8(-infinity);
+    Ints8 numbers = less_equal8(most, most);
+    for (std::size_t k = 0; k < padded; k += 8) {
+      const Doubles8 u = load8(out.log_ratios.data() + k);
+      most = max8(most, u);
+      numbers = numbers & less_equal8(u, u);
+    }
+    double largest = -infinity;
     bool is_number = true;
-    for (const double u : out.log_ratios) {
-      is_number = is_number && u == u;
-      largest = std::max(largest, u);
+    for (unsigned lane = 0; lane < 8; ++lane) {
+      largest = std::max(largest, most[lane]);
+      is_number = is_number && numbers[lane] != 0;
     }
     if (!is_number) {
       scratch.failure = "the target gave a log ratio that is not a number";
       return;
     }
-    std::copy(out.log_ratios.begin(), out.log_ratios.end(), out.weights.begin());
-    std::fill(out.weights.begin() + static_cast<std::ptrdiff_t>(n), out.weights.end(),
-              -std::numeric_limits<double>::infinity());
-    out.offset = largest > -std::numeric_limits<double>::infinity() ? balance_.log_g(largest) : 0.0;
+    out.weights.resize(padded);
+    out.offset = largest > -infinity ? balance_.log_g(largest) : 0.0;
     out.total = fill(out);
-    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -std::numeric_limits<double>::infinity()) {
+    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
       // g need not be monotone: look for its largest value.
-      out.offset = -std::numeric_limits<double>::infinity();
+      out.offset = -infinity;
       for (const double u : out.log_ratios) out.offset = std::max(out.offset, balance_.log_g(u));
-      std::copy(out.log_ratios.begin(), out.log_ratios.end(), out.weights.begin());
-      std::fill(out.weights.begin() + static_cast<std::ptrdiff_t>(n), out.weights.end(),
-                -std::numeric_limits<double>::infinity());
       out.total = fill(out);
     }
   }
 
   POISE_INLINE double fill(Weighed& out) const {
-    double total = 0.0;
+    Doubles8 total = {};
     for (std::size_t k = 0; k < out.weights.size(); k += 8) {
-      const Doubles8 weights = balance_.weights(load8(out.weights.data() + k), out.offset);
+      const Doubles8 weights = balance_.weights(load8(out.log_ratios.data() + k), out.offset);
       store8(out.weights.data() + k, weights);
-      total += sum8(weights);
+      total += weights;
     }
-    return total;
+    return sum8(total);
   }
 
   Balance balance_;

@@ -68,6 +68,7 @@ class Rbm {
  private:
   static constexpr std::size_t kRows = 8;    // visible units that the matrix product takes at a time
   static constexpr std::size_t kLanes = 16;  // states
+  static constexpr std::size_t kFew = 4;     // of fewer states each is multiplied by itself
 
   [[nodiscard]] const double* factors(Index i, Value to) const {
     return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
