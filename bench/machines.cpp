@@ -1,0 +1,119 @@
+/// Restricted Boltzmann machines: chain steps a second, 784 visible units and 16 chains on one core.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <vector>
+
+#include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/dense_balanced.hpp>
+#include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/plain_gradient.hpp>
+#include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/run/run.hpp>
+
+namespace {
+
+using namespace poise;
+
+std::shared_ptr<const Rbm> machine(Index hidden) {
+  static std::vector<std::pair<Index, std::shared_ptr<const Rbm>>> made;
+  for (const auto& [size, rbm] : made) {
+    if (size == hidden) return rbm;
+  }
+  RbmWeights weights;
+  weights.visible = 784;
+  weights.hidden = hidden;
+  Rng rng(3, 3);
+  const auto normals = [&](std::size_t count, double mean, double sd) {
+    std::vector<float> out(count);
+    for (float& value : out) value = static_cast<float>(mean + sd * rng.normal());
+    return out;
+  };
+  // About what training on digits leaves: most pixels off, weights of a tenth.
+  weights.weights = normals(std::size_t{784} * hidden, 0.0, 0.15);
+  weights.visible_bias = normals(784, -2.0, 1.0);
+  weights.hidden_bias = normals(hidden, -0.5, 0.5);
+  made.emplace_back(hidden, std::make_shared<const Rbm>(std::move(weights)));
+  return made.back().second;
+}
+
+template <class K>
+void steps(benchmark::State& state, Index hidden, const K& kernel, std::size_t count, std::uint64_t batch) {
+  const auto target = machine(hidden);
+  const std::vector<Value> zeros(784, 0);
+  std::vector<std::unique_ptr<Chain<Rbm, K>>> chains;
+  std::vector<Chain<Rbm, K>*> group;
+  for (std::size_t c = 0; c < count; ++c) {
+    chains.push_back(std::make_unique<Chain<Rbm, K>>(*target, zeros, zeros, Rng(1, c)));
+    group.push_back(chains.back().get());
+    kernel.prepare(*target, group[c]->state, group[c]->scratch);
+  }
+  for (auto _ : state) {
+    if constexpr (GroupKernel<K, Rbm>) {
+      advance_group<Rbm, K>(kernel, *target, group, batch);
+    } else {
+      for (Chain<Rbm, K>* chain : group) {
+        for (std::uint64_t step = 0; step < batch; ++step) {
+          count_step(kernel, *target, *chain, kernel.step(*target, chain->state, chain->scratch, chain->rng));
+        }
+      }
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch * count));
+}
+
+Balance frozen() { return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints))); }
+
+Index hidden(const benchmark::State& state) { return static_cast<Index>(state.range(0)); }
+
+void gwg(benchmark::State& state) {
+  steps(state, hidden(state), DenseBalanced<Rbm>(Balance(), Ratios::first_order), 16, 20);
+}
+void gwg_alone(benchmark::State& state) {
+  steps(state, hidden(state), DenseBalanced<Rbm>(Balance(), Ratios::first_order), 1, 20);
+}
+void gwg_frozen(benchmark::State& state) {
+  steps(state, hidden(state), DenseBalanced<Rbm>(frozen(), Ratios::first_order), 16, 20);
+}
+void plain_gwg(benchmark::State& state) { steps(state, hidden(state), PlainGradient(Balance()), 1, 2); }
+void lb_rbm(benchmark::State& state) { steps(state, hidden(state), DenseBalanced<Rbm>(Balance()), 16, 5); }
+void gibbs_2(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<Rbm>(2), 16, 50); }
+void gibbs_10(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<Rbm>(10), 16, 1); }
+void hb_10_1(benchmark::State& state) { steps(state, hidden(state), HammingBall<Rbm>(10, 1), 16, 20); }
+void hb_10_3(benchmark::State& state) { steps(state, hidden(state), HammingBall<Rbm>(10, 3), 16, 5); }
+void rbm_gibbs(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(), 16, 5); }
+BENCHMARK(gwg)->Arg(250)->Arg(500);
+BENCHMARK(gwg_alone)->Arg(250);
+BENCHMARK(gwg_frozen)->Arg(250)->Arg(500);
+BENCHMARK(plain_gwg)->Arg(250);
+BENCHMARK(lb_rbm)->Arg(250);
+BENCHMARK(gibbs_2)->Arg(250);
+BENCHMARK(gibbs_10)->Arg(250);
+BENCHMARK(hb_10_1)->Arg(250);
+BENCHMARK(hb_10_3)->Arg(250);
+BENCHMARK(rbm_gibbs)->Arg(250);
+
+/// Chain steps a second while the function is learned, in rounds of one update each, and at every step as in the paper.
+void learning_rbm(benchmark::State& state, const char* sampler, std::size_t warmup, std::uint64_t thin) {
+  const Model model = make_model("rbm", machine(250));
+  RunOptions options;
+  options.chains = 16;
+  options.warmup = warmup;
+  options.thin = thin;
+  options.draws = 1;
+  options.keep = Keep::monitors;
+  options.threads = 1;
+  std::int64_t done = 0;
+  for (auto _ : state) {
+    const RunResult result = run(model, parse_sampler(sampler), options);
+    done += static_cast<std::int64_t>(result.warmup_steps * options.chains);
+    state.SetIterationTime(result.warmup_seconds);
+  }
+  state.SetItemsProcessed(done);
+}
+BENCHMARK_CAPTURE(learning_rbm, flsb, "flsb", 50, 784)->UseManualTime()->Iterations(1);
+BENCHMARK_CAPTURE(learning_rbm, flsb2_paper, "flsb2:objective=mi-bound,schedule=paper", 100, 1)
+    ->UseManualTime()
+    ->Iterations(1);
+
+}  // namespace
