@@ -184,6 +184,12 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
                                        options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
                                        useful));
   }
+  if (sampler.first_order && model.linear) {
+    result.notes.emplace_back(
+        "log p of this model is linear in every variable: first-order ratios are the exact ones, and this sampler is "
+        "the "
+        "one without gradients");
+  }
   options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
 
   const auto started = Clock::now();

@@ -32,6 +32,8 @@ struct Model {
   std::vector<double> observed;    ///< the image behind a segmentation model; may be empty
   std::vector<std::int8_t> truth;  ///< the true image where it is known; may be empty
 
+  /// Whether log p is linear in every variable, the others given: first-order ratios are then the exact ones.
+  bool linear = false;
   /// Makes a state one of positive probability, near the given one; throws InputError where it cannot. Empty where
   /// every state has positive probability.
   std::function<std::vector<Value>(std::vector<Value>, Rng)> into_support;
@@ -83,6 +85,7 @@ Model make_model(std::string name, std::shared_ptr<const T> target, VariableLayo
   model.name = std::move(name);
   model.layout = std::move(layout);
   model.layout.variables = target->num_variables();
+  model.linear = SparseTarget<T>;
   if constexpr (requires { target->statistic_names(); }) model.statistics = target->statistic_names();
   if (model.layout.cardinalities.empty() && model.layout.observed.empty()) {
     bool binary = true;

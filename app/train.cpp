@@ -1,0 +1,335 @@
+/// `poise train rbm`: learns the weights of a restricted Boltzmann machine from images.
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/image/idx.hpp>
+#include <poise/report/report.hpp>
+#include <poise/report/text.hpp>
+#include <poise/spec.hpp>
+#include <poise/train/rbm_trainer.hpp>
+
+#include "commands.hpp"
+#include "exit_codes.hpp"
+#include "help.hpp"
+#include "interrupt.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "run_flags.hpp"
+#include "terminal.hpp"
+
+namespace poise::app {
+
+namespace {
+
+constexpr std::uint64_t kBinariseStream = std::uint64_t{1} << 42;
+constexpr std::int64_t kMostHidden = 100'000;
+constexpr std::int64_t kMostRows = 100'000;  // in a batch
+
+struct TrainFlags {
+  std::string kind;
+  std::string data;
+  std::string images;
+  std::string hidden;
+  std::string method = "cd";
+  std::string k;
+  std::string epochs;
+  std::string batch;
+  std::string rate;
+  std::string optimizer = "adam";
+  std::string binarise = "0.5";
+  std::string seed;
+  std::string threads;
+  std::string out;
+  std::string json;
+  bool quiet = false;
+};
+
+struct TrainSettings {
+  RbmTrainerOptions trainer;
+  std::uint64_t images = 20'000;
+  std::uint64_t hidden = 250;
+  std::uint64_t epochs = 1;
+  std::optional<double> threshold;  // none: pixels are drawn anew for each epoch
+};
+
+bool is_rbm_file(std::string path) {
+  std::transform(path.begin(), path.end(), path.begin(), [](unsigned char c) { return std::tolower(c); });
+  return path.ends_with(".safetensors") || path.ends_with(".npz");
+}
+
+void check_words(const TrainFlags& flags, Problems& problems) {
+  if (flags.kind.empty()) {
+    problems.add("the kind of model is missing, expected rbm");
+  } else if (flags.kind != "rbm") {
+    problems.add(fmt::format("found {}, expected the kind of model, which is rbm", quote(flags.kind)));
+  }
+  if (flags.data.empty()) problems.add("--data is missing, expected an IDX file, a directory with one, or digits");
+  if (!flags.images.empty() && flags.data != "digits") {
+    problems.add("--images: it says how many digits to draw, expected --data digits with it");
+  }
+  if (flags.method != "cd" && flags.method != "pcd") {
+    problems.add(fmt::format("--method: found {}, expected cd or pcd", quote(flags.method)));
+  }
+  if (flags.optimizer != "adam") {
+    problems.add(fmt::format("--optimizer: found {}, expected adam", quote(flags.optimizer)));
+  }
+  if (flags.out.empty()) {
+    problems.add("--out is missing, expected a file for the weights, for example rbm.safetensors");
+  } else if (!is_rbm_file(flags.out)) {
+    problems.add(fmt::format("--out: found {}, expected a name that ends in .safetensors or .npz", quote(flags.out)));
+  }
+}
+
+TrainSettings read_settings(const TrainFlags& flags) {
+  Problems problems;
+  TrainSettings settings;
+  RbmTrainerOptions& trainer = settings.trainer;
+  check_words(flags, problems);
+  trainer.method = flags.method == "pcd" ? Divergence::pcd : Divergence::cd;
+  constexpr std::int64_t many = 1'000'000;
+  read_integer(flags.images, "--images", 1, many, settings.images, problems);
+  read_integer(flags.hidden, "--hidden", 1, kMostHidden, settings.hidden, problems);
+  read_integer(flags.k, "--k", 1, many, trainer.gibbs_steps, problems);
+  read_integer(flags.epochs, "--epochs", 1, many, settings.epochs, problems);
+  read_integer(flags.batch, "--batch", 1, kMostRows, trainer.batch, problems);
+  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), trainer.seed, problems);
+  std::uint64_t threads = trainer.threads;
+  read_integer(flags.threads, "--threads", 0, many, threads, problems);
+  trainer.threads = static_cast<unsigned>(threads);
+  const auto rate = flags.rate.empty() ? trainer.rate : parse_real(flags.rate);
+  if (rate && *rate > 0.0 && *rate <= 1.0) {
+    trainer.rate = *rate;
+  } else {
+    problems.add(fmt::format("--rate: found {}, expected a number above 0, at most 1", quote(flags.rate)));
+  }
+  if (flags.binarise != "sample") {
+    settings.threshold = parse_real(flags.binarise);
+    if (!settings.threshold || *settings.threshold < 0.0 || *settings.threshold >= 1.0) {
+      problems.add(fmt::format("--binarise: found {}, expected a threshold from 0 to below 1, or sample",
+                               quote(flags.binarise)));
+    }
+  }
+  problems.throw_if_any();
+  return settings;
+}
+
+IdxImages read_images(const TrainFlags& flags, const TrainSettings& settings) {
+  if (flags.data == "digits") return draw_digits(settings.images, settings.trainer.seed);
+  IdxImages images = read_idx(flags.data);
+  constexpr std::size_t most = 1'000'000;  // pixels of one image
+  if (images.rows * images.columns > most) {
+    throw InputError(fmt::format("{}: found images of {} x {} pixels, expected at most {} pixels", flags.data,
+                                 images.rows, images.columns, most));
+  }
+  return images;
+}
+
+/// One line about where training is: drawn anew on a terminal, a new one now and then otherwise. What matters least
+/// comes last, where a narrow terminal cuts it off.
+class TrainDisplay {
+ public:
+  TrainDisplay(ProgressStyle style, std::uint64_t epochs, std::uint64_t images)
+      : style_(style), epochs_(epochs), images_(images), begun_(Clock::now()) {}
+
+  void update(std::uint64_t epoch, const RbmProgress& progress) {
+    if (style_ == ProgressStyle::none) return;
+    smooth(progress.metrics);
+    const bool over = epoch == epochs_ && progress.batch == progress.batches;
+    const auto now = Clock::now();
+    const auto pause = style_ == ProgressStyle::live ? kBetweenDrawings : kBetweenLines;
+    if (shown_ && now - *shown_ < pause && !over) return;
+    shown_ = now;
+    std::string line = text(epoch, progress, std::chrono::duration<double>(now - begun_).count());
+    if (style_ == ProgressStyle::live) {
+      line.resize(std::min(line.size(), std::max<std::size_t>(20, terminal_width(stderr, 80)) - 1));
+      fmt::print(stderr, "\r{}\033[K", line);
+    } else {
+      fmt::print(stderr, "{}\n", line);
+    }
+    std::fflush(stderr);
+  }
+
+  void end(bool interrupted) {
+    if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
+    if (style_ != ProgressStyle::none && interrupted) fmt::print(stderr, "interrupted, saving what was learned\n");
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::duration kBetweenDrawings = std::chrono::milliseconds(100);
+  static constexpr Clock::duration kBetweenLines = std::chrono::seconds(2);
+
+  /// About the mean over the last hundred batches; one alone says little.
+  void smooth(const RbmMetrics& metrics) {
+    batches_ = std::min(batches_ + 1, 100.0);
+    recent_.reconstruction_error += (metrics.reconstruction_error - recent_.reconstruction_error) / batches_;
+    recent_.pseudo_log_likelihood += (metrics.pseudo_log_likelihood - recent_.pseudo_log_likelihood) / batches_;
+  }
+
+  [[nodiscard]] std::string text(std::uint64_t epoch, const RbmProgress& progress, double seconds) const {
+    const auto done = static_cast<double>((epoch - 1) * images_ + progress.rows);
+    const double rate = done / std::max(seconds, 1e-9);
+    const double left = (static_cast<double>(epochs_ * images_) - done) / rate;
+    return fmt::format("epoch {}/{}  batch {}/{}  {}  error {:.4f}  pseudo-likelihood {:.1f}  {} images/s", epoch,
+                       epochs_, progress.batch, progress.batches, left > 0 ? text::duration(left) + " left" : "done",
+                       recent_.reconstruction_error, recent_.pseudo_log_likelihood, text::rate(rate));
+  }
+
+  ProgressStyle style_;
+  std::uint64_t epochs_;
+  std::uint64_t images_;
+  Clock::time_point begun_;
+  std::optional<Clock::time_point> shown_;  // last
+  double batches_ = 0;
+  RbmMetrics recent_;
+};
+
+struct Training {
+  RbmWeights weights;
+  std::vector<RbmEpoch> epochs;
+  RbmMetrics last;  // of the weights on all images
+  std::size_t images = 0;
+  double seconds = 0.0;
+  bool interrupted = false;
+};
+
+/// Trains and saves the weights.
+Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images) {
+  const std::atomic<bool>& stop = stop_on_interrupt();
+  const auto begun = std::chrono::steady_clock::now();
+  Rng rng(settings.trainer.seed, kBinariseStream);
+  const auto black_and_white = [&] {
+    return settings.threshold ? binarise(images, *settings.threshold) : binarise_sampled(images, rng);
+  };
+  std::vector<Value> data = black_and_white();
+  const auto visible = static_cast<Index>(images.rows * images.columns);
+  RbmTrainer trainer(initial_rbm(visible, static_cast<Index>(settings.hidden), data, settings.trainer.seed),
+                     settings.trainer);
+  TrainDisplay display(progress_style(flags.quiet), settings.epochs, images.count);
+  Training training;
+  for (std::uint64_t epoch = 1; epoch <= settings.epochs && !training.interrupted; ++epoch) {
+    if (epoch > 1 && !settings.threshold) data = black_and_white();
+    training.epochs.push_back(trainer.epoch(
+        data, {.progress = [&](const RbmProgress& progress) { display.update(epoch, progress); }, .stop = &stop}));
+    training.interrupted = training.epochs.back().interrupted;
+  }
+  display.end(training.interrupted);
+  training.weights = trainer.weights();
+  training.weights.rows = static_cast<Index>(images.rows);
+  training.weights.columns = static_cast<Index>(images.columns);
+  write_rbm(flags.out, training.weights);  // before anything else: a second Ctrl-C must not lose it
+  training.last = trainer.evaluate(data);
+  training.images = images.count;
+  training.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return training;
+}
+
+nlohmann::json metrics_json(const RbmMetrics& metrics) {
+  return {{"reconstruction_error", metrics.reconstruction_error},
+          {"pseudo_log_likelihood", metrics.pseudo_log_likelihood}};
+}
+
+nlohmann::json training_json(const TrainFlags& flags, const TrainSettings& settings, const Training& training) {
+  nlohmann::json epochs = nlohmann::json::array();
+  for (const RbmEpoch& epoch : training.epochs) {
+    nlohmann::json row = metrics_json(epoch.metrics);
+    row["images"] = epoch.rows;
+    row["seconds"] = epoch.seconds;
+    epochs.push_back(row);
+  }
+  const nlohmann::json threshold = settings.threshold ? nlohmann::json(*settings.threshold) : nlohmann::json("sample");
+  return {{"version", POISE_VERSION},
+          {"model", "rbm"},
+          {"out", flags.out},
+          {"settings",
+           {{"data", flags.data},
+            {"images", training.images},
+            {"rows", training.weights.rows},
+            {"columns", training.weights.columns},
+            {"hidden", settings.hidden},
+            {"method", flags.method},
+            {"k", settings.trainer.gibbs_steps},
+            {"epochs", settings.epochs},
+            {"batch", settings.trainer.batch},
+            {"rate", settings.trainer.rate},
+            {"optimizer", flags.optimizer},
+            {"binarise", threshold},
+            {"seed", settings.trainer.seed},
+            {"threads", settings.trainer.threads}}},
+          {"epochs", epochs},
+          {"final", metrics_json(training.last)},
+          {"seconds", training.seconds},
+          {"interrupted", training.interrupted}};
+}
+
+std::string training_text(const TrainFlags& flags, const Training& training) {
+  const RbmWeights& rbm = training.weights;
+  std::uint64_t seen = 0;
+  for (const RbmEpoch& epoch : training.epochs) seen += epoch.rows;
+  return fmt::format(
+      "{}: {} visible and {} hidden units, learned from {} in {}{}\n"
+      "reconstruction error {:.4f} a pixel, pseudo-likelihood {:.1f} an image\n",
+      flags.out, rbm.visible, rbm.hidden, text::plural(seen, "image"), text::duration(training.seconds),
+      training.interrupted ? ", interrupted" : "", training.last.reconstruction_error,
+      training.last.pseudo_log_likelihood);
+}
+
+int train(const TrainFlags& flags) {
+  const TrainSettings settings = read_settings(flags);
+  check_outputs({{"--out", flags.out}, {"--json", flags.json}});
+  const IdxImages images = read_images(flags, settings);
+  const Training training = learn(flags, settings, images);
+  if (!flags.json.empty()) write_output(flags.json, json_text(training_json(flags, settings, training)));
+  if (flags.json != "-") {
+    fmt::print("{}", training_text(flags, training));
+  } else if (!flags.quiet) {
+    fmt::print(stderr, "{}", training_text(flags, training));
+  }
+  return training.interrupted ? kInterrupted : kSuccess;
+}
+
+void declare(CLI::App& command, TrainFlags& flags) {
+  const TrainSettings defaults;
+  const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
+    command.add_option(name, value, help)->type_name(type);
+  };
+  add("kind", flags.kind, "Kind of model: rbm", "rbm");
+  add("--data", flags.data,
+      "Images: an IDX file (plain or gzip), a directory with MNIST's files, or digits: drawn here", "WHAT");
+  add("--images", flags.images, fmt::format("How many digits to draw [{}]", defaults.images), "N");
+  add("--hidden", flags.hidden, fmt::format("Hidden units [{}]", defaults.hidden), "N");
+  add("--method", flags.method, "cd, or pcd: chains are kept from batch to batch [cd]", "HOW");
+  add("--k", flags.k, fmt::format("Steps of block Gibbs per update [{}]", defaults.trainer.gibbs_steps), "K");
+  add("--epochs", flags.epochs, fmt::format("Passes over the images [{}]", defaults.epochs), "N");
+  add("--batch", flags.batch, fmt::format("Images per update [{}]", defaults.trainer.batch), "N");
+  add("--rate", flags.rate, fmt::format("Rate of learning [{}]", defaults.trainer.rate), "R");
+  add("--optimizer", flags.optimizer, "adam [adam]", "NAME");
+  add("--binarise", flags.binarise,
+      "A pixel is on above this threshold, or sample: on with its gray level as probability [0.5]", "HOW");
+  add("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.trainer.seed), "S");
+  add("--threads", flags.threads, "Threads; the weights do not depend on it [0: all cores]", "T");
+  add("--out", flags.out, "Where the weights go: .safetensors or .npz", "FILE");
+  add("--json", flags.json, "Write settings and metrics as JSON; - is standard output", "FILE");
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* command = program.add_subcommand("train", "Learn a restricted Boltzmann machine from images");
+  declare(*command, *flags);
+  command->add_flag("--quiet", flags->quiet, "Show no progress");
+  command->footer(train_footer());
+  return {command, [flags] { return train(*flags); }};
+}
+
+}  // namespace poise::app
