@@ -1,8 +1,11 @@
-/// Everything a program needs to sample: models, samplers, runs and their summaries.
+/// Everything a program needs to sample: models and networks, samplers, runs, marginals and summaries.
 #pragma once
 
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose/mmd.hpp>
 #include <poise/diagnose/variables.hpp>
+#include <poise/infer/marginals.hpp>
+#include <poise/network/read.hpp>
 #include <poise/report/report.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>

@@ -7,16 +7,13 @@
 
 #include <fmt/format.h>
 
-#include <poise/kernel/exact_draws.hpp>
-#include <poise/kernel/lattice_gibbs.hpp>
-#include <poise/kernel/rbm_gibbs.hpp>
-#include <poise/network/junction_tree.hpp>
 #include <poise/network/potts.hpp>
 #include <poise/network/read.hpp>
 #include <poise/network/support.hpp>
 #include <poise/target/graph_ising.hpp>
 #include <poise/target/lattice_ising.hpp>
 #include <poise/target/markov_network.hpp>
+#include "ensembles.hpp"
 
 namespace poise {
 
@@ -52,11 +49,9 @@ Model lattice_model(IsingModel& ising) {
   const auto target = std::make_shared<const LatticeIsing>(
       ising.rows, ising.columns, ising.torus ? Boundary::torus : Boundary::open, ising.coupling, ising.field);
   std::vector<double>().swap(ising.field);  // the target has its own
-  Model model = make_model(ising.name, target, spins(ising.variables, ising.rows, ising.columns));
-  if (!LatticeGibbs::fits(*target)) return model;
-  model.make_ensemble = [target](const Sampler& sampler, const EnsembleOptions& options) -> std::unique_ptr<Ensemble> {
-    if (sampler.kind != Sampler::Kind::gibbs) return make_ensemble<LatticeIsing>(target, sampler, options);
-    return std::make_unique<EnsembleOf<LatticeIsing, LatticeGibbs>>(target, LatticeGibbs(), options);
+  Model model = describe_model(ising.name, target, spins(ising.variables, ising.rows, ising.columns));
+  model.make_ensemble = [target](const Sampler& sampler, const EnsembleOptions& options) {
+    return lattice_ensemble(target, sampler, options);
   };
   return model;
 }
@@ -126,8 +121,11 @@ Model make_model(IsingModel ising) {
   } else {
     const std::vector<Edge> edges = ising.is_lattice() ? lattice_edges(ising) : std::move(ising.edges);
     IsingObjective objective{ising.objective, ising.objective_scale, ising.objective_constant};
-    model = make_model(ising.name, std::make_shared<const GraphIsing>(ising.field, edges, std::move(objective)),
-                       spins(ising.variables, ising.rows, ising.columns));
+    const auto target = std::make_shared<const GraphIsing>(ising.field, edges, std::move(objective));
+    model = describe_model(ising.name, target, spins(ising.variables, ising.rows, ising.columns));
+    model.make_ensemble = [target](const Sampler& sampler, const EnsembleOptions& options) {
+      return graph_ensemble(target, sampler, options);
+    };
     model.objective = ising.objective;
     model.maximise = ising.objective_scale > 0.0;
   }
@@ -153,14 +151,9 @@ Model make_model(std::shared_ptr<const Network> network) {
     }
   }
   const auto target = std::make_shared<const MarkovNetwork>(*network);
-  Model model = make_model(network->name, target, std::move(layout));
-  model.make_ensemble = [network, target](const Sampler& sampler,
-                                          const EnsembleOptions& options) -> std::unique_ptr<Ensemble> {
-    if (sampler.kind != Sampler::Kind::exact) return make_ensemble<MarkovNetwork>(target, sampler, options);
-    constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
-    const auto tree = std::make_shared<const JunctionTree>(
-        *network, plan_elimination(*network), ExactOptions{.memory_limit = sampler.memory * gibibyte, .progress = {}});
-    return std::make_unique<EnsembleOf<MarkovNetwork, ExactDraws>>(target, ExactDraws(tree), options);
+  Model model = describe_model(network->name, target, std::move(layout));
+  model.make_ensemble = [network, target](const Sampler& sampler, const EnsembleOptions& options) {
+    return network_ensemble(*network, target, sampler, options);
   };
   if (!network->has_zeros()) return model;
   const auto domains = std::make_shared<const Domains>(propagate_zeros(*network));
@@ -180,10 +173,9 @@ Model make_model(std::string name, const std::shared_ptr<const Rbm>& machine) {
     const auto side = static_cast<Index>(std::lround(std::sqrt(weights.visible)));
     if (side * side == weights.visible) layout.rows = layout.columns = side;
   }
-  Model model = make_model<Rbm>(std::move(name), machine, std::move(layout));
-  model.make_ensemble = [machine](const Sampler& sampler, const EnsembleOptions& options) -> std::unique_ptr<Ensemble> {
-    if (sampler.kind != Sampler::Kind::rbm_gibbs) return make_ensemble<Rbm>(machine, sampler, options);
-    return std::make_unique<EnsembleOf<Rbm, RbmGibbs>>(machine, RbmGibbs(), options);
+  Model model = describe_model(std::move(name), machine, std::move(layout));
+  model.make_ensemble = [machine](const Sampler& sampler, const EnsembleOptions& options) {
+    return rbm_ensemble(machine, sampler, options);
   };
   return model;
 }

@@ -82,6 +82,12 @@ class DenseBalanced {
     if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
   }
 
+  /// The same where only the balancing function is new: the ratios are there already.
+  void reweigh(Scratch& scratch) const {
+    weigh(scratch.here, scratch);
+    scratch.evals.balance += scratch.here.log_ratios.size();
+  }
+
   /// Q and A of a move of the present state, by making it, looking, and taking it back.
   Proposal evaluate(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
     scratch.move = move;

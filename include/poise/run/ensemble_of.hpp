@@ -151,7 +151,13 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
-  void prepare(std::size_t c) override { kernel_.prepare(*target_, chains_[c]->state, chains_[c]->scratch); }
+  void prepare(std::size_t c) override {
+    if constexpr (requires { kernel_.reweigh(chains_[c]->scratch); }) {
+      kernel_.reweigh(chains_[c]->scratch);
+    } else {
+      kernel_.prepare(*target_, chains_[c]->state, chains_[c]->scratch);
+    }
+  }
 
   void linearize(std::size_t c, const LinearizeOptions& options, Linearization& out) override {
     if constexpr (kLearns) {

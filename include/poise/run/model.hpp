@@ -78,9 +78,9 @@ std::unique_ptr<Ensemble> make_ensemble(std::shared_ptr<const T> target, const S
   }
 }
 
-/// A model from a target of your own. The target is shared by all chains and never changed.
+/// What a target says of its model, all but the way to make chains.
 template <Target T>
-Model make_model(std::string name, std::shared_ptr<const T> target, VariableLayout layout = {}) {
+Model describe_model(std::string name, std::shared_ptr<const T> target, VariableLayout layout = {}) {
   Model model;
   model.name = std::move(name);
   model.layout = std::move(layout);
@@ -96,6 +96,13 @@ Model make_model(std::string name, std::shared_ptr<const T> target, VariableLayo
     }
     if (!binary) model.layout.cardinalities = std::move(cardinalities);
   }
+  return model;
+}
+
+/// A model from a target of your own. The target is shared by all chains and never changed.
+template <Target T>
+Model make_model(std::string name, std::shared_ptr<const T> target, VariableLayout layout = {}) {
+  Model model = describe_model(std::move(name), target, std::move(layout));
   model.make_ensemble = [target](const Sampler& sampler, const EnsembleOptions& options) {
     return make_ensemble<T>(target, sampler, options);
   };
