@@ -15,5 +15,11 @@ struct Command {
 Command add_sample(CLI::App& program);
 Command add_compare(CLI::App& program);
 Command add_summary(CLI::App& program);
+Command add_mmd(CLI::App& program);
+Command add_marginals(CLI::App& program);
+Command add_exact(CLI::App& program);
+Command add_info(CLI::App& program);
+Command add_train(CLI::App& program);
+Command add_logz(CLI::App& program);
 
 }  // namespace poise::app

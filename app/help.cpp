@@ -22,6 +22,8 @@ constexpr const char* kModelKeys = R"(
     boundary=torus     or open
     seed=1             of the noise
     graph=FILE         any graph: a line 'variables edges', then lines 'i j [coupling]', counting from 1
+  Keys of potts: size=30, levels=3, coupling=1, field=0 (of level 0), boundary=torus or open
+  Keys of maxcut: file=FILE, beta=1; of qubo: file=FILE, beta=1, sense=min or max
 )";
 
 constexpr const char* kSamplerKeys = R"(
@@ -34,13 +36,17 @@ constexpr const char* kSamplerKeys = R"(
   Keys of lsb2 besides: net=mlp,hidden=10 or net=monotone,blocks=20,units=20; init=sqrt (barker, min, max)
 )";
 
-std::string list(const char* title, const std::vector<SamplerHelp>& rows) {
+std::string list(const char* title, const std::vector<NameHelp>& rows) {
   std::string out = fmt::format("{}:\n", title);
-  for (const SamplerHelp& row : rows) out += fmt::format("  {:<7} {}\n", row.name, row.help);
+  for (const NameHelp& row : rows) out += fmt::format("  {:<7} {}\n", row.name, row.help);
   return out;
 }
 
-std::string models() { return list("Models", model_help()) + kModelKeys; }
+constexpr const char* kModelFiles =
+    "  files   networks: FILE.uai, FILE.bif, with --evidence FILE; cuts: FILE.mc; quadratic functions: FILE.qubo, "
+    "FILE.coo\n";
+
+std::string models() { return list("Models", model_help()) + kModelFiles + kModelKeys; }
 std::string samplers() { return list("Samplers", sampler_help()) + kSamplerKeys; }
 
 constexpr const char* kExitCodes =
@@ -61,6 +67,7 @@ std::string HelpFormatter::make_positionals(const CLI::App*) const { return ""; 
 std::string program_footer() {
   return fmt::format(R"(Examples:
   poise sample ising:case=4 --out run.nc
+  poise marginals net.uai --evidence net.uai.evid --out net.MAR
   poise compare ising:case=4 --samplers lsb,lb:g=sqrt,gibbs
   poise summary run.nc
 
@@ -74,6 +81,7 @@ std::string sample_footer() {
 Examples:
   poise sample ising:case=4
   poise sample ising:size=64,lambda=0.4 --sampler gibbs --draws 5000 --out run.nc
+  poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
   poise sample ising:lambda=0.6 --field noisy.png --images out.png --plot balance.svg
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
 
@@ -104,6 +112,98 @@ std::string summary_footer() {
 
 {})",
                      kExitCodes);
+}
+
+std::string mmd_footer() {
+  return fmt::format(
+      R"(The maximum mean discrepancy of the draws, with the kernel exp(-d / number of variables), d being the number of
+variables that differ: over all pairs of draws (V) and over pairs of different draws (U, which has no bias).
+
+The p-value says how often random splits of the pooled draws are as far apart as the two runs: it is small when they
+have different laws. Such a test holds for independent draws, and those of a chain are not. So draws are taken at
+distances at which they are nearly so, two autocorrelation times of the slowest of the monitors and of the distances
+from sixteen of the draws, and the test holds nearly. Where that leaves under 50 draws they are too few to tell.
+V grows as draws become fewer: to compare the distances of several runs from one, take the same number of each with
+--draws and --correlated, and leave the p-value aside.
+
+Examples:
+  poise mmd a.nc b.nc
+  poise mmd a.nc b.nc --draws 2000 --permutations 10000 --json - | jq .p_value
+
+{})",
+      kExitCodes);
+}
+
+std::string marginals_footer() {
+  return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, or potts:... and ising:... of small width.
+Where the tables of a junction tree fit --memory, the answer is exact. Elsewhere a pilot run of a few samplers finds the
+one with the smallest error per second, which then samples for --seconds; the error of every marginal is estimated, and
+warnings say where the chains disagree or are stuck. What was done and why is in the output.
+
+Examples:
+  poise marginals net.uai --evidence net.uai.evid --out net.MAR
+  poise marginals asia.bif --method sample --seconds 2
+  poise marginals net.uai --json - --quiet | jq .warnings
+
+{})",
+                     kExitCodes);
+}
+
+std::string exact_footer() {
+  return fmt::format(
+      R"(A junction tree over a minimum-fill order. Its memory is known before it is built: where it exceeds --memory
+the program refuses and says by how much.
+
+Examples:
+  poise exact asia.bif
+  poise exact net.uai --evidence net.uai.evid --out net.MAR
+  poise exact ising:size=8,lambda=0.4
+
+{})",
+      kExitCodes);
+}
+
+std::string info_footer() {
+  return fmt::format(R"(Examples:
+  poise info net.uai --evidence net.uai.evid
+  poise info potts:size=10,levels=4 --json -
+
+{})",
+                     kExitCodes);
+}
+
+std::string train_footer() {
+  return fmt::format(
+      R"(Weights are learned by contrastive divergence: the gradient is what hidden and visible units do together given
+the images, minus the same after K steps of block Gibbs from there (cd), or in chains that are kept (pcd). Shown are the
+mean squared error of a reconstructed pixel and the pseudo-likelihood of an image, the sum over its pixels of
+log p(pixel | all others). Ctrl-C saves what was learned so far.
+
+Examples:
+  poise train rbm --data digits --out rbm.safetensors
+  poise train rbm --data mnist/ --hidden 250 --out rbm.safetensors
+  poise train rbm --data train-images-idx3-ubyte.gz --method pcd --epochs 10 --rate 3e-4 --out rbm.npz --json rbm.json
+
+Exit codes: 0 success; 1 failure while running; 2 bad usage or input, nothing written; 130 interrupted (Ctrl-C), what
+was learned is saved.)");
+}
+
+std::string logz_footer() {
+  return fmt::format(
+      R"(Annealed importance sampling takes chains from independent visible units to the machine, along evenly spaced
+temperatures, and averages their weights; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
+equal ones: where that is under a tenth of them, or one weight is more than half of all, the estimate cannot be trusted,
+and more temperatures help more than more chains. A mode that no chain found goes unnoticed: run again with ten times
+the temperatures to see whether log Z rises. Where a side of the machine has at most 25 units its states are summed
+one by one, and the difference is shown. Logarithms are natural. Ctrl-C shows what the chains that are through say.
+
+Examples:
+  poise logz rbm:weights=rbm.safetensors
+  poise logz rbm:weights=rbm.npz --chains 1024 --temperatures 30000
+  poise logz rbm:weights=small.npz --method exact --json - | jq .exact.log_partition
+
+{})",
+      kExitCodes);
 }
 
 }  // namespace poise::app

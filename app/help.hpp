@@ -19,5 +19,11 @@ std::string program_footer();
 std::string sample_footer();
 std::string compare_footer();
 std::string summary_footer();
+std::string mmd_footer();
+std::string marginals_footer();
+std::string exact_footer();
+std::string info_footer();
+std::string train_footer();
+std::string logz_footer();
 
 }  // namespace poise::app

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/network/junction_tree.hpp>
 #include <poise/spec.hpp>
 
 #include "commands.hpp"
@@ -67,7 +68,9 @@ int run(int argc, char** argv) {
   program.require_subcommand(0, 1);
   program.formatter(std::make_shared<HelpFormatter>());
   program.footer(program_footer());
-  const std::vector<Command> commands = {add_sample(program), add_compare(program), add_summary(program)};
+  const std::vector<Command> commands = {add_sample(program), add_marginals(program), add_exact(program),
+                                         add_info(program),   add_compare(program),   add_summary(program),
+                                         add_mmd(program),    add_train(program),     add_logz(program)};
   std::vector<std::string> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.options->get_name());
@@ -119,6 +122,9 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const poise::InputError& error) {
     return complain(error.what(), kBadInput);
+  } catch (const poise::ExactStopped&) {
+    fmt::print(stderr, "\n");
+    return complain("interrupted before there was anything to show", kInterrupted);
   } catch (const std::bad_alloc&) {
     return complain("there is not enough memory for this run; --keep monitors, fewer draws or fewer chains need less",
                     kFailure);

@@ -101,11 +101,27 @@ void read_integer(const std::string& text, const char* option, std::int64_t min,
 }
 template void read_integer(const std::string&, const char*, std::int64_t, std::int64_t, std::uint64_t&, Problems&);
 
-void declare(CLI::App& command, RunFlags& flags) {
-  const RunOptions defaults;
-  command.add_option("model", flags.model, "Model, such as ising:case=4")->type_name("MODEL");
+void read_positive(const std::string& text, const char* option, double& out, Problems& problems) {
+  if (text.empty()) return;
+  const auto value = parse_real(text);
+  if (value && *value > 0) {
+    out = *value;
+  } else {
+    problems.add(fmt::format("{}: found {}, expected a positive number", option, quote(text)));
+  }
+}
+
+void declare(CLI::App& command, ModelFlags& flags) {
+  command.add_option("model", flags.model, "Model, such as ising:case=4 or net.uai")->type_name("MODEL");
   command.add_option("--field", flags.field, "Field of the model: a PNG or PGM image, or numbers as text")
       ->type_name("FILE");
+  command.add_option("--evidence", flags.evidence, "Observed variables of a network (UAI evidence, or name = level)")
+      ->type_name("FILE");
+}
+
+void declare(CLI::App& command, RunFlags& flags) {
+  const RunOptions defaults;
+  declare(command, flags.model);
   command.add_option("--chains", flags.chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
   command
       .add_option("--warmup", flags.warmup,
@@ -120,9 +136,10 @@ void declare(CLI::App& command, RunFlags& flags) {
       ->type_name("T");
   command.add_option("--seconds", flags.seconds, "Sample for this long instead of --draws")->type_name("S");
   command
-      .add_option("--init", flags.init,
-                  "Where chains begin: uniform, zeros or a file with one value per variable "
-                  "[uniform]")
+      .add_option(
+          "--init", flags.init,
+          "Where chains begin: uniform, zeros, dispersed (random, lowest, highest and mirrored levels in turn) or a "
+          "file with one value per variable [uniform]")
       ->type_name("HOW");
 }
 
@@ -136,27 +153,22 @@ RunOptions read_options(const RunFlags& flags, Problems& problems) {
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, kMost, threads, problems);
   options.threads = static_cast<unsigned>(threads);
-  if (!flags.seconds.empty()) {
-    const auto seconds = parse_real(flags.seconds);
-    if (seconds && *seconds > 0) {
-      options.seconds = *seconds;
-    } else {
-      problems.add(fmt::format("--seconds: found {}, expected a positive number", quote(flags.seconds)));
-    }
-  }
-  if (flags.model.empty()) problems.add("the model is missing, for example ising:case=4");
+  read_positive(flags.seconds, "--seconds", options.seconds, problems);
+  if (flags.model.model.empty()) problems.add("the model is missing, for example ising:case=4");
   return options;
 }
 
 Model read_model(const RunFlags& flags, RunOptions& options) {
-  Model model = make_model(flags.model, flags.field);
+  Model model = make_model(flags.model.model, {flags.model.field, flags.model.evidence});
   if (flags.init == "zeros") {
     options.start = Start::zeros;
+  } else if (flags.init == "dispersed") {
+    options.start = Start::dispersed;
   } else if (!flags.init.empty() && flags.init != "uniform") {
     struct stat status {};
     if (::stat(flags.init.c_str(), &status) != 0) {
-      const std::string nearest = nearest_name(flags.init, {"uniform", "zeros"});
-      throw InputError(fmt::format("--init: found {}, expected uniform, zeros or a file that exists{}",
+      const std::string nearest = nearest_name(flags.init, {"uniform", "zeros", "dispersed"});
+      throw InputError(fmt::format("--init: found {}, expected uniform, zeros, dispersed or a file that exists{}",
                                    quote(flags.init),
                                    nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest)));
     }

@@ -10,6 +10,8 @@
 
 namespace poise::app {
 
+inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
 /// Problems of a command line, to be reported all at once.
 class Problems {
  public:
@@ -22,9 +24,14 @@ class Problems {
 };
 
 /// Options as they were given; empty where they were not.
-struct RunFlags {
+struct ModelFlags {
   std::string model;
   std::string field;
+  std::string evidence;
+};
+
+struct RunFlags {
+  ModelFlags model;
   std::string chains;
   std::string warmup;
   std::string draws;
@@ -35,10 +42,14 @@ struct RunFlags {
   std::string init;
 };
 
+void declare(CLI::App& command, ModelFlags& flags);
 void declare(CLI::App& command, RunFlags& flags);
 
 /// What the flags say, the initial state apart; problems are noted.
 [[nodiscard]] RunOptions read_options(const RunFlags& flags, Problems& problems);
+
+/// A positive number; what was there before when the flag was not given.
+void read_positive(const std::string& text, const char* option, double& out, Problems& problems);
 
 /// A whole number in a range, or what was there before when the flag was not given.
 template <class Integer>

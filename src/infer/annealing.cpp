@@ -1,0 +1,196 @@
+/// Annealed importance sampling of restricted Boltzmann machines, sixteen chains in a matrix product.
+///
+/// A group of sixteen chains has a random stream of its own and is always drawn in full, so what a chain does depends
+/// on the seed and its number alone. Products are in single precision, weights and probabilities in double.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include <poise/math.hpp>
+#include <poise/rng.hpp>
+
+#include "log_partition_parts.hpp"
+
+namespace poise::log_partition_parts {
+
+namespace {
+
+constexpr std::size_t kLanes = 16;  // chains of a group
+constexpr std::size_t kRows = 8;    // that the matrix product takes at a time
+
+// NOLINTBEGIN(modernize-use-using): the attribute needs the old form
+typedef float Floats16 __attribute__((vector_size(64)));
+typedef float Floats4 __attribute__((vector_size(16)));
+// NOLINTEND(modernize-use-using)
+
+/// out[row][lane] = sum over columns of matrix[row][column] * in[column][lane], the matrix in blocks of eight rows.
+POISE_HOT void multiply(const float* packed, std::size_t rows, std::size_t columns, const float* in, float* out) {
+  for (std::size_t row = 0; row < rows; row += kRows) {
+    Floats16 s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
+    const float* w = packed + row * columns;
+    for (std::size_t column = 0; column < columns; ++column, w += kRows) {
+      Floats16 x;
+      std::memcpy(&x, in + column * kLanes, sizeof x);
+      s0 += w[0] * x;
+      s1 += w[1] * x;
+      s2 += w[2] * x;
+      s3 += w[3] * x;
+      s4 += w[4] * x;
+      s5 += w[5] * x;
+      s6 += w[6] * x;
+      s7 += w[7] * x;
+    }
+    const Floats16 sums[kRows] = {s0, s1, s2, s3, s4, s5, s6, s7};
+    std::memcpy(out + row * kLanes, sums, sizeof sums);
+  }
+}
+
+POISE_INLINE Doubles8 widen8(const float* from) {
+  Floats4 low, high;
+  std::memcpy(&low, from, sizeof low);
+  std::memcpy(&high, from + 4, sizeof high);
+  return {__builtin_convertvector(low, Doubles8::Half), __builtin_convertvector(high, Doubles8::Half)};
+}
+
+/// Units that are 1 where the mask is set.
+POISE_INLINE void store_units(float* to, const Ints8& mask) {
+  const Doubles8 units = select8(mask, broadcast8(1.0), Doubles8{});
+  const Floats4 low = __builtin_convertvector(units.low, Floats4);
+  const Floats4 high = __builtin_convertvector(units.high, Floats4);
+  std::memcpy(to, &low, sizeof low);
+  std::memcpy(to + 4, &high, sizeof high);
+}
+
+/// Draws units that are on with probability sigmoid(x) = 1 / (1 + e) or e / (1 + e), e = e^-|x|.
+POISE_INLINE Ints8 draw8(const Doubles8& x, const Doubles8& e, Rng& rng) {
+  const Doubles8 on = select8(less8(x, Doubles8{}), e, broadcast8(1.0));
+  return less8(rng.uniform8() * (1.0 + e), on);
+}
+
+/// Units of one side and what they are drawn from; sums and units are [unit][lane].
+struct Side {
+  const float* sums;  // products of weights and the units of the other side
+  const float* bias;
+  std::size_t count;
+  float* units;
+};
+
+POISE_HOT void draw_visible(const Side& side, double beta, Rng& rng) {
+  for (std::size_t i = 0; i < side.count; ++i) {
+    for (std::size_t lane = 0; lane < kLanes; lane += 8) {
+      const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
+      store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+    }
+  }
+}
+
+/// From one beta to the next.
+struct Rise {
+  double from;
+  double to;
+};
+
+/// Draws the hidden units at the new beta, and adds sum_j softplus(to a_j) - softplus(from a_j) to the log weights.
+/// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
+POISE_HOT void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
+  constexpr std::size_t run = 512;
+  for (std::size_t first = 0; first < side.count; first += run) {
+    Doubles8 positive[2] = {};
+    Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
+    Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
+    for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
+      for (std::size_t half = 0; half < 2; ++half) {
+        const std::size_t place = j * kLanes + 8 * half;
+        const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
+        const Doubles8 size = abs8(a);
+        const Doubles8 e = exp8(-beta.to * size);
+        positive[half] += max8(a, Doubles8{});
+        before[half] = before[half] * (1.0 + exp8(-beta.from * size));
+        after[half] = after[half] * (1.0 + e);
+        store_units(side.units + place, draw8(a, e, rng));
+      }
+    }
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const unsigned half = lane / 8;
+      log_weights[lane] +=
+          (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
+    }
+  }
+}
+
+/// What all groups share: the weights, once for each direction of the product.
+class Annealing {
+ public:
+  Annealing(const RbmWeights& machine, const LogPartitionOptions& options)
+      : machine_(machine), temperatures_(options.temperatures), seed_(options.seed) {
+    const std::size_t visible = machine.visible;
+    const std::size_t hidden = machine.hidden;
+    to_hidden_.assign(padded(hidden) * visible, 0.0F);
+    to_visible_.assign(padded(visible) * hidden, 0.0F);
+    for (std::size_t j = 0; j < hidden; ++j) {
+      for (std::size_t i = 0; i < visible; ++i) {
+        const float weight = machine.weights[j * visible + i];
+        to_hidden_[(j / kRows * visible + i) * kRows + j % kRows] = weight;
+        to_visible_[(i / kRows * hidden + j) * kRows + i % kRows] = weight;
+      }
+    }
+    base_ = static_cast<double>(hidden) * std::numbers::ln2;
+    for (const double bias : machine.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
+  }
+
+  /// Takes a group through all temperatures; false when stopped.
+  bool run(std::size_t group, double* log_weights, Meter& meter) const {
+    const std::size_t visible = machine_.visible;
+    const std::size_t hidden = machine_.hidden;
+    std::vector<float> v(visible * kLanes);
+    std::vector<float> h(hidden * kLanes);
+    std::vector<float> sums(padded(std::max(visible, hidden)) * kLanes, 0.0F);
+    const Side visible_side = {sums.data(), machine_.visible_bias.data(), visible, v.data()};
+    const Side hidden_side = {sums.data(), machine_.hidden_bias.data(), hidden, h.data()};
+    Rng rng(seed_, group);
+    std::fill_n(log_weights, kLanes, base_);
+    draw_visible(visible_side, 0.0, rng);
+    for (std::size_t k = 1; k <= temperatures_; ++k) {
+      if (meter.stopped()) return false;
+      const Rise beta = {inverse_temperature(k - 1, temperatures_), inverse_temperature(k, temperatures_)};
+      multiply(to_hidden_.data(), hidden, visible, v.data(), sums.data());
+      draw_hidden(hidden_side, beta, rng, log_weights);
+      multiply(to_visible_.data(), visible, hidden, h.data(), sums.data());
+      draw_visible(visible_side, beta.to, rng);
+      meter.add(1);
+    }
+    return true;
+  }
+
+ private:
+  static std::size_t padded(std::size_t rows) { return (rows + kRows - 1) / kRows * kRows; }
+
+  const RbmWeights& machine_;
+  std::size_t temperatures_;
+  std::uint64_t seed_;
+  double base_ = 0.0;              // log Z at beta = 0
+  std::vector<float> to_hidden_;   // in blocks of kRows hidden units: [block][visible][kRows]
+  std::vector<float> to_visible_;  // [block][hidden][kRows]
+};
+
+}  // namespace
+
+std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options, Workers& workers,
+                           const LogPartitionHooks& hooks) {
+  const Annealing annealing(machine, options);
+  const std::size_t groups = (options.chains + kLanes - 1) / kLanes;
+  Meter meter("annealing", static_cast<double>(groups) * static_cast<double>(options.temperatures), hooks);
+  std::vector<double> all(groups * kLanes);
+  std::vector<std::uint8_t> through(groups, 0);
+  workers.for_each(groups, [&](std::size_t group) {
+    through[group] = annealing.run(group, all.data() + group * kLanes, meter) ? 1 : 0;
+  });
+  std::vector<double> log_weights;
+  for (std::size_t chain = 0; chain < options.chains; ++chain) {
+    if (through[chain / kLanes] != 0) log_weights.push_back(all[chain]);
+  }
+  return log_weights;
+}
+
+}  // namespace poise::log_partition_parts
