@@ -80,8 +80,8 @@ struct LogPartitionHooks {
 inline constexpr Index kMostEnumerated = 25;
 
 /// beta of temperature k = 0 .. count, evenly spaced. Chains mix more slowly near beta = 1, but schedules denser there
-/// (1 - (1 - t)^p, sqrt(t), the three pieces of Salakhutdinov and Murray) are not better throughout: on machines trained
-/// on digits and on random ones they multiplied the variance of the log weights by 0.6 to 10.
+/// (1 - (1 - t)^p, sqrt(t), the three pieces of Salakhutdinov and Murray) are not better throughout: on machines
+/// trained on digits and on random ones they multiplied the variance of the log weights by 0.6 to 10.
 [[nodiscard]] double inverse_temperature(std::size_t k, std::size_t count);
 
 /// Throws InputError where enumeration is asked for and both sides are too large, and where there are fewer than two
