@@ -197,6 +197,7 @@ class MarkovNetwork {
   /// The moves of a variable that is at `level`, from its sums.
   template <class Add>
   POISE_INLINE static void add_moves(Index first, Index moves, const std::int64_t* sums, Value level, Add&& add) {
+    if (moves == 0) return;  // an observed variable has a level, but no sums
     const std::int64_t present = at(sums, level);
     for (Index k = 0; k < moves; ++k) add(first + k, at(sums, k < level ? k : k + 1) - present);
   }
