@@ -74,10 +74,20 @@ class Sampling {
     draws_ = std::clamp(kDrawBytes / per_draw, 100.0, kDraws);
   }
 
-  /// Two runs: one to learn how fast the sampler is, one with as many draws as tell its error.
-  Pilot pilot(const std::string& sampler, double seconds) {
+  /// What a chain of a pilot run settled to.
+  struct Settled {
+    std::string sampler;
+    std::size_t chain;
+    std::vector<SettledMean> entries;
+  };
+  [[nodiscard]] const std::vector<Settled>& settled() const { return settled_; }
+
+  /// Two runs: one to learn how fast the sampler is, one with as many draws as tell its error. Each pilot has random
+  /// numbers of its own: together they look at more of the distribution.
+  Pilot pilot(const std::string& sampler, double seconds, std::uint64_t number) {
     constexpr std::size_t few = 10;
     RunOptions short_run = base();
+    short_run.first_chain = 4 * (number + 1) * options_.chains;
     short_run.warmup = few;
     short_run.draws = few;
     const RunResult first = run_one(sampler, short_run, "pilot " + sampler);
@@ -90,11 +100,18 @@ class Sampling {
     if (first.interrupted) return pilot;
 
     RunOptions long_run = base();
+    long_run.first_chain = short_run.first_chain;
     long_run.thin = thin_for(pilot, seconds, draws_ / 4);
     long_run.warmup = 100;
     long_run.seconds = seconds;
     const RunResult second = run_one(sampler, long_run, "pilot " + sampler);
     const double done = static_cast<double>(second.steps) / static_cast<double>(options_.chains);
+    for (std::size_t c = 0; c < second.batches.size(); ++c) {
+      Settled chain{sampler, c, {}};
+      for (std::size_t k = 0; k < second.conditionals.size(); ++k)
+        chain.entries.push_back(settled_mean(second.batches[c], k));
+      settled_.push_back(std::move(chain));
+    }
     if (done > 0.0) {
       pilot.steps_per_second = done / std::max(second.sampling_seconds, 1e-6);
       pilot.error = root_mean_square(second.conditionals_mcse) * std::sqrt(second.sampling_seconds);
@@ -141,7 +158,44 @@ class Sampling {
   const MarginalsOptions& options_;
   const MarginalsHooks& hooks_;
   double draws_;
+  std::vector<Settled> settled_;
 };
+
+/// Chains of pilot runs that had settled, by their own errors, far from the answer: the chains of the final run may
+/// agree with each other and still all have missed a mode.
+void note_other_modes(const Network& network, const std::vector<Sampling::Settled>& pilots, const RunResult& result,
+                      MarginalsAnswer& answer) {
+  constexpr double far = 0.1;                  // in probability
+  constexpr double sure = 10.0;                // standard errors
+  std::vector<std::pair<Index, Index>> names;  // variable and level of each entry
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    for (Index level = 1; level < network.levels(i); ++level) names.emplace_back(i, level);
+  }
+  for (const Sampling::Settled& chain : pilots) {
+    std::size_t count = 0;
+    std::size_t worst = 0;
+    double largest = far;
+    for (std::size_t k = 0; k < chain.entries.size(); ++k) {
+      const auto [mean, error] = chain.entries[k];
+      const double apart = std::abs(mean - result.conditionals[k]);
+      if (!(apart > far) || apart < sure * std::hypot(error, result.conditionals_mcse[k])) continue;
+      ++count;
+      if (apart > largest) {
+        largest = apart;
+        worst = k;
+      }
+    }
+    if (count == 0) continue;
+    const auto [variable, level] = names[worst];
+    answer.elsewhere.push_back(fmt::format(
+        "In the pilot run of {} chain {} settled elsewhere: {} of {} probabilities differ, that of {} = {} "
+        "is {:.3f} there and {:.3f} in the answer; there may be a mode that the chains of the run have missed "
+        "or weighed wrongly.",
+        chain.sampler, chain.chain, count, chain.entries.size(), network.variable_name(variable),
+        network.level_name(variable, level), chain.entries[worst].mean, result.conditionals[worst]));
+    return;  // one such sentence says it
+  }
+}
 
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
                       const MarginalsHooks& hooks, MarginalsAnswer& answer) {
@@ -152,7 +206,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   const double pilot_seconds = std::clamp(options.seconds / 20.0, 0.05, 2.0);
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
   for (const std::string& candidate : candidates) {
-    if (!stopped()) answer.pilots.push_back(sampling.pilot(candidate, pilot_seconds));
+    if (!stopped()) answer.pilots.push_back(sampling.pilot(candidate, pilot_seconds, answer.pilots.size()));
   }
   std::stable_sort(answer.pilots.begin(), answer.pilots.end(),
                    [](const Pilot& a, const Pilot& b) { return a.error < b.error; });
@@ -161,6 +215,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   answer.report = make_report(result);
   answer.marginals = spread(*network, result.conditionals);
   answer.counted = spread(*network, result.occupancy);
+  note_other_modes(*network, sampling.settled(), result, answer);
   answer.mcse = spread_errors(*network, result.conditionals_mcse);
   if (options.sampler.empty()) {
     answer.reason += fmt::format("; the sampler is the one with the smallest error per second in a pilot of {}",

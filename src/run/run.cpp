@@ -369,7 +369,10 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   for (std::size_t c = 0; c < chains; ++c) ensemble->add_occupancy(c, result.occupancy);
   for (double& part : result.occupancy) part /= static_cast<double>(chains);
   if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
-  if (options.conditionals) average_conditionals(*ensemble, batches, entries, result);
+  if (options.conditionals) {
+    average_conditionals(*ensemble, batches, entries, result);
+    result.batches = std::move(batches);
+  }
   if (model.into_support && result.trace.draws > 0)
     result.locked = locked_variables(model, *ensemble, result.occupancy);
   return result;

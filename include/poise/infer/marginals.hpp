@@ -44,13 +44,17 @@ struct MarginalsAnswer {
   std::optional<double> log_partition;  ///< natural logarithm, when exact
   Index width = 0;                      ///< induced width of the plan that was found, and its cost in bytes
   double bytes = 0.0;
-  std::vector<Pilot> pilots;     ///< best first
+  std::vector<Pilot> pilots;  ///< best first
+  /// Chains of pilot runs that had settled where the answer has not been: a sentence each.
+  std::vector<std::string> elsewhere;
   std::optional<Report> report;  ///< of the sampling run
   double seconds = 0.0;          ///< in all
   bool interrupted = false;
 
   [[nodiscard]] std::vector<std::string> warnings() const {
-    return report ? report->warnings : std::vector<std::string>{};
+    std::vector<std::string> all = elsewhere;
+    if (report) all.insert(all.end(), report->warnings.begin(), report->warnings.end());
+    return all;
   }
 };
 

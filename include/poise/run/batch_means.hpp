@@ -43,6 +43,23 @@ class BatchMeans {
   std::uint64_t draws_per_batch_ = 1;
 };
 
+/// Mean of series `k` over the later half of a chain's batches, and its standard error by their spread alone: small
+/// where the chain has settled, wherever that is. NaN with fewer than four batches there.
+struct SettledMean {
+  double mean;
+  double error;
+};
+[[nodiscard]] inline SettledMean settled_mean(const BatchMeans& chain, std::size_t k) {
+  const std::size_t first = chain.size() / 2;
+  const auto count = static_cast<double>(chain.size() - first);
+  if (count < 4) return {std::nan(""), std::nan("")};
+  double mean = 0.0;
+  for (std::size_t b = first; b < chain.size(); ++b) mean += chain.mean(b, k) / count;
+  double square = 0.0;
+  for (std::size_t b = first; b < chain.size(); ++b) square += (chain.mean(b, k) - mean) * (chain.mean(b, k) - mean);
+  return {mean, std::sqrt(square / (count - 1.0) / count)};
+}
+
 /// Standard error of the mean of series `k` over all chains: from the spread of all batches, or from that of the chains
 /// where it is larger, for chains that disagree are worth one batch each. NaN with fewer than two of either.
 [[nodiscard]] inline double standard_error(std::span<const BatchMeans> chains, std::size_t k) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <poise/run/batch_means.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/sampler.hpp>
 #include <poise/trace/trace.hpp>
@@ -68,6 +69,7 @@ struct RunResult {
   std::vector<double> occupancy;          ///< part of all steps spent at each (variable, level > 0), mean over chains
   std::vector<double> conditionals;       ///< mean of P(variable at level | all others) at each; empty unless asked for
   std::vector<double> conditionals_mcse;  ///< its standard error, from batch means
+  std::vector<BatchMeans> batches;        ///< of the same, one per chain
   /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
   /// may be possible.
   std::vector<Index> locked;
