@@ -134,7 +134,7 @@ Model make_model(IsingModel ising) {
   return model;
 }
 
-Model make_model(std::shared_ptr<const Network> network) {
+Model make_model(const std::shared_ptr<const Network>& network) {
   VariableLayout layout;
   const Index n = network->num_variables();
   layout.rows = network->rows;

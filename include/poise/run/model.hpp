@@ -113,7 +113,7 @@ Model make_model(std::string name, std::shared_ptr<const T> target, VariableLayo
 Model make_model(IsingModel ising);
 
 /// The model of a network. Where its tables hold zeros, chains start from states that were repaired.
-Model make_model(std::shared_ptr<const Network> network);
+Model make_model(const std::shared_ptr<const Network>& network);
 
 /// The model of a restricted Boltzmann machine.
 Model make_model(std::string name, const std::shared_ptr<const Rbm>& machine);
