@@ -1,17 +1,13 @@
 /// Fuzzes evidence: what is accepted names each variable once, at a level that it has.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 
 #include <poise/network/read.hpp>
+#include "require.hpp"
 
 namespace {
-
-void require(bool property) {
-  if (!property) std::abort();
-}
 
 poise::Network make_network() {
   poise::Network network;

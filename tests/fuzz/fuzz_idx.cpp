@@ -1,18 +1,10 @@
 /// Fuzzes IDX files, plain and gzip: what is accepted has as many pixels as its sizes say, and as many as it may.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include <poise/image/idx.hpp>
-
-namespace {
-
-void require(bool property) {
-  if (!property) std::abort();
-}
-
-}  // namespace
+#include "require.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

@@ -3,19 +3,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <poise/image/inflate.hpp>
 #include <poise/target/rbm_weights.hpp>
+#include "require.hpp"
 
 namespace {
-
-void require(bool property) {
-  if (!property) std::abort();
-}
 
 std::size_t number(const std::string& content, std::size_t at, std::size_t bytes) {
   std::size_t value = 0;

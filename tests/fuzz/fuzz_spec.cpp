@@ -1,17 +1,13 @@
 /// Fuzzes specs: any text is either refused with a sentence or survives being written and read again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include <poise/spec.hpp>
 #include <poise/target/ising_model.hpp>
+#include "require.hpp"
 
 namespace {
-
-void require(bool property) {
-  if (!property) std::abort();
-}
 
 /// Models of at most 99 x 99 sites without files, so that a run costs little and touches nothing.
 bool is_small_model(const poise::Spec& spec) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,12 +11,9 @@
 #include <fmt/format.h>
 
 #include <poise/network/read.hpp>
+#include "require.hpp"
 
 namespace {
-
-void require(bool property) {
-  if (!property) std::abort();
-}
 
 std::string text_of(const poise::Network& network) {
   std::string text = fmt::format("MARKOV {}", network.num_variables());
