@@ -24,6 +24,8 @@ inline std::string refusal(const std::function<void()>& action) {
   return "(accepted)";
 }
 
+inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// A file that lives as long as the test that made it.
 class TemporaryFile {
  public:
