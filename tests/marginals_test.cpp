@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <poise/infer/marginals.hpp>
+#include <poise/infer/other_modes.hpp>
 #include <poise/run/batch_means.hpp>
 #include <poise/target/markov_network.hpp>
 #include "support/enumerate.hpp"
@@ -158,6 +159,52 @@ TEST(Stuck, AStartWithoutProbabilityIsRefused) {
   options.start = Start::given;
   options.given = {0, 1, 0};
   EXPECT_THROW(run(make_model(shared(two_islands())), parse_sampler("gibbs"), options), InputError);
+}
+
+TEST(Stuck, DispersedChainsFindBothIslands) {
+  RunOptions options;
+  options.draws = 20;
+  options.start = Start::dispersed;
+  const RunResult result = run(make_model(shared(two_islands())), parse_sampler("gibbs"), options);
+  const auto at = [&](std::size_t chain) { return result.trace.x[chain * 20 * 3]; };
+  EXPECT_EQ(at(1), 0);  // all at their lowest level
+  EXPECT_EQ(at(2), 1);  // all at their highest
+  for (std::size_t k = 0; k < result.trace.x.size(); k += 3) {
+    EXPECT_EQ(result.trace.x[k], result.trace.x[k + 1]);
+    EXPECT_EQ(result.trace.x[k], result.trace.x[k + 2]);
+  }
+}
+
+TEST(OtherModes, AreSeenWhereASettledChainDiffers) {
+  const std::vector<double> answer = {0.88, 0.5, 0.1};
+  const std::vector<double> errors = {0.001, 0.001, 0.001};
+  const SettledChain same{"gibbs", 0, {{0.881, 0.01}, {0.52, 0.01}, {0.1, 0.0}}};
+  const SettledChain on_its_way{"lsb", 1, {{0.3, 0.1}, {0.9, 0.05}, {0.1, 0.0}}};
+  const SettledChain close{"lsb", 2, {{0.88, 0.0}, {0.59, 0.001}, {0.1, 0.0}}};
+  const SettledChain elsewhere{"lsb", 3, {{0.02, 0.001}, {0.5, 0.0}, {0.95, 0.0}}};
+  EXPECT_FALSE(find_other_mode(std::vector{same, on_its_way, close}, answer, errors));
+  const auto found = find_other_mode(std::vector{same, on_its_way, close, elsewhere}, answer, errors);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->chain, 3U);
+  EXPECT_EQ(found->count, 2U);
+  EXPECT_EQ(found->worst, 0U);
+  const std::vector<double> unknown(3, NAN);
+  EXPECT_FALSE(find_other_mode(std::vector{elsewhere}, answer, unknown));
+}
+
+TEST(BatchMeans, ASettledChainHasASmallErrorOfItsOwn) {
+  BatchMeans still;
+  BatchMeans moving;
+  for (std::uint64_t draw = 1; draw <= 1024; ++draw) {
+    still.add(draw, std::vector<double>{0.25 * static_cast<double>(draw)}, draw);
+    const double x = static_cast<double>(draw);
+    moving.add(draw, std::vector<double>{x * x / 2048.0}, draw);
+  }
+  EXPECT_NEAR(settled_mean(still, 0).mean, 0.25, 1e-12);
+  EXPECT_NEAR(settled_mean(still, 0).error, 0.0, 1e-12);
+  EXPECT_GT(settled_mean(moving, 0).mean, 0.7);
+  EXPECT_GT(settled_mean(moving, 0).error, 0.03);
+  EXPECT_TRUE(std::isnan(settled_mean(BatchMeans(), 0).mean));
 }
 
 TEST(BatchMeans, JoinNeighboursAndKeepTheirMeans) {

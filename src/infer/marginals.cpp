@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/infer/other_modes.hpp>
 #include <poise/report/text.hpp>
 
 namespace poise {
@@ -42,7 +43,7 @@ Marginals spread(const Network& network, std::span<const double> entries) {
   return out;
 }
 
-/// Standard errors: that of level 0 is that of the sum of the others, at most the root of the sum of their squares.
+/// Standard errors: that of level 0, which is one less the others, is taken as if the others were independent.
 Marginals spread_errors(const Network& network, std::span<const double> entries) {
   Marginals out(network.cardinalities);
   std::size_t next = 0;
@@ -74,13 +75,8 @@ class Sampling {
     draws_ = std::clamp(kDrawBytes / per_draw, 100.0, kDraws);
   }
 
-  /// What a chain of a pilot run settled to.
-  struct Settled {
-    std::string sampler;
-    std::size_t chain;
-    std::vector<SettledMean> entries;
-  };
-  [[nodiscard]] const std::vector<Settled>& settled() const { return settled_; }
+  /// What the chains of all pilots settled to.
+  [[nodiscard]] const std::vector<SettledChain>& settled() const { return settled_; }
 
   /// Two runs: one to learn how fast the sampler is, one with as many draws as tell its error. Each pilot has random
   /// numbers of its own: together they look at more of the distribution.
@@ -107,9 +103,10 @@ class Sampling {
     const RunResult second = run_one(sampler, long_run, "pilot " + sampler);
     const double done = static_cast<double>(second.steps) / static_cast<double>(options_.chains);
     for (std::size_t c = 0; c < second.batches.size(); ++c) {
-      Settled chain{sampler, c, {}};
-      for (std::size_t k = 0; k < second.conditionals.size(); ++k)
+      SettledChain chain{sampler, c, {}};
+      for (std::size_t k = 0; k < second.conditionals.size(); ++k) {
         chain.entries.push_back(settled_mean(second.batches[c], k));
+      }
       settled_.push_back(std::move(chain));
     }
     if (done > 0.0) {
@@ -158,43 +155,24 @@ class Sampling {
   const MarginalsOptions& options_;
   const MarginalsHooks& hooks_;
   double draws_;
-  std::vector<Settled> settled_;
+  std::vector<SettledChain> settled_;
 };
 
-/// Chains of pilot runs that had settled, by their own errors, far from the answer: the chains of the final run may
-/// agree with each other and still all have missed a mode.
-void note_other_modes(const Network& network, const std::vector<Sampling::Settled>& pilots, const RunResult& result,
-                      MarginalsAnswer& answer) {
-  constexpr double far = 0.1;                  // in probability
-  constexpr double sure = 10.0;                // standard errors
-  std::vector<std::pair<Index, Index>> names;  // variable and level of each entry
-  for (Index i = 0; i < network.num_variables(); ++i) {
-    for (Index level = 1; level < network.levels(i); ++level) names.emplace_back(i, level);
-  }
-  for (const Sampling::Settled& chain : pilots) {
-    std::size_t count = 0;
-    std::size_t worst = 0;
-    double largest = far;
-    for (std::size_t k = 0; k < chain.entries.size(); ++k) {
-      const auto [mean, error] = chain.entries[k];
-      const double apart = std::abs(mean - result.conditionals[k]);
-      if (!(apart > far) || apart < sure * std::hypot(error, result.conditionals_mcse[k])) continue;
-      ++count;
-      if (apart > largest) {
-        largest = apart;
-        worst = k;
-      }
-    }
-    if (count == 0) continue;
-    const auto [variable, level] = names[worst];
-    answer.elsewhere.push_back(fmt::format(
-        "In the pilot run of {} chain {} settled elsewhere: {} of {} probabilities differ, that of {} = {} "
-        "is {:.3f} there and {:.3f} in the answer; there may be a mode that the chains of the run have missed "
-        "or weighed wrongly.",
-        chain.sampler, chain.chain, count, chain.entries.size(), network.variable_name(variable),
-        network.level_name(variable, level), chain.entries[worst].mean, result.conditionals[worst]));
-    return;  // one such sentence says it
-  }
+void note_other_mode(const Network& network, std::span<const SettledChain> pilots, const RunResult& result,
+                     MarginalsAnswer& answer) {
+  const std::optional<OtherMode> found = find_other_mode(pilots, result.conditionals, result.conditionals_mcse);
+  if (!found) return;
+  Index variable = 0;
+  std::size_t entry = found->worst;
+  for (; entry >= network.levels(variable) - 1; ++variable) entry -= network.levels(variable) - 1;
+  const SettledChain& chain = pilots[found->chain];
+  answer.elsewhere.push_back(fmt::format(
+      "In the pilot run of {} chain {} settled elsewhere: {} of {} probabilities differ, that of {} = {} "
+      "is {:.3f} there and {:.3f} in the answer; there may be a mode that the chains of the run have missed "
+      "or weighed wrongly.",
+      chain.sampler, chain.chain, found->count, chain.entries.size(), network.variable_name(variable),
+      network.level_name(variable, static_cast<Index>(entry + 1)), chain.entries[found->worst].mean,
+      result.conditionals[found->worst]));
 }
 
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
@@ -215,8 +193,8 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   answer.report = make_report(result);
   answer.marginals = spread(*network, result.conditionals);
   answer.counted = spread(*network, result.occupancy);
-  note_other_modes(*network, sampling.settled(), result, answer);
   answer.mcse = spread_errors(*network, result.conditionals_mcse);
+  note_other_mode(*network, sampling.settled(), result, answer);
   if (options.sampler.empty()) {
     answer.reason += fmt::format("; the sampler is the one with the smallest error per second in a pilot of {}",
                                  text::duration(pilot_seconds * static_cast<double>(candidates.size())));
