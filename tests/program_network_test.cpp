@@ -189,13 +189,30 @@ TEST_F(NetworkProgram, HelpOfTheCommandsHasExamples) {
 }
 
 TEST_F(NetworkProgram, InterruptedSamplingAnswersWithWhatItHas) {
-  start(
-      {"marginals", "alarm.bif", "--method", "sample", "--seconds", "600", "--sampler", "gibbs", "--out", "part.MAR"});
+  // A pilot of half a second comes first, then a second or so of warm-up.
+  start({"marginals", "alarm.bif", "--method", "sample", "--seconds", "10", "--sampler", "gibbs", "--out", "part.MAR",
+         "--json", "part.json"});
   wait_for_progress();
-  std::this_thread::sleep_for(300ms);
+  std::this_thread::sleep_for(5s);
   ::kill(child_, SIGINT);
   const Outcome outcome = wait();
   EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_EQ(read_text(work() / "part.MAR").substr(0, 8), "MAR\n4 2 ");
+  const json answer = json::parse(read_text(work() / "part.json"));
+  EXPECT_TRUE(answer.at("interrupted").get<bool>());
+  EXPECT_NE(answer.at("warnings").dump().find("interrupted"), std::string::npos);
+  EXPECT_GT(answer.at("report").at("draws").get<int>(), 0);
+}
+
+TEST_F(NetworkProgram, InterruptedBeforeTheFirstDrawNothingIsWritten) {
+  start(
+      {"marginals", "alarm.bif", "--method", "sample", "--seconds", "600", "--sampler", "gibbs", "--out", "part.MAR"});
+  wait_for_progress();
+  ::kill(child_, SIGINT);
+  const Outcome outcome = wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_FALSE(files().contains("part.MAR"));
+  EXPECT_NE(outcome.err.find("no marginals"), std::string::npos) << outcome.err;
 }
 
 }  // namespace
