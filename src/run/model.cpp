@@ -130,7 +130,6 @@ Model make_model(IsingModel ising) {
     model.maximise = ising.objective_scale > 0.0;
   }
   model.observed = std::move(ising.observed);
-  model.truth = std::move(ising.truth);
   return model;
 }
 

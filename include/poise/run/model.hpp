@@ -29,8 +29,7 @@ struct Model {
   bool maximise = true;
   std::function<std::unique_ptr<Ensemble>(const Sampler&, const EnsembleOptions&)> make_ensemble;
 
-  std::vector<double> observed;    ///< the image behind a segmentation model; may be empty
-  std::vector<std::int8_t> truth;  ///< the true image where it is known; may be empty
+  std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
   /// Whether log p is linear in every variable, the others given: first-order ratios are then the exact ones.
   bool linear = false;
