@@ -9,6 +9,7 @@
 
 #include <poise/math.hpp>
 #include <poise/rng.hpp>
+#include <poise/target/packed_matrix.hpp>
 
 #include "log_partition_parts.hpp"
 
@@ -16,35 +17,10 @@ namespace poise::log_partition_parts {
 
 namespace {
 
-constexpr std::size_t kLanes = 16;  // chains of a group
-constexpr std::size_t kRows = 8;    // that the matrix product takes at a time
+constexpr std::size_t kLanes = PackedMatrix::kColumns;  // chains of a group
 
-// NOLINTBEGIN(modernize-use-using): the attribute needs the old form
-typedef float Floats16 __attribute__((vector_size(64)));
-typedef float Floats4 __attribute__((vector_size(16)));
-// NOLINTEND(modernize-use-using)
-
-/// out[row][lane] = sum over columns of matrix[row][column] * in[column][lane], the matrix in blocks of eight rows.
-POISE_HOT void multiply(const float* packed, std::size_t rows, std::size_t columns, const float* in, float* out) {
-  for (std::size_t row = 0; row < rows; row += kRows) {
-    Floats16 s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
-    const float* w = packed + row * columns;
-    for (std::size_t column = 0; column < columns; ++column, w += kRows) {
-      Floats16 x;
-      std::memcpy(&x, in + column * kLanes, sizeof x);
-      s0 += w[0] * x;
-      s1 += w[1] * x;
-      s2 += w[2] * x;
-      s3 += w[3] * x;
-      s4 += w[4] * x;
-      s5 += w[5] * x;
-      s6 += w[6] * x;
-      s7 += w[7] * x;
-    }
-    const Floats16 sums[kRows] = {s0, s1, s2, s3, s4, s5, s6, s7};
-    std::memcpy(out + row * kLanes, sums, sizeof sums);
-  }
-}
+typedef float Floats4
+    __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): the attribute needs the old form
 
 POISE_INLINE Doubles8 widen8(const float* from) {
   Floats4 low, high;
@@ -126,13 +102,13 @@ class Annealing {
       : machine_(machine), temperatures_(options.temperatures), seed_(options.seed) {
     const std::size_t visible = machine.visible;
     const std::size_t hidden = machine.hidden;
-    to_hidden_.assign(padded(hidden) * visible, 0.0F);
-    to_visible_.assign(padded(visible) * hidden, 0.0F);
+    to_hidden_ = PackedMatrix(hidden, visible);
+    to_visible_ = PackedMatrix(visible, hidden);
     for (std::size_t j = 0; j < hidden; ++j) {
       for (std::size_t i = 0; i < visible; ++i) {
         const float weight = machine.weights[j * visible + i];
-        to_hidden_[(j / kRows * visible + i) * kRows + j % kRows] = weight;
-        to_visible_[(i / kRows * hidden + j) * kRows + i % kRows] = weight;
+        to_hidden_.set(j, i, weight);
+        to_visible_.set(i, j, weight);
       }
     }
     base_ = static_cast<double>(hidden) * std::numbers::ln2;
@@ -145,7 +121,7 @@ class Annealing {
     const std::size_t hidden = machine_.hidden;
     std::vector<float> v(visible * kLanes);
     std::vector<float> h(hidden * kLanes);
-    std::vector<float> sums(padded(std::max(visible, hidden)) * kLanes, 0.0F);
+    std::vector<float> sums(std::max(to_visible_.padded_rows(), to_hidden_.padded_rows()) * kLanes, 0.0F);
     const Side visible_side = {sums.data(), machine_.visible_bias.data(), visible, v.data()};
     const Side hidden_side = {sums.data(), machine_.hidden_bias.data(), hidden, h.data()};
     Rng rng(seed_, group);
@@ -154,9 +130,9 @@ class Annealing {
     for (std::size_t k = 1; k <= temperatures_; ++k) {
       if (meter.stopped()) return false;
       const Rise beta = {inverse_temperature(k - 1, temperatures_), inverse_temperature(k, temperatures_)};
-      multiply(to_hidden_.data(), hidden, visible, v.data(), sums.data());
+      to_hidden_.multiply(v.data(), sums.data());
       draw_hidden(hidden_side, beta, rng, log_weights);
-      multiply(to_visible_.data(), visible, hidden, h.data(), sums.data());
+      to_visible_.multiply(h.data(), sums.data());
       draw_visible(visible_side, beta.to, rng);
       meter.add(1);
     }
@@ -164,14 +140,12 @@ class Annealing {
   }
 
  private:
-  static std::size_t padded(std::size_t rows) { return (rows + kRows - 1) / kRows * kRows; }
-
   const RbmWeights& machine_;
   std::size_t temperatures_;
   std::uint64_t seed_;
-  double base_ = 0.0;              // log Z at beta = 0
-  std::vector<float> to_hidden_;   // in blocks of kRows hidden units: [block][visible][kRows]
-  std::vector<float> to_visible_;  // [block][hidden][kRows]
+  double base_ = 0.0;        // log Z at beta = 0
+  PackedMatrix to_hidden_;   // a row for each hidden unit
+  PackedMatrix to_visible_;  // a row for each visible unit
 };
 
 }  // namespace

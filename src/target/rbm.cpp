@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <poise/math.hpp>
-#include "rbm_product.hpp"
 
 namespace poise {
 
@@ -124,12 +123,9 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
     }
   }
   for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
-  const std::size_t blocks = (visible + kRows - 1) / kRows;
-  packed_.assign(blocks * hidden * kRows, 0.0F);
+  gradient_ = PackedMatrix(visible, hidden);
   for (Index i = 0; i < visible; ++i) {
-    for (Index j = 0; j < hidden; ++j) {
-      packed_[(i / kRows * hidden + j) * kRows + i % kRows] = weights_.weights[std::size_t{j} * visible + i];
-    }
+    for (Index j = 0; j < hidden; ++j) gradient_.set(i, j, weights_.weights[std::size_t{j} * visible + i]);
   }
 }
 
@@ -211,29 +207,25 @@ void Rbm::log_ratios(const State& state, std::span<double> out) const {
 
 void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
   const Index hidden = num_hidden();
-  const Index visible = num_variables();
-  std::array<float, kRows * kLanes> sums{};
-  std::vector<float> panel(std::size_t{hidden} * kLanes, 0.0F);
+  std::vector<float> panel(std::size_t{hidden} * PackedMatrix::kColumns, 0.0F);
+  std::vector<float> sums(gradient_.padded_rows() * PackedMatrix::kColumns);
   for (std::size_t first = 0; first < states.size();) {
     const bool alone = states.size() - first < kFew;
-    const std::size_t lanes = alone ? 1 : kLanes;
+    const std::size_t lanes = alone ? 1 : PackedMatrix::kColumns;
     const std::size_t count = std::min(lanes, states.size() - first);
     for (std::size_t l = 0; l < count; ++l) {
       const double* on = states[first + l]->on.data();
       for (Index j = 0; j < hidden; ++j) panel[j * lanes + l] = static_cast<float>(on[j]);
     }
-    for (Index row = 0; row < visible; row += kRows) {
-      const float* packed = packed_.data() + std::size_t{row} * hidden;
-      if (alone) {
-        multiply_column(packed, panel.data(), hidden, sums.data());
-      } else {
-        multiply_rows(packed, panel.data(), hidden, sums.data());
-      }
-      for (Index i = row; i < std::min<Index>(visible, row + kRows); ++i) {
-        for (std::size_t l = 0; l < count; ++l) {
-          const double slope = weights_.visible_bias[i] + static_cast<double>(sums[(i - row) * lanes + l]);
-          out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
-        }
+    if (alone) {
+      gradient_.multiply_column(panel.data(), sums.data());
+    } else {
+      gradient_.multiply(panel.data(), sums.data());
+    }
+    for (Index i = 0; i < num_variables(); ++i) {
+      for (std::size_t l = 0; l < count; ++l) {
+        const double slope = weights_.visible_bias[i] + static_cast<double>(sums[i * lanes + l]);
+        out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
       }
     }
     first += count;

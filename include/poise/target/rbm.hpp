@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/target/packed_matrix.hpp>
 #include <poise/target/rbm_weights.hpp>
 
 namespace poise {
@@ -66,9 +67,7 @@ class Rbm {
   void visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const;
 
  private:
-  static constexpr std::size_t kRows = 8;    // visible units that the matrix product takes at a time
-  static constexpr std::size_t kLanes = 16;  // states
-  static constexpr std::size_t kFew = 4;     // of fewer states each is multiplied by itself
+  static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
 
   [[nodiscard]] const double* factors(Index i, Value to) const {
     return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
@@ -87,7 +86,7 @@ class Rbm {
   std::vector<std::int64_t> bias_units_;    // of the visible biases
   std::vector<double> up_;                  // e^W, [visible][stride]
   std::vector<double> down_;                // e^-W
-  std::vector<float> packed_;               // W in blocks of kRows visible units: [block][hidden][kRows]
+  PackedMatrix gradient_;                   // W with a row for each visible unit
 };
 
 template <class Walk>
