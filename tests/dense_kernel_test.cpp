@@ -1,7 +1,6 @@
 /// Machines as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <map>
 
@@ -11,7 +10,7 @@
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/target/markov_network.hpp>
-#include "support/exactness.hpp"
+#include "support/dense_exactness.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
@@ -122,43 +121,6 @@ TEST(Rbm, RefusesWhatItCannotHold) {
   EXPECT_THROW(Rbm{weights}, InputError);
 }
 
-template <class T>
-void expect_dense_balance(const T& target, Ratios ratios) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
-  for (const auto& [name, balance] : all_balances()) {
-    const DenseBalanced<T> kernel(balance, ratios);
-    typename DenseBalanced<T>::Scratch scratch(target);
-    Matrix k(states.size(), std::vector<double>(states.size(), 0.0));
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (p[s] == 0.0) continue;
-      const auto state = target.make_state(states[s]);
-      kernel.prepare(target, state, scratch);
-      double moved = 0.0;
-      double proposed = 0.0;
-      for (Index m = 0; m < target.num_moves(); ++m) {
-        const auto proposal = kernel.evaluate(target, state, scratch, m);
-        const Move move = target.move_at(state, m);
-        Levels after = states[s];
-        after[move.variable] = move.value;
-        k[s][number.at(after)] += proposal.prob * proposal.accept_prob;
-        moved += proposal.prob * proposal.accept_prob;
-        proposed += proposal.prob;
-      }
-      ASSERT_NEAR(proposed, 1.0, 1e-12);
-      k[s][s] += 1.0 - moved;
-    }
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      for (std::size_t t = 0; t < states.size(); ++t) {
-        if (p[s] == 0.0 || (s != t && p[t] == 0.0 && k[s][t] == 0.0)) continue;
-        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
-      }
-    }
-  }
-}
-
 TEST(Exactness, GradientSamplersOnRbm) { expect_dense_balance(small_rbm(), Ratios::first_order); }
 TEST(Exactness, GradientSamplersOnSteepRbm) { expect_dense_balance(steep_rbm(), Ratios::first_order); }
 TEST(Exactness, ExactRatiosOnRbm) { expect_dense_balance(small_rbm(), Ratios::exact); }
@@ -167,65 +129,6 @@ TEST(Exactness, GradientSamplersOnCategorical) {
 }
 TEST(Exactness, GradientSamplersWithZeros) {
   expect_dense_balance(RoughTarget(TableTarget::random({2, 3, 2, 3}, 2.0, 6, 8)), Ratios::first_order);
-}
-
-/// pi K = pi for a kernel that picks a block at random, over all blocks of its size.
-template <class T, class Add>
-void expect_block_invariant(const T& target, Index size, Add&& add_row) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
-  BlockScratch<T> scratch(target);
-  const std::vector<Index> free = scratch.free;
-  for (unsigned set = 0; set < 1U << free.size(); ++set) {
-    if (static_cast<Index>(std::popcount(set)) != size) continue;
-    scratch.block.clear();
-    for (std::size_t k = 0; k < free.size(); ++k) {
-      if ((set >> k & 1U) != 0) scratch.block.push_back(free[k]);
-    }
-    std::vector<double> after(states.size(), 0.0);
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (p[s] == 0.0) continue;
-      const auto state = target.make_state(states[s]);
-      add_row(state, scratch, [&](std::size_t setting, double prob) {
-        Levels to = states[s];
-        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.settings[setting * size + k];
-        after[number.at(to)] += p[s] * prob;
-      });
-    }
-    for (std::size_t s = 0; s < states.size(); ++s) ASSERT_NEAR(after[s], p[s], 1e-12) << "block " << set;
-  }
-}
-
-template <class T>
-void expect_block_gibbs_invariant(const T& target, Index size) {
-  const BlockGibbs<T> kernel(size);
-  std::size_t expected = 0;
-  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
-    kernel.conditional(target, state, scratch);
-    expected = 1;
-    for (const Index i : scratch.block) expected *= target.cardinality(i);
-    ASSERT_EQ(scratch.weights.size(), expected);
-    for (std::size_t setting = 0; setting < expected; ++setting) add(setting, scratch.weights[setting]);
-  });
-}
-
-template <class T>
-void expect_ball_invariant(const T& target, Index size, unsigned radius) {
-  const HammingBall<T> kernel(size, radius);
-  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
-    std::vector<Value> centers;
-    kernel.centers(target, state, scratch, centers);
-    const std::size_t count = centers.size() / size;
-    for (std::size_t u = 0; u < count; ++u) {
-      scratch.center.assign(centers.begin() + static_cast<std::ptrdiff_t>(u * size),
-                            centers.begin() + static_cast<std::ptrdiff_t>((u + 1) * size));
-      kernel.conditional(target, state, scratch);
-      ASSERT_EQ(scratch.weights.size(), count);
-      for (std::size_t k = 0; k < count; ++k) add(k, scratch.weights[k] / static_cast<double>(count));
-    }
-  });
 }
 
 /// The plain kernel reads the same random numbers, so it must make the same chain, as far as floats and doubles agree.
