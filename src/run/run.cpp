@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include <poise/run/batch_means.hpp>
 #include <poise/run/warmup.hpp>
@@ -66,7 +67,13 @@ std::vector<std::vector<Value>> starting_states(const Model& model, const RunOpt
   for (std::size_t c = 0; c < options.chains; ++c) {
     const std::uint64_t number = options.first_chain + c;
     switch (options.start) {
-      case Start::given: starts[c] = options.given; break;
+      case Start::given: {
+        const std::size_t n = model.layout.variables;
+        const std::size_t first = options.given.size() == n ? 0 : c * n;
+        starts[c].assign(options.given.begin() + static_cast<std::ptrdiff_t>(first),
+                         options.given.begin() + static_cast<std::ptrdiff_t>(first + n));
+        break;
+      }
       case Start::zeros: starts[c].assign(model.layout.variables, 0); break;
       case Start::uniform: starts[c] = uniform_state(model, Rng(options.seed, kStartStreams + number)); break;
       case Start::dispersed: starts[c] = dispersed_state(model, options.seed, number); break;
@@ -147,14 +154,16 @@ void RunOptions::check(const Model& model) const {
   if (chains == 0) problems.emplace_back("the number of chains must be at least 1");
   if (draws == 0 && seconds <= 0.0) problems.emplace_back("the number of draws must be at least 1");
   if (!(seconds >= 0.0) || std::isinf(seconds)) problems.emplace_back("the seconds must be a positive number");
-  if (start == Start::given && given.size() != model.layout.variables) {
+  if (start == Start::given && given.size() != model.layout.variables &&
+      given.size() != chains * model.layout.variables) {
     problems.push_back(fmt::format("the initial state has {} values, but the model has {} variables", given.size(),
                                    model.layout.variables));
   } else if (start == Start::given) {
-    for (Index i = 0; i < model.layout.variables; ++i) {
-      if (given[i] < model.layout.cardinality(i)) continue;
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      const auto i = static_cast<Index>(k % model.layout.variables);
+      if (given[k] < model.layout.cardinality(i)) continue;
       problems.push_back(fmt::format("the initial value of variable {} is level {}, but it has only {} levels", i,
-                                     given[i], model.layout.cardinality(i)));
+                                     given[k], model.layout.cardinality(i)));
       break;
     }
   }
@@ -203,9 +212,19 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     }
   }
   if (options.thin == 0) options.thin = ensemble->steps_per_sweep();
-  Workers workers(options.threads);
+  std::optional<Workers> place;  // of the work
+  if (model.lock_step) {
+    options.threads = 1;
+    place.emplace(model.lock_step);
+  } else {
+    place.emplace(options.threads);
+  }
+  Workers& workers = *place;
   const std::size_t chains = options.chains;
-  const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed); };
+  bool given_up = false;  // by the target
+  const auto stopped = [&] {
+    return given_up || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
+  };
 
   const auto acceptance_so_far = [&](double steps) {
     double accepted = 0.0;
@@ -228,7 +247,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
 
   // Warm-up.
   const std::uint64_t warmup_steps = options.warmup * options.thin;
-  WarmupOutcome warmup = warm_up(*ensemble, sampler, warmup_steps, workers, [&](Phase phase, std::uint64_t done) {
+  const auto report_warmup = [&](Phase phase, std::uint64_t done) {
     if (!hooks.progress) return !stopped();
     if (holding && held.phase != phase) hooks.progress(held);
     Progress progress;
@@ -250,7 +269,13 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       hooks.progress(progress);
     }
     return !stopped();
-  });
+  };
+  WarmupOutcome warmup;
+  try {
+    warmup = warm_up(*ensemble, sampler, warmup_steps, workers, report_warmup);
+  } catch (const RunStopped&) {
+    given_up = true;
+  }
   result.approach_steps = warmup.approach_steps;
   result.warmup_steps = warmup.steps;
   result.warmup_trace = std::move(warmup.trace);
@@ -279,7 +304,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   if (options.conditionals) {
     for (std::size_t c = 0; c < chains; ++c) ensemble->reset_conditionals(c);
   }
-  const std::vector<ChainGroup> groups = group_chains(chains, workers.threads());
+  const std::vector<ChainGroup> groups = workers.groups(chains);
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
   // Long draws are made in pieces, between which a chain looks whether it should stop.
@@ -291,7 +316,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     const std::size_t first = recorder.draws();
     const std::size_t count = by_clock ? block : std::min(block, options.draws - first);
     const auto block_started = Clock::now();
-    workers.for_each(groups.size(), [&](std::size_t g) {
+    const auto draw_group = [&](std::size_t g) {
       const auto [first_chain, group] = groups[g];
       std::vector<double> accepted(group);
       for (std::size_t c = 0; c < group; ++c) accepted[c] = ensemble->accepted(first_chain + c);
@@ -315,9 +340,15 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
         }
         if (time_is_up()) return;
       }
-    });
+    };
+    try {
+      workers.for_each(groups.size(), draw_group);
+    } catch (const RunStopped&) {
+      given_up = true;
+    }
     recorder.level_off();
     if (hooks.sink != nullptr && recorder.draws() > first) hooks.sink->write(recorder.block_since(first));
+    if (given_up) break;
     if (by_clock && options.keep == Keep::draws &&
         static_cast<double>(recorder.draws() * chains) * model.layout.variables > memory_for_draws()) {
       result.notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");

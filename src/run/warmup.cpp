@@ -53,7 +53,7 @@ class Warmup {
          const std::function<bool(Phase, std::uint64_t)>& report)
       : ensemble_(ensemble),
         workers_(workers),
-        groups_(group_chains(ensemble.num_chains(), workers.threads())),
+        groups_(workers.groups(ensemble.num_chains())),
         total_(steps),
         report_(report) {
     record();

@@ -18,6 +18,13 @@ std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
   return groups;
 }
 
+std::vector<ChainGroup> Workers::groups(std::size_t chains) const {
+  if (!lock_step_) return group_chains(chains, threads());
+  std::vector<ChainGroup> alone;
+  for (std::size_t c = 0; c < chains; ++c) alone.push_back({c, 1});
+  return alone;
+}
+
 Workers::Workers(unsigned threads) {
   for (unsigned t = 1; t < threads; ++t) {
     try {
@@ -60,6 +67,10 @@ void Workers::take_work() {
 }
 
 void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (lock_step_) {
+    lock_step_->for_each(count, work);
+    return;
+  }
   work_ = &work;
   count_ = count;
   next_ = 0;

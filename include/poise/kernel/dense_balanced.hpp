@@ -57,6 +57,7 @@ class DenseBalanced {
     Index move = 0;
     Move change = {};
     Value old_level = 0;
+    double log_prob = 0.0;   // of the present state, where the target remembers it
     double log_ratio = 0.0;  // exact, of the proposed move
     double threshold = 0.0;
     const char* failure = nullptr;
@@ -113,6 +114,10 @@ class DenseBalanced {
     std::vector<const typename T::State*> states;
     for (Scratch* scratch : group) states.push_back(&scratch->proposed);
     look(target, states, group, [](Scratch& s) -> Weighed& { return s.there; });
+    if constexpr (RememberingTarget<T>) {
+      if (ratios_ == Ratios::exact) return;
+      for (Scratch* scratch : group) scratch->log_ratio = target.log_prob(scratch->proposed) - scratch->log_prob;
+    }
   }
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
@@ -122,7 +127,11 @@ class DenseBalanced {
       target.apply(scratch.proposed, {scratch.change.variable, scratch.old_level});
       return {proposal.accept_prob, false, 0};
     }
-    target.apply(state, scratch.change);
+    if constexpr (RememberingTarget<T>) {
+      state = scratch.proposed;
+    } else {
+      target.apply(state, scratch.change);
+    }
     std::swap(scratch.here, scratch.there);
     return {proposal.accept_prob, true, 1};
   }
@@ -163,8 +172,13 @@ class DenseBalanced {
   POISE_INLINE void make(const T& target, const typename T::State& state, Scratch& scratch) const {
     scratch.change = target.move_at(state, scratch.move);
     scratch.old_level = target.level(state, scratch.change.variable);
-    scratch.log_ratio =
-        ratios_ == Ratios::exact ? scratch.here.log_ratios[scratch.move] : target.log_ratio(state, scratch.change);
+    if (ratios_ == Ratios::exact) {
+      scratch.log_ratio = scratch.here.log_ratios[scratch.move];
+    } else if constexpr (RememberingTarget<T>) {
+      scratch.log_prob = target.log_prob(state);  // that of the proposed state comes with its gradient
+    } else {
+      scratch.log_ratio = target.log_ratio(state, scratch.change);
+    }
     if (ratios_ == Ratios::first_order) scratch.evals.ratio += 1;
     target.apply(scratch.proposed, scratch.change);
   }

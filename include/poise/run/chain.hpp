@@ -75,6 +75,15 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   });
 }
 
+/// The loop for targets that may throw, or wait, in the middle of a step: nothing is cloned here, for GCC takes what it
+/// clones for functions that do not throw.
+template <RememberingTarget T, class K>
+void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
+  }
+}
+
 /// The hot loop: everything below it is inlined and compiled for each instruction set.
 template <Target T, class K>
 POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {

@@ -30,7 +30,7 @@ class Ensemble {
   [[nodiscard]] virtual std::uint64_t steps_per_sweep() const = 0;
 
   /// Steps that take milliseconds: between pieces of this length a run looks whether it should stop.
-  [[nodiscard]] std::uint64_t piece() const {
+  [[nodiscard]] virtual std::uint64_t piece() const {
     const std::uint64_t updates = std::uint64_t{1} << 20;
     return std::max<std::uint64_t>(1, updates * steps_per_sweep() / std::max<Index>(1, num_variables()));
   }
@@ -42,6 +42,8 @@ class Ensemble {
   virtual void advance(std::size_t first, std::size_t count, std::uint64_t steps) = 0;
   [[nodiscard]] virtual double log_prob(std::size_t chain) const = 0;
   virtual void levels(std::size_t chain, std::span<Value> out) const = 0;
+  /// Puts a chain at a state and computes everything anew, as after the target has changed.
+  virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
   /// Variables that differ from EnsembleOptions::reference.
   [[nodiscard]] virtual std::int64_t distance(std::size_t chain) const = 0;
   /// The model's own statistics of the present state, in the order of Model::statistics.

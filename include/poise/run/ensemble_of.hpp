@@ -42,7 +42,13 @@ class EnsembleOf final : public Ensemble {
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
     std::vector<Chain<T, K>*> group;
     for (std::size_t c = first; c < first + count; ++c) group.push_back(chains_[c].get());
-    if constexpr (GroupKernel<K, T>) {
+    if constexpr (RememberingTarget<T>) {
+      for (Chain<T, K>* chain : group) {
+        advance_waiting<T, K>(kernel_, *target_, *chain, steps);
+        after_advance(*chain);
+      }
+      return;
+    } else if constexpr (GroupKernel<K, T>) {
       advance_group<T, K>(kernel_, *target_, group, steps);
       for (Chain<T, K>* chain : group) after_advance(*chain);
       return;
@@ -63,6 +69,24 @@ class EnsembleOf final : public Ensemble {
 
   void levels(std::size_t c, std::span<Value> out) const override {
     for (Index i = 0; i < target_->num_variables(); ++i) out[i] = target_->level(chains_[c]->state, i);
+  }
+
+  [[nodiscard]] std::uint64_t piece() const override {
+    // Where log p is computed elsewhere, a step takes as long as a call.
+    if constexpr (RememberingTarget<T>) {
+      return kWaitingPiece;
+    } else {
+      return Ensemble::piece();
+    }
+  }
+
+  void restart(std::size_t c, std::span<const Value> levels) override {
+    Chain<T, K>& chain = *chains_[c];
+    chain.state = target_->make_state(levels);
+    chain.scratch.evals.target += 1;
+    kernel_.prepare(*target_, chain.state, chain.scratch);
+    chain.distance = chain.measure_distance(*target_);
+    reset_occupancy(c);
   }
 
   [[nodiscard]] std::int64_t distance(std::size_t c) const override {
@@ -184,6 +208,8 @@ class EnsembleOf final : public Ensemble {
   }
 
  private:
+  static constexpr std::uint64_t kWaitingPiece = 64;
+
   /// Whether the kernel averages conditional probabilities by itself.
   static constexpr bool kAveragesConditionals = requires(typename K::Scratch & scratch) { scratch.conditionals; };
 
@@ -206,6 +232,8 @@ class EnsembleOf final : public Ensemble {
   }();
 
   void after_advance(Chain<T, K>& chain) {
+    // While the chains are still together: one by one, each would be a call of its own.
+    if constexpr (RememberingTarget<T>) static_cast<void>(target_->log_prob(chain.state));
     if constexpr (requires { chain.scratch.failure; }) {
       if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
     }

@@ -13,7 +13,9 @@
 #include <poise/kernel/locally_balanced.hpp>
 #include <poise/network/network.hpp>
 #include <poise/run/ensemble_of.hpp>
+#include <poise/run/lock_step.hpp>
 #include <poise/run/sampler.hpp>
+#include <poise/target/batch_target.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/rbm.hpp>
 #include <poise/trace/trace.hpp>
@@ -28,6 +30,9 @@ struct Model {
   std::string objective;
   bool maximise = true;
   std::function<std::unique_ptr<Ensemble>(const Sampler&, const EnsembleOptions&)> make_ensemble;
+
+  /// Set where chains take turns on one thread, because log p of all of them is computed in one call.
+  std::shared_ptr<LockStep> lock_step;
 
   std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
@@ -113,6 +118,9 @@ Model make_model(IsingModel ising);
 
 /// The model of a network. Where its tables hold zeros, chains start from states that were repaired.
 Model make_model(const std::shared_ptr<const Network>& network);
+
+/// The model of a target that is computed elsewhere, for all chains in one call. `layout` has the names and labels.
+Model make_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function, VariableLayout layout);
 
 /// The model of a restricted Boltzmann machine.
 Model make_model(std::string name, const std::shared_ptr<const Rbm>& machine);

@@ -29,7 +29,7 @@ struct RunOptions {
   double seconds = 0.0;          ///< if positive, sample for this long instead of `draws`
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
-  std::vector<Value> given;      ///< the state to begin in, with Start::given
+  std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
   bool conditionals = false;     ///< average P(variable at level | all others): better marginals than counting gives
   /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
   /// then the chains of a run have a part in each other.
@@ -59,6 +59,9 @@ struct RunHooks {
   Sink* sink = nullptr;                           ///< where draws go besides memory
   const std::atomic<bool>* stop = nullptr;        ///< set to true to end early; what was drawn is kept
 };
+
+/// Thrown by a target to end a run early, as RunHooks::stop does: what was drawn is kept.
+struct RunStopped {};
 
 struct RunResult {
   std::string model;

@@ -4,8 +4,11 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include <poise/run/lock_step.hpp>
 
 namespace poise {
 
@@ -21,8 +24,12 @@ std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads);
 class Workers {
  public:
   explicit Workers(unsigned threads);
+  /// No threads: chains take turns on this one.
+  explicit Workers(std::shared_ptr<LockStep> lock_step) : lock_step_(std::move(lock_step)) {}
   ~Workers();
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
+  /// How chains are to be shared out among calls of `for_each`.
+  [[nodiscard]] std::vector<ChainGroup> groups(std::size_t chains) const;
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -42,6 +49,7 @@ class Workers {
   std::atomic<bool> failed_{false};
   std::atomic<bool> ending_{false};
   std::exception_ptr failure_;
+  std::shared_ptr<LockStep> lock_step_;
   std::vector<std::jthread> threads_;
 };
 

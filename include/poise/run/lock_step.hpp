@@ -1,0 +1,35 @@
+/// Chains that take turns on one thread, each until it needs what is computed for all of them in one go.
+///
+/// A kernel asks its target for a number and goes on when it has it. Where the target is code that is called with many
+/// states at once, every chain runs on a stack of its own: it leaves its question, and the next one runs up to its own;
+/// when all have asked, one call answers them. Kernels, learning and the runner are the same as everywhere.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace poise {
+
+class LockStep {
+ public:
+  /// `serve` answers all questions that were asked since it was last called.
+  explicit LockStep(std::function<void()> serve);
+  ~LockStep();
+  LockStep(const LockStep&) = delete;
+  LockStep& operator=(const LockStep&) = delete;
+
+  /// Calls work(0) .. work(count - 1), in turns. The first exception that a call or `serve` throws ends all of them and
+  /// is thrown again here.
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
+
+  /// Returns when the questions asked so far are answered. Outside of `for_each` that is at once.
+  void wait();
+
+ private:
+  struct Turns;
+  std::function<void()> serve_;
+  std::unique_ptr<Turns> turns_;
+};
+
+}  // namespace poise

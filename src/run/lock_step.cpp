@@ -1,0 +1,80 @@
+/// Turns by stackful coroutines.
+#include <poise/run/lock_step.hpp>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace poise {
+
+namespace {
+
+namespace context = boost::context;
+
+/// Ample for a kernel and for an exception on its way out; what is called in `serve` has the thread's own stack.
+constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+
+/// Thrown inside of a turn that has to end because another one failed.
+struct TurnEnded {};
+
+}  // namespace
+
+struct LockStep::Turns {
+  std::vector<context::fiber> waiting;  // where each turn goes on; empty when it is over
+  context::fiber scheduler;             // where the present turn returns to
+  bool inside = false;
+  std::exception_ptr failure;
+};
+
+LockStep::LockStep(std::function<void()> serve) : serve_(std::move(serve)), turns_(std::make_unique<Turns>()) {}
+LockStep::~LockStep() = default;
+
+void LockStep::wait() {
+  if (!turns_->inside) {
+    serve_();
+    return;
+  }
+  turns_->scheduler = std::move(turns_->scheduler).resume();
+  if (turns_->failure) throw TurnEnded{};
+}
+
+void LockStep::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  turns_->waiting.clear();
+  turns_->failure = nullptr;
+  for (std::size_t index = 0; index < count; ++index) {
+    turns_->waiting.emplace_back(std::allocator_arg, context::protected_fixedsize_stack(kStackBytes),
+                                 [this, index, &work](context::fiber&& back) {
+                                   turns_->scheduler = std::move(back);
+                                   try {
+                                     if (!turns_->failure) work(index);
+                                   } catch (const TurnEnded&) {
+                                   } catch (...) {
+                                     if (!turns_->failure) turns_->failure = std::current_exception();
+                                   }
+                                   return std::move(turns_->scheduler);
+                                 });
+  }
+  for (bool any = count > 0; any;) {
+    any = false;
+    turns_->inside = true;
+    for (context::fiber& turn : turns_->waiting) {
+      if (!turn) continue;
+      turn = std::move(turn).resume();
+      any = any || turn;
+    }
+    turns_->inside = false;
+    if (!any || turns_->failure) continue;  // after a failure the others are resumed once more, to end
+    try {
+      serve_();
+    } catch (...) {
+      turns_->failure = std::current_exception();
+    }
+  }
+  turns_->waiting.clear();
+  if (turns_->failure) std::rethrow_exception(std::exchange(turns_->failure, nullptr));
+}
+
+}  // namespace poise

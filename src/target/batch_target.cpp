@@ -1,0 +1,164 @@
+/// Questions gathered, asked in one call, and remembered.
+#include <poise/target/batch_target.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace poise {
+
+namespace {
+
+/// Rows of one call hold at most this many levels: 32 MB where they are handed on as doubles.
+constexpr std::size_t kLevelsPerCall = std::size_t{1} << 22;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+BatchTarget::BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function)
+    : shape_(std::move(shape)), function_(std::move(function)) {
+  for (Index i = 0; i < num_variables(); ++i) {
+    first_move_.push_back(num_moves_);
+    num_moves_ += cardinality(i) - 1;
+    variable_of_.resize(num_moves_, i);
+    one_hot_width_ += cardinality(i);
+  }
+}
+
+std::pair<std::size_t, std::span<Value>> BatchTarget::ask(Questions& questions) const {
+  if (questions.answered) {
+    questions.rows.clear();
+    questions.answered = false;
+  }
+  const std::size_t size = questions.rows.size();
+  questions.rows.resize(size + num_variables());
+  return {size / num_variables(), {questions.rows.data() + size, num_variables()}};
+}
+
+std::size_t BatchTarget::ask(Questions& questions, const State& state) const {
+  const auto [number, row] = ask(questions);
+  std::copy(state.x.begin(), state.x.end(), row.begin());
+  return number;
+}
+
+void BatchTarget::serve() const {
+  const std::size_t n = num_variables();
+  const std::size_t at_once = std::max<std::size_t>(1, kLevelsPerCall / n);
+  const auto answer = [&](Questions& questions, std::size_t width, auto&& call) {
+    if (questions.answered) return;
+    const std::size_t rows = questions.rows.size() / n;
+    questions.log_prob.resize(rows);
+    questions.numbers.resize(rows * width);
+    for (std::size_t first = 0; first < rows; first += at_once) {
+      const std::size_t count = std::min(at_once, rows - first);
+      call(std::span<const Value>(questions.rows.data() + first * n, count * n),
+           std::span<double>(questions.log_prob.data() + first, count),
+           std::span<double>(questions.numbers.data() + first * width, count * width));
+    }
+    questions.answered = true;
+  };
+  answer(values_, 0, [&](auto rows, auto log_prob, auto) { function_->log_prob(rows, log_prob); });
+  answer(slopes_, function_->one_hot() ? one_hot_width_ : n,
+         [&](auto rows, auto log_prob, auto out) { function_->gradient(rows, log_prob, out); });
+  answer(ratios_, num_moves_, [&](auto rows, auto, auto out) { function_->log_ratios(rows, out); });
+}
+
+void BatchTarget::learn(const State& state, double log_prob) const {
+  state.log_prob = log_prob;
+  state.known = true;
+}
+
+double BatchTarget::log_prob(const State& state) const {
+  if (!state.known) {
+    const std::size_t row = ask(values_, state);
+    wait();
+    learn(state, values_.log_prob[row]);
+  }
+  return state.log_prob;
+}
+
+double BatchTarget::log_ratio(const State& state, Move move) const {
+  const Index i = move.variable;
+  if (state.seen != i) {
+    // All levels of the variable at once: who asks for one of them asks for the others next.
+    const Value here = state.x[i];
+    const bool known = state.known;
+    std::size_t first = 0;
+    for (Index level = 0, asked = 0; level < cardinality(i); ++level) {
+      if (level == here && known) continue;
+      const auto [number, row] = ask(values_);
+      std::copy(state.x.begin(), state.x.end(), row.begin());
+      row[i] = static_cast<Value>(level);
+      if (asked++ == 0) first = number;
+    }
+    wait();
+    state.seen_log_prob.resize(cardinality(i));
+    for (Index level = 0; level < cardinality(i); ++level) {
+      state.seen_log_prob[level] = level == here && known ? state.log_prob : values_.log_prob[first++];
+    }
+    learn(state, state.seen_log_prob[here]);
+    state.seen = i;
+  }
+  return state.seen_log_prob[move.value] - state.seen_log_prob[state.x[i]];
+}
+
+void BatchTarget::log_ratios(const State& state, std::span<double> out) const {
+  if (function_->has_log_ratios()) {
+    const std::size_t row = ask(ratios_, state);
+    wait();
+    std::copy_n(ratios_.numbers.begin() + static_cast<std::ptrdiff_t>(row * num_moves_), num_moves_, out.begin());
+    return;
+  }
+  const bool known = state.known;
+  std::size_t first = 0;
+  if (!known) first = ask(values_, state);
+  for (Index m = 0; m < num_moves_; ++m) {
+    const Move move = move_at(state, m);
+    const auto [number, row] = ask(values_);
+    std::copy(state.x.begin(), state.x.end(), row.begin());
+    row[move.variable] = move.value;
+    if (m == 0 && known) first = number;
+  }
+  wait();
+  if (!known) learn(state, values_.log_prob[first++]);
+  for (Index m = 0; m < num_moves_; ++m) out[m] = values_.log_prob[first + m] - state.log_prob;
+}
+
+void BatchTarget::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
+  std::vector<std::size_t> rows;
+  for (const State* state : states) rows.push_back(ask(slopes_, *state));
+  wait();
+  const std::size_t width = function_->one_hot() ? one_hot_width_ : num_variables();
+  for (std::size_t c = 0; c < states.size(); ++c) {
+    const State& state = *states[c];
+    learn(state, slopes_.log_prob[rows[c]]);
+    const double* slope = slopes_.numbers.data() + rows[c] * width;
+    if (state.log_prob == -kInfinity) {
+      // There is no slope to speak of where there is no probability, and no chain will stand there.
+      std::fill_n(out[c], num_moves_, 0.0);
+      continue;
+    }
+    double* next = out[c];
+    for (Index i = 0; i < num_variables(); ++i) {
+      const Value here = state.x[i];
+      for (Index level = 0; level < cardinality(i); ++level) {
+        if (level == here) continue;
+        *next++ = function_->one_hot() ? slope[level] - slope[here]
+                                       : slope[i] * (shape_.label(static_cast<Value>(level)) - shape_.label(here));
+      }
+      if (function_->one_hot()) slope += cardinality(i);
+    }
+  }
+}
+
+void BatchTarget::apply(State& state, Move move) const {
+  if (state.seen == move.variable) {
+    learn(state, state.seen_log_prob[move.value]);
+  } else {
+    state.known = false;
+    state.seen = std::numeric_limits<Index>::max();
+  }
+  state.x[move.variable] = move.value;
+}
+
+}  // namespace poise
