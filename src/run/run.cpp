@@ -12,6 +12,7 @@
 #include <optional>
 
 #include <poise/run/batch_means.hpp>
+#include <poise/run/start.hpp>
 #include <poise/run/warmup.hpp>
 #include <poise/run/workers.hpp>
 #include "recorder.hpp"
@@ -24,12 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// The stream that draws what belongs to a run rather than to a chain, beyond all chains and the learning streams.
-constexpr std::uint64_t kRunStream = ~std::uint64_t{0};
-/// Starting states have streams of their own, so that a chain's first step does not depend on how it began.
-constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 62;
-constexpr std::uint64_t kRepairStreams = kStartStreams + (std::uint64_t{1} << 61);
-
 /// Large enough that the clock and the file are not looked at too often, small enough for lively progress.
 constexpr double kBlockSeconds = 0.2;
 /// More threads than this on a core only get in each other's way.
@@ -39,64 +34,6 @@ constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
 /// A third of the machine's memory, in bytes: draws are held once, and a second time while they are handed over.
 double memory_for_draws() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
-}
-
-std::vector<Value> uniform_state(const Model& model, Rng rng) {
-  std::vector<Value> x(model.layout.variables);
-  for (Index i = 0; i < model.layout.variables; ++i) {
-    const auto level = static_cast<Value>(rng.uniform() * model.layout.levels(i));
-    x[i] = model.layout.is_observed(i) ? static_cast<Value>(model.layout.observed[i]) : level;
-  }
-  return x;
-}
-
-std::vector<Value> dispersed_state(const Model& model, std::uint64_t seed, std::uint64_t chain) {
-  const std::uint64_t role = chain % 4;
-  std::vector<Value> x = uniform_state(model, Rng(seed, kStartStreams + (role == 3 ? chain - 3 : chain)));
-  if (role == 0) return x;
-  for (Index i = 0; i < model.layout.variables; ++i) {
-    if (model.layout.is_observed(i)) continue;
-    const auto highest = static_cast<Value>(model.layout.levels(i) - 1);
-    x[i] = role == 1 ? Value{0} : role == 2 ? highest : static_cast<Value>(highest - x[i]);
-  }
-  return x;
-}
-
-std::vector<std::vector<Value>> starting_states(const Model& model, const RunOptions& options) {
-  std::vector<std::vector<Value>> starts(options.chains);
-  for (std::size_t c = 0; c < options.chains; ++c) {
-    const std::uint64_t number = options.first_chain + c;
-    switch (options.start) {
-      case Start::given: {
-        const std::size_t n = model.layout.variables;
-        const std::size_t first = options.given.size() == n ? 0 : c * n;
-        starts[c].assign(options.given.begin() + static_cast<std::ptrdiff_t>(first),
-                         options.given.begin() + static_cast<std::ptrdiff_t>(first + n));
-        break;
-      }
-      case Start::zeros: starts[c].assign(model.layout.variables, 0); break;
-      case Start::uniform: starts[c] = uniform_state(model, Rng(options.seed, kStartStreams + number)); break;
-      case Start::dispersed: starts[c] = dispersed_state(model, options.seed, number); break;
-    }
-    if (options.start != Start::given && model.into_support) {
-      starts[c] = model.into_support(std::move(starts[c]), Rng(options.seed, kRepairStreams + number));
-    }
-  }
-  return starts;
-}
-
-nlohmann::json settings_json(const Model& model, const Sampler& sampler, const RunOptions& options) {
-  return {{"version", POISE_VERSION},
-          {"model", model.name},
-          {"sampler", sampler.name},
-          {"seed", options.seed},
-          {"chains", options.chains},
-          {"warmup", options.warmup},
-          {"draws", options.draws},
-          {"thin", options.thin},
-          {"seconds", options.seconds},
-          {"threads", options.threads},
-          {"first_chain", options.first_chain}};
 }
 
 /// "the best cut among the draws is 3054 (chain 2, draw 17)", both counted from 0 as in the file of draws.
@@ -148,6 +85,21 @@ std::vector<Index> locked_variables(const Model& model, const Ensemble& ensemble
 }
 
 }  // namespace
+
+nlohmann::json settings_json(const RunResult& result) {
+  const RunOptions& options = result.options;
+  return {{"version", POISE_VERSION},
+          {"model", result.model},
+          {"sampler", result.sampler},
+          {"seed", options.seed},
+          {"chains", options.chains},
+          {"warmup", options.warmup},
+          {"draws", options.draws},
+          {"thin", options.thin},
+          {"seconds", options.seconds},
+          {"threads", options.threads},
+          {"first_chain", options.first_chain}};
+}
 
 void RunOptions::check(const Model& model) const {
   std::vector<std::string> problems;
@@ -202,9 +154,9 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
 
   const auto started = Clock::now();
-  const std::unique_ptr<Ensemble> ensemble =
-      model.make_ensemble(sampler, {options.seed, options.first_chain, starting_states(model, options),
-                                    uniform_state(model, Rng(options.seed, kRunStream))});
+  const std::unique_ptr<Ensemble> ensemble = model.make_ensemble(
+      sampler,
+      {options.seed, options.first_chain, starting_states(model, options), reference_state(model, options.seed)});
   options.given.clear();
   for (std::size_t c = 0; c < options.chains; ++c) {
     if (ensemble->log_prob(c) == -std::numeric_limits<double>::infinity()) {
@@ -295,8 +247,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   if (hooks.sink != nullptr) {
     // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
     constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    hooks.sink->begin(model.layout, chains, recorder.names(),
-                      settings_json(model, sampler, options).dump(-1, ' ', false, replace));
+    hooks.sink->begin(model.layout, chains, recorder.names(), settings_json(result).dump(-1, ' ', false, replace));
   }
   const auto sampling_started = Clock::now();
   for (std::size_t c = 0; c < chains; ++c) ensemble->reset_occupancy(c);

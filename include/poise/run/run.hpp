@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <poise/run/batch_means.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/sampler.hpp>
@@ -101,6 +103,9 @@ struct RunResult {
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };
+
+/// What was run, as it is stored with the draws.
+[[nodiscard]] nlohmann::json settings_json(const RunResult& result);
 
 /// Runs it all. A sink is begun and written to here; its `finish` is left to the caller, who knows the final report.
 RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks = {});
