@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test bench sanitize fuzz format lint clean
+.PHONY: help build quickstart test wheel bench sanitize fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 
@@ -7,6 +7,7 @@ help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
 	@echo "make test         install packages, build, run all tests"
 	@echo "make build        the program only: build/release/poise"
+	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench/bench.json"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
@@ -21,10 +22,17 @@ quickstart: build
 	@tools/quickstart
 
 test:
-	@tools/install-packages build test
+	@tools/install-packages build test python
+	@tools/python-environment build/python
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev
 	@ctest --test-dir build/dev --output-on-failure --parallel 2
+
+wheel:
+	@tools/install-packages build python
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target poise
+	@tools/make-wheels build/release dist
 
 bench:
 	@tools/install-packages build bench
@@ -53,7 +61,8 @@ format:
 	@git ls-files '*.hpp' '*.cpp' | xargs clang-format -i
 
 lint:
-	@tools/install-packages build test lint
+	@tools/install-packages build test python lint
+	@tools/python-environment build/python
 	@cmake --preset dev >/dev/null
 	@git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
 	@tools/check-includes

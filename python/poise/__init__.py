@@ -1,0 +1,44 @@
+"""Poise samples from discrete distributions and tunes itself.
+
+>>> import poise
+>>> fit = poise.sample(poise.ising(size=8, coupling=0.2), draws=200, chains=4, seed=1, progress=False)
+>>> fit.draws.shape
+(4, 200, 8, 8)
+"""
+
+from . import _core
+from ._errors import Interrupted, PoiseWarning
+from ._fit import Fit, load
+from ._marginals import Marginals
+from ._models import Model, ising, maxcut, model, potts, qubo, rbm, read
+from ._sample import Comparison, compare, sample, samplers
+from ._stepper import Stepper
+from ._table import Table
+from ._target import Target, target
+
+__version__: str = _core.version()
+
+__all__ = [
+    "Comparison",
+    "Fit",
+    "Interrupted",
+    "Marginals",
+    "Model",
+    "PoiseWarning",
+    "Stepper",
+    "Table",
+    "Target",
+    "__version__",
+    "compare",
+    "ising",
+    "load",
+    "maxcut",
+    "model",
+    "potts",
+    "qubo",
+    "rbm",
+    "read",
+    "sample",
+    "samplers",
+    "target",
+]

@@ -1,0 +1,82 @@
+"""Arguments are checked before anything runs, and what is wrong is said in one sentence."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """An integer of any integer type, at least ``least``."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}: found {value!r}, expected a whole number")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: found {value!r}, expected a whole number") from None
+    if number < least:
+        raise ValueError(f"{name}: found {number}, expected a whole number of at least {least}")
+    if number >= 2**63:
+        raise ValueError(f"{name}: found {number}, expected a number below 2^63")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{name}: found {value!r}, expected a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: found {value!r}, expected a number") from None
+    if not np.isfinite(number):
+        raise ValueError(f"{name}: found {number}, expected a finite number")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name}: found {number:g}, expected a number greater than 0")
+    return number
+
+
+def choice(name: str, value: Any, options: Sequence[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: found {value!r}, expected one of {', '.join(options)}")
+    if value not in options:
+        raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(options)}")
+    return value
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: found {value!r}, expected a string")
+    return value
+
+
+def path(name: str, value: Any) -> str:
+    """A path as a string; whether it exists is for the reader to say."""
+    try:
+        found = os.fspath(value)
+    except TypeError:
+        raise TypeError(f"{name}: found {value!r}, expected a path") from None
+    return os.fsdecode(found)
+
+
+class files_may_be_missing:
+    """Turns the core's word on a file that is not there into a FileNotFoundError with the same sentence."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = [p for p in paths if p]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, ValueError) and any(p in str(error) and not os.path.exists(p) for p in self.paths):
+            raise FileNotFoundError(str(error)) from None

@@ -1,0 +1,207 @@
+"""A run that has ended: its draws, its diagnostics, its file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arguments import files_may_be_missing, path
+from ._table import Table
+
+_SUMMARY = ("mean", "sd", "mcse", "ess", "ess_tail", "r_hat")
+
+
+class Fit:
+    """The result of :func:`sample` and :func:`load`. ``print(fit)`` shows the summary table.
+
+    >>> import poise
+    >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=200, chains=2, seed=1, progress=False)
+    >>> fit.draws.shape, fit.draws.dtype
+    ((2, 200, 4, 4), dtype('int8'))
+    >>> fit["magnetization"].shape
+    (2, 200)
+    """
+
+    def __init__(self, core: _core.Fit, account: dict[str, float] | None = None) -> None:
+        self._core = core
+        #: For targets of your own: ``calls`` of it, ``rows`` evaluated, ``seconds`` spent in it. None otherwise.
+        self.target_account = account
+
+    @property
+    def draws(self) -> npt.NDArray[np.int8]:
+        """Labels of all variables: ``[chain, draw, variable]``, or ``[chain, draw, row, column]`` for lattices.
+
+        No copy is made; the array is read-only. Raises ValueError where ``keep="monitors"`` left nothing to show.
+        """
+        found = cast("npt.NDArray[np.int8] | None", self._core.draws)
+        if found is None:
+            raise ValueError("the draws were not kept: the run was made with keep='monitors'")
+        return found
+
+    @property
+    def monitors(self) -> dict[str, npt.NDArray[np.float64]]:
+        """``log_prob``, the model's own statistics and the Hamming distance to a fixed state, each ``[chain, draw]``."""
+        return self._core.monitors
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        if name == "x":
+            return self.draws
+        return self.monitors[name]
+
+    @property
+    def log_prob(self) -> npt.NDArray[np.float64]:
+        """log p of every draw, up to a constant: ``[chain, draw]``."""
+        return self.monitors["log_prob"]
+
+    @property
+    def chains(self) -> int:
+        return self._core.chains
+
+    @property
+    def num_draws(self) -> int:
+        """Draws per chain."""
+        return self._core.num_draws
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know before using the draws, most serious first; empty when all is well."""
+        return list(self._core.warnings)
+
+    @property
+    def interrupted(self) -> bool:
+        return self._core.interrupted
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """All there is to say of the run, with the keys of the program's JSON."""
+        return self._core.report()
+
+    @property
+    def occupancy(self) -> npt.NDArray[np.float64] | None:
+        """Part of all steps, not of draws alone, spent at each (variable, level > 0); for binary variables that is the
+        mean of the level. None for runs that were loaded."""
+        found = self._core.occupancy
+        return found if found.size else None
+
+    @property
+    def warmup_log_prob(self) -> npt.NDArray[np.float64]:
+        """Rows of (step, log p, mean over chains) along the warm-up; empty for runs that were loaded."""
+        return self._core.warmup_trace
+
+    def summary(self) -> Table:
+        """A row per monitor: mean, sd, mcse, ess, ess_tail, r_hat. Undefined numbers are NaN."""
+        rows = list(self.monitors)
+        found = self.report["monitors"]
+        columns = {
+            key: np.array([np.nan if found[row][key] is None else found[row][key] for row in rows]) for key in _SUMMARY
+        }
+        return Table(rows, columns)
+
+    def variables(self) -> Table:
+        """A row per variable, or per level of a variable with more than two: mean, mcse, ess, r_hat, transitions, status."""
+        columns = self._core.variables()
+        return Table(columns.pop("name"), columns)
+
+    def to_datatree(self) -> Any:
+        """The run for ArviZ: an ``xarray.DataTree`` for ArviZ 1, an ``InferenceData`` where ArviZ 0 is installed.
+
+        Its groups, names and dimensions are those of the file that :meth:`save` writes.
+        """
+        datasets = self._datasets()
+        version = _arviz_version()
+        if version is not None and version < 1:
+            import arviz
+
+            data = arviz.InferenceData(attrs=self._attributes(), **datasets)
+            return data
+        import xarray
+
+        tree = xarray.DataTree.from_dict(datasets)
+        tree.attrs.update(self._attributes())
+        return tree
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the run in the format of the program (NetCDF-4). ArviZ opens it as it is, and :func:`load` reads it."""
+        self._core.save(path("file", file))
+
+    def _datasets(self) -> dict[str, Any]:
+        import xarray
+
+        coordinates = {"chain": np.arange(self.chains), "draw": np.arange(self.num_draws)}
+        series = ("chain", "draw")
+        posterior: dict[str, Any] = {}
+        place = dict(coordinates)
+        kept = self._core.draws
+        for name, values in self.monitors.items():
+            if name != "log_prob":
+                posterior[name] = (series, values)
+        if kept is not None:
+            inner = ("row", "column") if self._core.is_lattice else ("x_variable",)
+            posterior["x"] = ((*series, *inner), kept)
+            if self._core.names and not self._core.is_lattice:
+                place["x_variable"] = np.array(self._core.names, dtype=object)
+        statistics = {
+            "lp": (series, self.log_prob),
+            "acceptance_rate": (series, self._core.acceptance_rate),
+            "n_steps": (series, self._core.n_steps),
+        }
+        attributes = {"sample_dims": list(series)}
+        return {
+            "posterior": xarray.Dataset(posterior, coords=place, attrs=attributes),
+            "sample_stats": xarray.Dataset(statistics, coords=coordinates, attrs=attributes),
+        }
+
+    def _attributes(self) -> dict[str, Any]:
+        return {
+            "inference_library": "poise",
+            "inference_library_version": _core.version(),
+            "sample_dims": ["chain", "draw"],
+            "settings": self._core.settings,
+            "results": self._core.results,
+        }
+
+    def __str__(self) -> str:
+        return self._core.text(shutil.get_terminal_size((100, 24)).columns)
+
+    def __repr__(self) -> str:
+        settings = json.loads(self._core.settings)
+        return (
+            f"<poise fit of {settings.get('model', 'a model')} by {settings.get('sampler', 'a sampler')}: "
+            f"{self.chains} chains of {self.num_draws} draws>"
+        )
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def load(file: str | os.PathLike[str]) -> Fit:
+    """A run from a file that the program or :meth:`Fit.save` wrote, also one that was killed on its way.
+
+    >>> import poise, tempfile
+    >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=20, progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(folder + "/run.nc")
+    ...     again = poise.load(folder + "/run.nc")
+    >>> bool((again.draws == fit.draws).all())
+    True
+    """
+    name = path("file", file)
+    with files_may_be_missing(name):
+        return Fit(_core.load(name))
+
+
+def _arviz_version() -> int | None:
+    import importlib.metadata
+
+    try:
+        return int(importlib.metadata.version("arviz").split(".")[0])
+    except importlib.metadata.PackageNotFoundError:
+        return None

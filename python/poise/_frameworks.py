@@ -1,0 +1,175 @@
+"""User code in NumPy, PyTorch or JAX, behind one face: arrays of states in, arrays of numbers out.
+
+The engine hands over NumPy arrays in memory of its own. PyTorch and JAX get the same memory, without a copy, through
+DLPack; what comes back is read where it lies.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class NotDifferentiable(ValueError):
+    """Autograd finds no way from log p back to the state."""
+
+
+class Code:
+    """What the engine calls. Every result is a contiguous array of 32 or 64 bits in the memory of this machine."""
+
+    framework = "numpy"
+
+    def __init__(
+        self,
+        log_prob: Callable[[Any], Any],
+        gradient: Callable[[Any], Any] | None,
+        log_ratios: Callable[[Any], Any] | None,
+    ) -> None:
+        self._log_prob = log_prob
+        self._gradient = gradient
+        self._log_ratios = log_ratios
+        self.pick_moves: Callable[[Array, Array], Array] | None = None
+        self.differentiable = False  # whether the library finds a gradient by itself
+
+    @property
+    def has_gradient(self) -> bool:
+        return self._gradient is not None or self.differentiable
+
+    @property
+    def has_log_ratios(self) -> bool:
+        return self._log_ratios is not None
+
+    def log_prob(self, x: Array) -> Array:
+        return self._read("log_prob", self._log_prob(self._give(x)), (len(x),))
+
+    def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        assert self._gradient is not None
+        given = self._give(x)
+        value = self._read("log_prob", self._log_prob(given), (len(x),))
+        return value, self._read("gradient", self._gradient(given), x.shape)
+
+    def log_ratios(self, x: Array) -> Array:
+        assert self._log_ratios is not None and self.pick_moves is not None
+        found = self._log_ratios(self._give(x))
+        return self.pick_moves(x, self._numbers("log_ratios", found))
+
+    def _give(self, x: Array) -> Any:
+        return x
+
+    def _numbers(self, what: str, found: Any) -> Array:
+        array = np.asarray(found)
+        if array.dtype.kind in "iu" or array.dtype == np.float16:
+            array = array.astype(np.float64)
+        if array.dtype not in (np.float32, np.float64):
+            raise TypeError(f"{what} gave {array.dtype}, expected an array of float32 or float64")
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _read(self, what: str, found: Any, shape: tuple[int, ...]) -> Array:
+        array = self._numbers(what, found)
+        if array.shape != shape:
+            expected = "one number for each state of the batch" if len(shape) == 1 else "the shape of the batch"
+            raise ValueError(f"{what} gave shape {array.shape}, expected {shape}: {expected}")
+        return array
+
+
+class TorchCode(Code):
+    """PyTorch: the gradient comes from autograd where none is given."""
+
+    framework = "torch"
+
+    def __init__(self, log_prob: Any, gradient: Any, log_ratios: Any, device: Any = None) -> None:
+        super().__init__(log_prob, gradient, log_ratios)
+        import torch
+
+        self._torch = torch
+        self._device = device
+        self.differentiable = True
+
+    def log_prob(self, x: Array) -> Array:
+        with self._torch.no_grad():
+            return super().log_prob(x)
+
+    def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        if self._gradient is not None:
+            return super().log_prob_and_gradient(x)
+        with self._torch.enable_grad():
+            given = self._give(x).requires_grad_(True)
+            value = self._log_prob(given)
+            if not getattr(value, "requires_grad", False):
+                raise NotDifferentiable("log_prob cannot be differentiated by autograd: its result does not depend on x")
+            (slope,) = self._torch.autograd.grad(value.sum(), given)
+        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+
+    def _give(self, x: Array) -> Any:
+        tensor = self._torch.from_dlpack(x)
+        return tensor if self._device is None else tensor.to(self._device)
+
+    def _numbers(self, what: str, found: Any) -> Array:
+        if isinstance(found, self._torch.Tensor):
+            found = found.detach().cpu()
+            if found.dtype == self._torch.bfloat16:
+                found = found.float()
+            found = found.numpy()
+        return super()._numbers(what, found)
+
+
+class JaxCode(Code):
+    """JAX: compiled once per size of batch, gradient by differentiation."""
+
+    framework = "jax"
+
+    def __init__(self, log_prob: Any, gradient: Any, log_ratios: Any) -> None:
+        super().__init__(log_prob, gradient, log_ratios)
+        import jax
+
+        self._jax = jax
+        self.differentiable = True
+
+        def total(x: Any) -> Any:
+            value = log_prob(x)
+            return value.sum(), value
+
+        self._both = jax.jit(jax.value_and_grad(total, has_aux=True))
+        self._log_prob = jax.jit(log_prob)
+
+    def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        if self._gradient is not None:
+            return super().log_prob_and_gradient(x)
+        (_, value), slope = self._both(self._give(x))
+        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+
+    def _give(self, x: Array) -> Any:
+        return self._jax.dlpack.from_dlpack(x)
+
+
+def guess(code: Any) -> str:
+    """Which library user code is written in, where that can be told without running it."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        owner = getattr(code, "__self__", code)
+        if isinstance(owner, torch.nn.Module):
+            return "torch"
+    kind = type(code).__module__.partition(".")[0]
+    return "jax" if kind in ("jax", "jaxlib") else "numpy"
+
+
+def default_dtype(framework: str) -> str:
+    if framework == "torch":
+        import torch
+
+        return str(torch.get_default_dtype()).removeprefix("torch.")
+    return "float32" if framework == "jax" else "float64"
+
+
+def make_code(framework: str, log_prob: Any, gradient: Any, log_ratios: Any, device: Any) -> Code:
+    if framework == "torch":
+        return TorchCode(log_prob, gradient, log_ratios, device)
+    if framework == "jax":
+        return JaxCode(log_prob, gradient, log_ratios)
+    return Code(log_prob, gradient, log_ratios)

@@ -1,0 +1,160 @@
+"""Marginals of networks: what they are, how they were found, how far to trust them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arguments import choice, path, positive, text, whole
+from ._errors import PoiseWarning
+from ._models import Model
+from ._progress import _somebody_looks, _tqdm
+from ._table import Table
+
+
+class Marginals(Sequence[npt.NDArray[np.float64]]):
+    """The probability of every level of every variable: ``marginals[i][level]``, or by name ``marginals["smoke"]``."""
+
+    def __init__(self, core: _core.Answer, network: _core.Network) -> None:
+        self._core = core
+        self._network = network
+        self._json: dict[str, Any] = core.json()
+        #: One array per variable.
+        self.probabilities: list[npt.NDArray[np.float64]] = core.probabilities
+        #: Their standard errors, the same way; empty where the answer is exact.
+        self.mcse: list[npt.NDArray[np.float64]] = core.mcse
+        #: What the user should know before using them.
+        self.warnings: list[str] = core.warnings
+
+    @property
+    def method(self) -> str:
+        """``"exact"`` or ``"sample"``."""
+        return self._json["method"]
+
+    @property
+    def reason(self) -> str:
+        """Why that method, in one sentence."""
+        return self._json["reason"]
+
+    @property
+    def log10_partition(self) -> float | None:
+        """Decimal logarithm of the normalising constant, where the answer is exact."""
+        return self._json.get("log10_partition")
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """All there is to say, with the keys of the program's JSON."""
+        return self._json
+
+    def __getitem__(self, variable: Any) -> Any:
+        if isinstance(variable, str):
+            if variable not in self._network.names:
+                raise KeyError(variable)
+            variable = self._network.names.index(variable)
+        return self.probabilities[variable]
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.float64]]:
+        return iter(self.probabilities)
+
+    def table(self) -> Table:
+        """A row for every level of every variable."""
+        rows: list[str] = []
+        columns: dict[str, list[Any]] = {"variable": [], "level": [], "probability": []}
+        if self.mcse:
+            columns["mcse"] = []
+        for i, probabilities in enumerate(self.probabilities):
+            for level, probability in enumerate(probabilities):
+                name = self._network.variable_name(i)
+                columns["variable"].append(name)
+                columns["level"].append(self._network.level_name(i, level))
+                columns["probability"].append(float(probability))
+                if self.mcse:
+                    columns["mcse"].append(float(self.mcse[i][level]))
+                rows.append(f"{name} = {columns['level'][-1]}")
+        return Table(rows, columns)
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for every level of every variable."""
+        return self.table().to_pandas()
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes them in the UAI format (MAR)."""
+        with open(path("file", file), "w", encoding="utf-8") as out:
+            out.write(self._core.mar())
+
+    def __str__(self) -> str:
+        return self._core.text(shutil.get_terminal_size((100, 24)).columns, 40)
+
+    def __repr__(self) -> str:
+        return f"<poise marginals of {len(self)} variables, {self.method}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+_OPTIONS = ("seconds", "memory", "sampler", "chains", "seed", "threads", "progress")
+
+
+def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Marginals:
+    """See :meth:`Model.marginals`."""
+    for name in options:
+        if name not in _OPTIONS:
+            raise TypeError(f"marginals: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
+    settings: dict[str, Any] = {"method": choice("method", method, ["auto", "exact", "sample"])}
+    if "seconds" in options:
+        settings["seconds"] = positive("seconds", options["seconds"])
+    if "memory" in options:
+        settings["memory"] = positive("memory", options["memory"]) * 2.0**30
+    if options.get("sampler") is not None:
+        settings["sampler"] = text("sampler", options["sampler"])
+    for name, least in [("chains", 1), ("seed", 0), ("threads", 0)]:
+        if name in options:
+            settings[name] = whole(name, options[name], least)
+    network = model.network()
+    show = options.get("progress")
+    with _Clock(_somebody_looks() if show is None else bool(show)) as clock:
+        core = _core.marginals(network, settings, clock.update if clock.show else None)
+    if core.interrupted:
+        raise KeyboardInterrupt("marginals: interrupted before there was an answer")
+    answer = Marginals(core, network)
+    for sentence in answer.warnings:
+        warnings.warn(sentence, PoiseWarning, stacklevel=3)
+    return answer
+
+
+class _Clock:
+    """A bar in seconds, one for each pilot run and the run itself."""
+
+    def __init__(self, show: bool) -> None:
+        self.show = show
+        self.title = ""
+        self.bar: Any = None
+
+    def __enter__(self) -> _Clock:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def update(self, title: str, seconds: float, left: float) -> None:
+        if title != self.title or self.bar is None:
+            if self.bar is not None:
+                self.bar.close()
+            self.title = title
+            self.bar = _tqdm()(desc=title, unit="s", bar_format="{desc}: {bar} {n:.1f}/{total:.1f} s")
+        self.bar.total = seconds + max(left, 0.0)
+        self.bar.n = seconds
+        self.bar.refresh()

@@ -1,0 +1,386 @@
+"""Models that come with Poise: lattices and graphs of spins, networks from files, machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arguments import choice, files_may_be_missing, path, real, text, whole
+
+if TYPE_CHECKING:
+    from ._marginals import Marginals
+
+_LARGEST = 1e100  # of fields and couplings, as in the program
+
+
+class Model:
+    """What can be sampled. Made by :func:`ising`, :func:`potts`, :func:`read` and the like, not by hand.
+
+    >>> import poise
+    >>> model = poise.ising(size=8, coupling=0.4)
+    >>> model.variables, model.shape, model.labels
+    (64, (8, 8), (-1, 1))
+    """
+
+    def __init__(self, core: _core.Model, network: _core.Network | None = None, spec: tuple[str, str, str] | None = None):
+        self._core = core
+        self._network = network
+        self._spec = spec  # what the network can be made from when it is asked for
+
+    @property
+    def name(self) -> str:
+        """The model as it is written on the command line."""
+        return self._core.name
+
+    @property
+    def variables(self) -> int:
+        """How many variables there are."""
+        return self._core.variables
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one state: ``(rows, columns)`` for lattices, ``(variables,)`` otherwise."""
+        if self._core.rows and self._core.columns:
+            return self._core.rows, self._core.columns
+        return (self.variables,)
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """What stands for the levels 0, 1, ... in draws: (-1, 1) for spins; empty where it is the level itself."""
+        return tuple(self._core.labels)
+
+    @property
+    def cardinalities(self) -> npt.NDArray[np.int64]:
+        """How many levels each variable has."""
+        return np.asarray(self._core.cardinalities, dtype=np.int64)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the variables; empty where they have none."""
+        return list(self._core.names)
+
+    def marginals(self, method: str = "auto", **options: Any) -> Marginals:
+        """The probability of every level of every variable. Networks, ``potts`` and ``ising`` only.
+
+        ``method`` is ``"exact"`` (a junction tree), ``"sample"``, or ``"auto"``: exact where it fits into memory. Further
+        options: ``seconds`` of sampling (10), ``memory`` in GiB for exact inference (4), ``sampler`` (default: the one
+        that short pilot runs find best), ``chains`` (4), ``seed`` (1), ``threads`` (all cores), ``progress``.
+
+        >>> import poise
+        >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()
+        >>> answer.method
+        'exact'
+        >>> answer[0].round(3)
+        array([0.333, 0.333, 0.333])
+        """
+        from ._marginals import find_marginals
+
+        return find_marginals(self, method, options)
+
+    def network(self) -> _core.Network:
+        """The model as a network of factors, where it is one."""
+        if self._network is None:
+            if self._spec is None or not _core.has_network(self._spec[0]):
+                raise ValueError(
+                    "marginals: only networks have them (.uai and .bif files, potts, ising), and this model is none"
+                )
+            self._network = _core.network_from_text(*self._spec)
+        return self._network
+
+    def __repr__(self) -> str:
+        return f"<poise model {self.name}: {self.variables} variables>"
+
+
+def model(spec: str) -> Model:
+    """A model as it is written on the command line of the program: a spec or a file.
+
+    >>> import poise
+    >>> poise.model("ising:size=4,lambda=0.2")
+    <poise model ising:size=4,lambda=0.2: 16 variables>
+    """
+    spec = text("spec", spec)
+    with files_may_be_missing(*_paths_in(spec)):
+        return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+
+
+def ising(
+    size: int | tuple[int, int] | None = None,
+    coupling: float | None = None,
+    *,
+    field: npt.ArrayLike | str | os.PathLike[str] | None = None,
+    edges: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+    graph: str | os.PathLike[str] | None = None,
+    boundary: str = "torus",
+    mu: float | None = None,
+    sigma: float | None = None,
+    seed: int | None = None,
+    case: int | None = None,
+    image: str | None = None,
+    noise: str | None = None,
+) -> Model:
+    """Spins of -1 and +1: log p(x) = sum of field[i] x[i] + sum over edges of coupling x[i] x[j].
+
+    - A lattice: ``size`` (30) is the side or ``(rows, columns)``, ``coupling`` (1) that of neighbours, ``boundary``
+      ``"torus"`` or ``"open"``. Its field is an array of that shape, or a path to an image or to numbers; or it is drawn
+      as for the segmentation of a noisy image: strength ``mu`` of a drawn object (``image="square"`` or ``"shapes"``),
+      noise of width ``sigma`` (``noise="uniform"`` or ``"gaussian"``) by ``seed``; ``case`` 1 to 4 are the settings of
+      the literature.
+    - A graph: ``edges`` are three arrays, both ends of every edge and its coupling, with ``field`` an array; or ``graph``
+      is a path to an edge list.
+
+    >>> import numpy as np, poise
+    >>> poise.ising(size=(4, 6), coupling=0.4).shape
+    (4, 6)
+    >>> ring = np.arange(5)
+    >>> poise.ising(edges=(ring, (ring + 1) % 5, np.ones(5)), field=np.zeros(5)).variables
+    5
+    """
+    boundary = choice("boundary", boundary, ["torus", "open"])
+    if edges is not None:
+        return _ising_graph(edges, field, {"size": size, "coupling": coupling, "graph": graph, "mu": mu, "sigma": sigma})
+    if field is not None and not isinstance(field, (str, os.PathLike)):
+        given = {"mu": mu, "sigma": sigma, "seed": seed, "case": case, "image": image, "noise": noise, "graph": graph}
+        return _ising_lattice(size, 1.0 if coupling is None else real("coupling", coupling), field, boundary, given)
+    keys: list[str] = []
+    if size is not None:
+        rows, columns = _side(size)
+        keys.append(f"size={rows}x{columns}" if rows != columns else f"size={rows}")
+    if case is not None:
+        keys.append(f"case={whole('case', case)}")
+    for name, key, value in [("coupling", "lambda", coupling), ("mu", "mu", mu), ("sigma", "sigma", sigma)]:
+        if value is not None:
+            keys.append(f"{key}={real(name, value)!r}")
+    if seed is not None:
+        keys.append(f"seed={whole('seed', seed)}")
+    if boundary != "torus":
+        keys.append(f"boundary={boundary}")
+    if noise is not None:
+        keys.append(f"field={choice('noise', noise, ['uniform', 'gaussian'])}")
+    if image is not None:
+        keys.append(f"image={choice('image', image, ['square', 'shapes'])}")
+    if graph is not None:
+        keys.append(f"graph={path('graph', graph)}")
+    spec = "ising" + (":" + ",".join(keys) if keys else "")
+    field_path = "" if field is None else path("field", field)
+    with files_may_be_missing(field_path, "" if graph is None else path("graph", graph)):
+        return Model(_core.model_from_text(spec, field=field_path), spec=(spec, field_path, ""))
+
+
+def potts(
+    size: int | tuple[int, int] = 30, levels: int = 3, coupling: float = 1.0, *, field: float = 0.0, boundary: str = "torus"
+) -> Model:
+    """A lattice of variables with several levels that like to agree with their neighbours.
+
+    >>> import poise
+    >>> poise.potts(size=2, levels=3, coupling=0.5).cardinalities
+    array([3, 3, 3, 3])
+    """
+    rows, columns = _side(size)
+    boundary = choice("boundary", boundary, ["torus", "open"])
+    spec = (
+        f"potts:size={rows}x{columns},levels={whole('levels', levels, 2)},coupling={real('coupling', coupling)!r},"
+        f"field={real('field', field)!r},boundary={boundary}"
+    )
+    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+
+
+def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
+    """Cuts of a graph with weights, p(x) proportional to exp(beta cut(x)); the file is in the format of the G-set."""
+    return _from_file("maxcut", file, f"beta={real('beta', beta)!r}")
+
+
+def qubo(file: str | os.PathLike[str], beta: float = 1.0, sense: str = "min") -> Model:
+    """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv."""
+    return _from_file("qubo", file, f"beta={real('beta', beta)!r},sense={choice('sense', sense, ['min', 'max'])}")
+
+
+def rbm(
+    weights: npt.ArrayLike | str | os.PathLike[str],
+    visible_bias: npt.ArrayLike | None = None,
+    hidden_bias: npt.ArrayLike | None = None,
+    *,
+    shape: tuple[int, int] | None = None,
+) -> Model:
+    """A restricted Boltzmann machine with its hidden units summed out.
+
+    ``weights`` is a ``.safetensors`` or ``.npz`` file, or an array ``[hidden, visible]`` with the biases (0 where they
+    are not given). ``shape`` says that the visible units are an image.
+
+    >>> import numpy as np, poise
+    >>> poise.rbm(np.zeros((3, 6)), shape=(2, 3)).shape
+    (2, 3)
+    """
+    if isinstance(weights, (str, os.PathLike)):
+        if visible_bias is not None or hidden_bias is not None or shape is not None:
+            raise ValueError("rbm: a file of weights has biases and shape of its own")
+        file = path("weights", weights)
+        with files_may_be_missing(file):
+            return Model(_core.model_from_text(f"rbm:weights={file}"))
+    matrix = _numbers("weights", weights, 2).astype(np.float32)
+    hidden, visible = matrix.shape
+    first = np.zeros(visible) if visible_bias is None else _numbers("visible_bias", visible_bias, 1)
+    second = np.zeros(hidden) if hidden_bias is None else _numbers("hidden_bias", hidden_bias, 1)
+    for name, found, expected in [("visible_bias", first.size, visible), ("hidden_bias", second.size, hidden)]:
+        if found != expected:
+            raise ValueError(f"{name}: found {found} numbers, expected {expected}, as the weights have it")
+    rows, columns = (0, 0) if shape is None else _side(shape)
+    if shape is not None and rows * columns != visible:
+        raise ValueError(f"shape: found {rows} x {columns}, expected {visible} units in all")
+    name = f"rbm with {visible} visible and {hidden} hidden units"
+    return Model(
+        _core.model_from_rbm(
+            np.ascontiguousarray(matrix), first.astype(np.float32), second.astype(np.float32), (rows, columns), name
+        )
+    )
+
+
+def read(
+    file: str | os.PathLike[str], evidence: str | os.PathLike[str] | Mapping[Any, Any] | None = None
+) -> Model:
+    """A model from a file, by its ending: networks (``.uai``, ``.bif``), cuts (``.mc``), quadratic functions (``.qubo``,
+    ``.coo``).
+
+    Evidence for a network is a file, or a mapping from variables (names or numbers) to levels (names or numbers).
+
+    >>> import pathlib, tempfile, poise
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> net = pathlib.Path(folder.name) / "net.uai"
+    >>> _ = net.write_text("MARKOV 2  2 2  1  2 0 1  4  1 2 3 4")
+    >>> model = poise.read(net, evidence={0: 1})
+    >>> model.marginals()[1].round(3)
+    array([0.429, 0.571])
+    """
+    name = path("file", file)
+    if evidence is None or isinstance(evidence, (str, os.PathLike)):
+        given = "" if evidence is None else path("evidence", evidence)
+        with files_may_be_missing(name, given):
+            if name.endswith((".uai", ".bif")):
+                network = _core.network_from_text(name, evidence=given)
+                return Model(_core.model_from_network(network), network=network)
+            return Model(_core.model_from_text(name, evidence=given), spec=(name, "", given))
+    if not isinstance(evidence, Mapping):
+        raise TypeError(f"evidence: found {type(evidence).__name__}, expected a path or a mapping of variables to levels")
+    with files_may_be_missing(name):
+        whole_network = _core.network_from_text(name)
+    pairs = [_observation(whole_network, variable, level) for variable, level in evidence.items()]
+    said = ", ".join(f"{variable} = {level}" for variable, level in evidence.items())
+    network = _core.observe(whole_network, pairs, f"{name} given {said}" if said else name)
+    return Model(_core.model_from_network(network), network=network)
+
+
+def _observation(network: _core.Network, variable: Any, level: Any) -> tuple[int, int]:
+    if isinstance(variable, str):
+        if variable not in network.names:
+            raise ValueError(f"evidence: the network has no variable named {variable!r}")
+        i = network.names.index(variable)
+    else:
+        i = whole("evidence, a variable", variable)
+        if i >= len(network.cardinalities):
+            raise ValueError(f"evidence: variable {i} does not exist, the network has {len(network.cardinalities)}")
+    if isinstance(level, str):
+        names = network.level_names[i] if network.level_names else []
+        if level not in names:
+            levels = f"levels {', '.join(names)}" if names else "levels without names"
+            raise ValueError(f"evidence: {network.variable_name(i)} has {levels}, found {level!r}")
+        return i, names.index(level)
+    k = whole(f"evidence, the level of {network.variable_name(i)}", level)
+    if k >= network.cardinalities[i]:
+        raise ValueError(
+            f"evidence: level {k} of {network.variable_name(i)} does not exist, it has {network.cardinalities[i]} levels"
+        )
+    return i, k
+
+
+def _ising_lattice(
+    size: Any, coupling: float, field: npt.ArrayLike, boundary: str, given: Mapping[str, Any]
+) -> Model:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: does not go with a field that is an array, in which nothing is drawn")
+    numbers = _numbers("field", field, 2)
+    if size is not None and _side(size) != numbers.shape:
+        rows, columns = _side(size)
+        raise ValueError(
+            f"field: found {numbers.shape[0]} x {numbers.shape[1]} numbers, expected {rows} x {columns}, as size has it"
+        )
+    rows, columns = numbers.shape
+    name = f"ising:size={rows}x{columns},lambda={coupling!r} with a field given as numbers"
+    core = _core.model_from_lattice(rows, columns, boundary == "torus", coupling, numbers.ravel(), name)
+    return Model(core)
+
+
+def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: does not go with edges, which say it all")
+    try:
+        first, second, couplings = edges
+    except (TypeError, ValueError):
+        raise TypeError("edges: expected three arrays, both ends of every edge and its coupling") from None
+    ends = [np.asarray(first), np.asarray(second)]
+    for end in ends:
+        if end.ndim != 1 or end.dtype.kind not in "iu":
+            raise TypeError("edges: the ends of edges must be whole numbers, one array for each end")
+    strength = _numbers("edges, the couplings", couplings, 1)
+    if not ends[0].size == ends[1].size == strength.size:
+        raise ValueError(
+            f"edges: found {ends[0].size} first ends, {ends[1].size} second ends and {strength.size} couplings, expected "
+            "as many of each"
+        )
+    if field is None or isinstance(field, (str, os.PathLike)):
+        raise TypeError("field: expected an array with a number for each variable of the graph")
+    numbers = _numbers("field", field, 1)
+    for end in ends:
+        if end.size and (end.min() < 0 or end.max() >= numbers.size):
+            raise ValueError(f"edges: an end is not one of the {numbers.size} variables that field has numbers for")
+    pairs = np.stack([np.minimum(*ends), np.maximum(*ends)], axis=1) if ends[0].size else np.zeros((0, 2), int)
+    if np.any(pairs[:, 0] == pairs[:, 1]):
+        raise ValueError("edges: an edge joins a variable with itself")
+    if len(np.unique(pairs, axis=0)) != len(pairs):
+        raise ValueError("edges: two edges join the same variables; add their couplings up")
+    name = f"ising with {numbers.size} spins and {len(pairs)} edges given as numbers"
+    return Model(
+        _core.model_from_graph(
+            pairs[:, 0].astype(np.uint32), pairs[:, 1].astype(np.uint32), np.ascontiguousarray(strength), numbers, name
+        )
+    )
+
+
+def _from_file(kind: str, file: str | os.PathLike[str], keys: str) -> Model:
+    name = path("file", file)
+    spec = f"{kind}:file={name},{keys}"
+    with files_may_be_missing(name):
+        return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+
+
+def _side(size: Any) -> tuple[int, int]:
+    if isinstance(size, (tuple, list)):
+        if len(size) != 2:
+            raise ValueError(f"size: found {size!r}, expected a side or (rows, columns)")
+        return whole("size", size[0], 1), whole("size", size[1], 1)
+    return whole("size", size, 1), whole("size", size, 1)
+
+
+def _numbers(name: str, values: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float64]:
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected an array of numbers") from None
+    if array.ndim != dimensions:
+        raise ValueError(f"{name}: found {array.ndim} dimensions, expected {dimensions}")
+    if array.size and not np.all(np.abs(array) <= _LARGEST):
+        raise ValueError(f"{name}: found a number that is not finite or too large")
+    return array
+
+
+def _paths_in(spec: str) -> list[str]:
+    """The files that a spec names."""
+    if spec.endswith((".uai", ".bif", ".mc", ".qubo", ".coo")):
+        return [spec]
+    settings = [part.partition("=") for part in spec.partition(":")[2].split(",")]
+    return [value for key, _, value in settings if key in ("file", "graph", "weights")]

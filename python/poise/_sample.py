@@ -1,0 +1,226 @@
+"""Sampling, and comparing samplers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings as python_warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arguments import choice, path, positive, text, whole
+from ._errors import Interrupted, PoiseWarning
+from ._fit import Fit
+from ._progress import ProgressBars
+from ._table import Table
+from ._target import as_model
+
+
+def sample(
+    model: Any,
+    sampler: str = "lsb",
+    *,
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int = 1,
+    thin: int | None = None,
+    threads: int | None = None,
+    seconds: float | None = None,
+    init: str | npt.ArrayLike = "uniform",
+    keep: str = "draws",
+    first_chain: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Fit:
+    """Runs chains and gives back their draws with all diagnostics.
+
+    ``model`` is one of Poise's (:func:`ising`, :func:`read`, ...) or a target of your own (:func:`target`). The same
+    model, sampler, seed and chains give the same draws as the program ``poise sample``, bit by bit.
+
+    - ``sampler``: ``"lsb"`` learns its proposals; ``poise.samplers()`` lists the others.
+    - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default as many steps as there are variables.
+    - ``seconds``: sample for that long instead of ``draws``.
+    - ``threads``: one per core by default; results do not depend on it.
+    - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
+    - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
+    - ``out``: a NetCDF file that the draws are also written to while they are made.
+    - ``progress``: a bar by default in terminals and notebooks.
+
+    Warnings about the result are issued as :class:`PoiseWarning` and are in ``fit.warnings``. Ctrl-C raises
+    :class:`Interrupted`, which holds the draws made so far.
+
+    >>> import poise
+    >>> fit = poise.sample(poise.ising(size=8, coupling=0.2), draws=200, seed=1, progress=False)
+    >>> fit.draws.shape
+    (4, 200, 8, 8)
+    """
+    core, user = as_model(model)
+    settings = run_settings(core, locals())
+    name = text("sampler", sampler)
+    file = "" if out is None else path("out", out)
+    with ProgressBars(progress) as bars:
+        fit = _core.sample(core, name, settings, bars.callback, file)
+    account = None if user is None else {"calls": user.calls, "rows": user.rows, "seconds": user.seconds}
+    result = Fit(fit, account)
+    if fit.interrupted:
+        kept = result if fit.num_draws > 0 else None
+        raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
+    for sentence in fit.warnings:
+        python_warnings.warn(sentence, PoiseWarning, stacklevel=2)
+    return result
+
+
+class Comparison(Sequence[Fit]):
+    """Runs of several samplers on one model with the same budget. ``print`` shows them side by side."""
+
+    def __init__(self, fits: list[Fit]) -> None:
+        self.fits = fits
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.fits[k]
+
+    def __len__(self) -> int:
+        return len(self.fits)
+
+    def __iter__(self) -> Iterator[Fit]:
+        return iter(self.fits)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The keys of the program's ``compare --json``."""
+        return _core.comparison_json([fit._core for fit in self.fits])
+
+    def table(self) -> Table:
+        """A row per sampler: ESS of log_prob and of all monitors together, by second, evaluation and step."""
+        rows, columns = [], {}
+        for result in self.report["results"]:
+            rows.append(result["sampler"])
+            log_prob, combined = result["monitors"]["log_prob"], result["combined"]
+            cells = {
+                "ess": combined["ess"],
+                "ess_per_second": combined["ess_per_second"],
+                "ess_per_eval": combined["ess_per_eval"],
+                "ess_per_step": combined["ess_per_step"],
+                "ess_log_prob": log_prob["ess"],
+                "r_hat_log_prob": log_prob["r_hat"],
+                "acceptance_rate": result["acceptance_rate"],
+                "seconds": result["seconds"]["sampling"],
+                "warnings": len(result["warnings"]),
+            }
+            for key, value in cells.items():
+                columns.setdefault(key, []).append(np.nan if value is None else value)
+        return Table(rows, {key: np.array(column) for key, column in columns.items()})
+
+    def to_pandas(self) -> Any:
+        return self.table().to_pandas()
+
+    def __str__(self) -> str:
+        return _core.comparison_text([fit._core for fit in self.fits], shutil.get_terminal_size((100, 24)).columns)
+
+    def __repr__(self) -> str:
+        return f"<poise comparison of {len(self)} samplers>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def compare(
+    model: Any,
+    samplers: Sequence[str] = ("lsb", "lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max", "gibbs"),
+    *,
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int = 1,
+    thin: int | None = None,
+    threads: int | None = None,
+    seconds: float | None = None,
+    init: str | npt.ArrayLike = "uniform",
+    progress: bool | None = None,
+) -> Comparison:
+    """Runs every sampler with the same budget and shows what it gives for it.
+
+    >>> import poise
+    >>> table = poise.compare(poise.ising(size=6, coupling=0.2), ["lb:g=sqrt", "gibbs"], draws=300, progress=False)
+    >>> table.table().rows
+    ['lb:g=sqrt', 'gibbs']
+    >>> frame = table.to_pandas()
+    """
+    if isinstance(samplers, str):
+        raise TypeError(f"samplers: found {samplers!r}, expected a list of names")
+    names = [_core.check_sampler(text("samplers", name)) for name in samplers]
+    core, _ = as_model(model)
+    keep = "monitors"
+    first_chain = 0
+    settings = run_settings(core, locals())
+    fits: list[Fit] = []
+    for k, name in enumerate(names):
+        with ProgressBars(progress, f"{name} ({k + 1} of {len(names)})") as bars:
+            fit = _core.sample(core, name, settings, bars.callback)
+        if fit.interrupted:
+            raise Interrupted(f"interrupted in {name}, after {len(fits)} of {len(names)} samplers", None)
+        fits.append(Fit(fit))
+    return Comparison(fits)
+
+
+def samplers() -> Table:
+    """The samplers there are, with a line of help each.
+
+    >>> import poise
+    >>> "lsb" in poise.samplers().rows
+    True
+    """
+    rows = _core.sampler_help()
+    return Table([name for name, _ in rows], {"help": [line for _, line in rows]})
+
+
+def run_settings(core: _core.Model, given: dict[str, Any]) -> dict[str, Any]:
+    """The engine's settings from the arguments of the functions above, checked."""
+    settings: dict[str, Any] = {"chains": whole("chains", given["chains"], 1), "seed": whole("seed", given["seed"])}
+    if "draws" in given:
+        settings["draws"] = whole("draws", given["draws"], 1)
+        settings["warmup"] = whole("warmup", given["warmup"])
+        settings["first_chain"] = whole("first_chain", given["first_chain"])
+        settings["keep"] = choice("keep", given["keep"], ["draws", "monitors"])
+        if given["thin"] is not None:
+            settings["thin"] = whole("thin", given["thin"], 1)
+        if given["seconds"] is not None:
+            settings["seconds"] = positive("seconds", given["seconds"])
+    if given["threads"] is not None:
+        settings["threads"] = whole("threads", given["threads"])
+    init = given["init"]
+    if isinstance(init, str):
+        settings["init"] = choice("init", init, ["uniform", "zeros", "dispersed"])
+    else:
+        settings["given"] = levels_from_labels(core, init, settings["chains"])
+    return settings
+
+
+def levels_from_labels(core: _core.Model, values: npt.ArrayLike, chains: int) -> npt.NDArray[np.uint8]:
+    """States as users write them, as levels: one state, or one for each chain."""
+    states = np.asarray(values)
+    if states.dtype.kind not in "iufb":
+        raise TypeError(f"init: found an array of {states.dtype}, expected numbers")
+    variables = core.variables
+    if states.size not in (variables, chains * variables):
+        raise ValueError(
+            f"the initial state has {states.size} values, but the model has {variables} variables and there are {chains} chains"
+        )
+    flat = states.reshape(-1, variables)
+    labels = np.asarray(core.labels) if core.labels else np.arange(max(core.cardinalities))
+    order = np.argsort(labels)
+    place = np.clip(np.searchsorted(labels[order], flat), 0, len(labels) - 1)
+    wrong = labels[order][place] != flat
+    if wrong.any():
+        chain, variable = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"init: variable {variable} is {flat[chain, variable]}, expected one of {', '.join(str(v) for v in labels)}"
+        )
+    return np.ascontiguousarray(order[place].astype(np.uint8))

@@ -1,0 +1,238 @@
+"""Targets of your own: log p in your code, sampled by every kernel there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arguments import choice, text, whole
+from ._checks import check_code
+from ._frameworks import default_dtype, guess, make_code
+from ._models import Model
+
+_DTYPES = ("float32", "float64", "int8", "uint8", "int32", "int64")
+_MOST_LEVELS = 128  # draws are kept as signed bytes
+
+
+class Target:
+    """A distribution given by your code. Made by :func:`target`."""
+
+    def __init__(self, code: Any, name: str, cardinalities: npt.NDArray[np.int64], looks: dict[str, Any], check: bool):
+        self._code = code
+        self._name = name
+        self._cardinalities = cardinalities
+        self._looks = looks
+        self._must_check = check
+
+    @property
+    def variables(self) -> int:
+        return len(self._cardinalities)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one state, as your code sees it."""
+        return tuple(self._looks["shape"])
+
+    @property
+    def framework(self) -> str:
+        return self._code.framework
+
+    def check(self) -> None:
+        """Calls the code on random states and looks for the mistakes that would make the draws wrong: shape, dtype,
+        finiteness, numbers that change from call to call or with the rest of the batch, a gradient that does not belong
+        to log p. Done by itself before the first run.
+        """
+        check_code(self._code, self._cardinalities, self._looks)
+        self._must_check = False
+
+    def __repr__(self) -> str:
+        return f"<poise target {self._name}: {self.variables} variables, in {self.framework}>"
+
+    def _user_model(self) -> _core.UserModel:
+        if self._must_check:
+            self.check()
+        return _core.user_model(self._code, self._name, self._cardinalities.tolist(), self._looks)
+
+
+def target(
+    log_prob: Any,
+    *,
+    variables: int | None = None,
+    shape: int | Sequence[int] | None = None,
+    levels: int | Sequence[int] = 2,
+    gradient: Callable[[Any], Any] | None = None,
+    log_ratios: Callable[[Any], Any] | None = None,
+    framework: str = "auto",
+    dtype: str | None = None,
+    labels: Sequence[int] | None = None,
+    one_hot: bool = False,
+    device: Any = None,
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+    check: bool = True,
+) -> Target:
+    """A target from your own code.
+
+    ``log_prob`` is a function of a batch of states, an array ``[chains, variables]``, that gives an array of as many
+    numbers: log p up to a constant, ``-inf`` where there is no probability. It may also be an object with a method of
+    that name (and perhaps ``gradient`` and ``log_ratios``, and attributes named like the arguments here), such as a
+    ``torch.nn.Module``; a module without one is called itself.
+
+    - ``variables`` is their number; or ``shape`` is that of a state, such as (28, 28), and batches are
+      ``[chains, 28, 28]``.
+    - ``levels``: how many values a variable has, one number for all or one each. Values are 0, 1, ..., or ``labels``, such
+      as (-1, 1). With ``one_hot`` a batch has one more dimension with a 1 at the level.
+    - ``gradient(x)`` is the derivative of log p by x, of the shape of x, for the samplers that need it (``gwg``, ``flsb``).
+      PyTorch and JAX find it themselves.
+    - ``log_ratios(x)``, where you know a faster way than to evaluate every neighbour: log p(x')/p(x) for every change of
+      one variable: ``[chains, variables]`` (the flips), or ``[chains, variables, levels]`` with more than two levels.
+    - ``framework``: what arrays your code takes, ``"numpy"``, ``"torch"`` or ``"jax"``. Modules and jitted functions are
+      recognised, anything else is taken for NumPy. ``dtype`` is that of x: by default float64 in NumPy, float32 in JAX,
+      and the default dtype of PyTorch. ``device``: where a tensor is put before your code sees it.
+    - ``check=False`` leaves the checks at the start out.
+
+    >>> import numpy as np, poise
+    >>> weights = np.array([0.5, -1.0, 2.0])
+    >>> mine = poise.target(lambda x: x @ weights, variables=3, gradient=lambda x: np.broadcast_to(weights, x.shape))
+    >>> fit = poise.sample(mine, sampler="gwg", draws=500, seed=1, progress=False)
+    >>> bool(abs(fit.draws.mean((0, 1)) - 1 / (1 + np.exp(-weights))).max() < 0.1)
+    True
+    """
+    owner = log_prob
+    method = getattr(owner, "log_prob", None)
+    if callable(method):
+        log_prob = method
+        gradient = gradient if gradient is not None else getattr(owner, "gradient", None)
+        log_ratios = log_ratios if log_ratios is not None else getattr(owner, "log_ratios", None)
+        if variables is None and shape is None:
+            variables, shape = getattr(owner, "variables", None), getattr(owner, "shape", None)
+        if levels == 2:
+            levels = getattr(owner, "levels", levels)
+        labels = labels if labels is not None else getattr(owner, "labels", None)
+    if not callable(log_prob):
+        raise TypeError(f"log_prob: found {type(log_prob).__name__}, expected a function or an object with log_prob(x)")
+    state = _state_shape(variables, shape)
+    cardinalities = _cardinalities(levels, math.prod(state))
+    library = choice("framework", framework, ["auto", "numpy", "torch", "jax"])
+    if library == "auto":
+        library = guess(owner) if guess(owner) != "numpy" else guess(log_prob)
+    if device is not None and library != "torch":
+        raise ValueError("device: only PyTorch has one")
+    kind = default_dtype(library) if dtype is None else choice("dtype", str(dtype).removeprefix("torch."), _DTYPES)
+    looks = {
+        "dtype": kind,
+        "shape": list(state),
+        "one_hot": bool(one_hot),
+        "labels": _labels(labels, int(cardinalities.max()), one_hot),
+        "names": _names(names, len(cardinalities)),
+    }
+    if one_hot and cardinalities.min() != cardinalities.max():
+        raise ValueError("one_hot: every variable must have the same number of levels")
+    code = make_code(library, log_prob, gradient, log_ratios, device)
+    if not kind.startswith("float") and gradient is None and library != "numpy":
+        code.differentiable = False
+    code.pick_moves = _MovePicker(cardinalities, looks)
+    said = name if name is not None else getattr(owner, "__name__", type(owner).__name__)
+    return Target(code, text("name", said), cardinalities, looks, check)
+
+
+def as_model(given: Any) -> tuple[_core.Model, _core.UserModel | None]:
+    """What the engine takes, from whatever the user has."""
+    if isinstance(given, Model):
+        return given._core, None
+    if isinstance(given, str):
+        raise TypeError(f"found the string {given!r}, expected a model; poise.model({given!r}) makes one")
+    if not isinstance(given, Target):
+        if not hasattr(given, "log_prob"):
+            raise TypeError(
+                f"found {type(given).__name__}, expected a model (poise.ising, poise.read, ...), a target "
+                "(poise.target(function, variables=...)) or an object with log_prob(x) and variables"
+            )
+        given = target(given)
+    user = given._user_model()
+    return user.model, user
+
+
+class _MovePicker:
+    """From log ratios as users give them to those of the moves, in the order of the engine."""
+
+    def __init__(self, cardinalities: npt.NDArray[np.int64], looks: dict[str, Any]) -> None:
+        self.cardinalities = cardinalities
+        self.looks = looks
+        self.levels = int(cardinalities.max())
+
+    def __call__(self, x: npt.NDArray[Any], found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        rows, n = len(x), len(self.cardinalities)
+        if self.levels == 2 and found.shape in ((rows, n), (rows, *self.looks["shape"])):
+            free = self.cardinalities > 1
+            found = found.reshape(rows, n)
+            return np.ascontiguousarray(found if free.all() else found[:, free])
+        if found.shape not in ((rows, n, self.levels), (rows, *self.looks["shape"], self.levels)):
+            extra = f", {self.levels}" if self.levels > 2 else ""
+            raise ValueError(
+                f"log_ratios gave shape {found.shape}, expected ({rows}, {n}{extra}): a number for every change of one variable"
+            )
+        found = found.reshape(rows, n, self.levels)
+        here = levels_of(x, self.looks).reshape(rows, n, 1)
+        level = np.arange(self.levels)
+        moves = (level != here) & (level < self.cardinalities[:, None])
+        return np.ascontiguousarray(found[moves].reshape(rows, -1))
+
+
+def levels_of(x: npt.NDArray[Any], looks: dict[str, Any]) -> npt.NDArray[np.int64]:
+    """The levels behind a batch as user code sees it."""
+    if looks["one_hot"]:
+        return x.argmax(axis=-1)
+    if looks["labels"]:
+        order = np.argsort(looks["labels"])
+        return order[np.searchsorted(np.asarray(looks["labels"])[order], x)]
+    return x.astype(np.int64)
+
+
+def _state_shape(variables: Any, shape: Any) -> tuple[int, ...]:
+    if (variables is None) == (shape is None):
+        raise TypeError("target: expected either variables, their number, or shape, that of a state")
+    if shape is None:
+        return (whole("variables", variables, 1),)
+    if isinstance(shape, (tuple, list)):
+        if not shape:
+            raise ValueError("shape: found no dimension, expected at least one")
+        return tuple(whole("shape", side, 1) for side in shape)
+    return (whole("shape", shape, 1),)
+
+
+def _cardinalities(levels: Any, variables: int) -> npt.NDArray[np.int64]:
+    found = np.asarray(levels)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"levels: found {levels!r}, expected a whole number, or one for each variable")
+    if found.ndim > 0 and found.size != variables:
+        raise ValueError(f"levels: found {found.size} numbers, expected one, or one for each of {variables} variables")
+    out = np.broadcast_to(found.reshape(-1), (variables,)).astype(np.int64)
+    if out.min() < 1 or out.max() > _MOST_LEVELS or out.max() < 2:
+        raise ValueError(f"levels: found {out.min()} to {out.max()}, expected 2 to {_MOST_LEVELS} (1 is a fixed variable)")
+    return out
+
+
+def _labels(labels: Sequence[int] | None, levels: int, one_hot: bool) -> list[float]:
+    if labels is None or len(labels) == 0:
+        return []
+    if one_hot:
+        raise ValueError("labels: they do not go with one_hot, where a level is a place")
+    out = [whole("labels", value, -128) for value in labels]
+    if len(out) < levels or len(set(out)) != len(out) or max(out) > 127:
+        raise ValueError(f"labels: found {list(labels)!r}, expected {levels} different numbers from -128 to 127")
+    return [float(value) for value in out]
+
+
+def _names(names: Sequence[str] | None, variables: int) -> list[str]:
+    if names is None:
+        return []
+    out = [text("names", value) for value in names]
+    if len(out) != variables:
+        raise ValueError(f"names: found {len(out)}, expected one for each of {variables} variables")
+    return out

@@ -1,0 +1,72 @@
+/// What the files of the Python module share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/network/network.hpp>
+#include <poise/report/report.hpp>
+#include <poise/run/model.hpp>
+#include <poise/run/run.hpp>
+
+namespace poise::python {
+
+namespace nb = nanobind;
+
+/// A run with all there is to say of it: just made, or read from a file.
+struct Fit {
+  StoredRun stored;
+  Report report;
+  std::vector<double> occupancy;  ///< empty when read from a file
+  std::vector<RunResult::WarmupPoint> warmup_trace;
+};
+
+/// A stretch of work without the interpreter lock that a signal can end: the handler's exception is kept for later.
+class Interruptible {
+ public:
+  /// Runs `work` on a thread of its own while this one listens for signals and calls `look` ten times a second, holding
+  /// the lock. What `work` throws is thrown again; what a signal or `look` raised is thrown when `work` has ended,
+  /// except a KeyboardInterrupt, which `work` answers by an early end.
+  void run(const std::function<void()>& work, const std::function<void()>& look);
+  [[nodiscard]] const std::atomic<bool>& stop() const { return stop_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+};
+
+/// A read-only NumPy array over memory that `owner` keeps alive.
+template <class T>
+nb::ndarray<nb::numpy, const T> view(const T* data, std::initializer_list<std::size_t> shape, nb::handle owner) {
+  return nb::ndarray<nb::numpy, const T>(data, shape.size(), shape.begin(), owner);
+}
+
+/// A NumPy array that owns the vector.
+template <class T>
+nb::ndarray<nb::numpy, T> array(std::vector<T> values, std::vector<std::size_t> shape) {
+  auto* kept = new std::vector<T>(std::move(values));
+  const nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+  return nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner);
+}
+
+/// JSON as Python's own dictionaries and lists; null is None.
+[[nodiscard]] nb::object to_python(const nlohmann::json& json);
+
+/// Named settings of a run, from Python's keyword arguments.
+[[nodiscard]] RunOptions run_options(const nb::dict& settings);
+
+void bind_models(nb::module_& module);
+void bind_targets(nb::module_& module);
+void bind_runs(nb::module_& module);
+void bind_marginals(nb::module_& module);
+void bind_stepper(nb::module_& module);
+
+}  // namespace poise::python

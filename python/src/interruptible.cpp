@@ -1,0 +1,74 @@
+/// Work on one thread, signals on another; and JSON as Python objects.
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "bindings.hpp"
+
+namespace poise::python {
+
+void Interruptible::run(const std::function<void()>& work, const std::function<void()>& look) {
+  using namespace std::chrono_literals;
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  std::exception_ptr failure;
+  std::optional<nb::python_error> raised;
+  {
+    const nb::gil_scoped_release release;
+    std::jthread worker([&] {
+      try {
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      const std::lock_guard lock(mutex);
+      done = true;
+      ended.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, 100ms, [&] { return done; })) {
+      lock.unlock();
+      {
+        const nb::gil_scoped_acquire acquire;
+        try {
+          if (PyErr_CheckSignals() != 0) throw nb::python_error();
+          if (!raised && look) look();
+        } catch (nb::python_error& error) {
+          if (!raised) raised.emplace(error);
+          stop_ = true;
+        }
+      }
+      lock.lock();
+    }
+    lock.unlock();
+    worker.join();
+  }
+  if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
+  if (failure) std::rethrow_exception(failure);
+  if (look) look();
+}
+
+nb::object to_python(const nlohmann::json& json) {
+  switch (json.type()) {
+    case nlohmann::json::value_t::null: return nb::none();
+    case nlohmann::json::value_t::boolean: return nb::bool_(json.get<bool>());
+    case nlohmann::json::value_t::number_integer: return nb::int_(json.get<std::int64_t>());
+    case nlohmann::json::value_t::number_unsigned: return nb::int_(json.get<std::uint64_t>());
+    case nlohmann::json::value_t::number_float: return nb::float_(json.get<double>());
+    case nlohmann::json::value_t::string: return nb::str(json.get_ref<const std::string&>().c_str());
+    case nlohmann::json::value_t::array: {
+      nb::list out;
+      for (const auto& entry : json) out.append(to_python(entry));
+      return out;
+    }
+    default: {
+      nb::dict out;
+      for (const auto& [key, value] : json.items()) out[key.c_str()] = to_python(value);
+      return out;
+    }
+  }
+}
+
+}  // namespace poise::python

@@ -1,0 +1,105 @@
+/// Marginals of networks, exact or sampled.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+
+#include <poise/infer/marginals.hpp>
+#include <poise/network/read.hpp>
+
+#include "bindings.hpp"
+
+namespace poise::python {
+
+namespace {
+
+struct Answer {
+  std::shared_ptr<Network> network;
+  MarginalsAnswer answer;
+};
+
+MarginalsOptions marginals_options(const nb::dict& settings) {
+  MarginalsOptions options;
+  const auto take = [&]<class T>(const char* key, T& out) {
+    if (settings.contains(key)) out = nb::cast<T>(settings[key]);
+  };
+  take("seconds", options.seconds);
+  take("memory", options.memory_limit);
+  take("sampler", options.sampler);
+  take("chains", options.chains);
+  take("seed", options.seed);
+  take("threads", options.threads);
+  const auto method = nb::cast<std::string>(settings["method"]);
+  options.method = method == "exact" ? Method::exact : method == "sample" ? Method::sample : Method::automatic;
+  if (!options.sampler.empty()) parse_sampler(options.sampler);
+  return options;
+}
+
+Answer find(const std::shared_ptr<Network>& network, const nb::dict& settings, const nb::object& progress) {
+  const MarginalsOptions options = marginals_options(settings);
+  Answer out{network, {}};
+  Interruptible place;
+  std::mutex mutex;
+  std::string title;
+  Progress now;
+  bool news = false;
+  MarginalsHooks hooks;
+  hooks.stop = &place.stop();
+  if (!progress.is_none()) {
+    hooks.progress = [&](const std::string& name, const Progress& heard) {
+      const std::lock_guard lock(mutex);
+      title = name;
+      now = heard;
+      news = true;
+    };
+  }
+  const auto look = [&] {
+    std::string name;
+    Progress heard;
+    {
+      const std::lock_guard lock(mutex);
+      if (!news) return;
+      news = false;
+      name = title;
+      heard = now;
+    }
+    progress(name, heard.seconds, heard.seconds_left);
+  };
+  try {
+    place.run([&] { out.answer = find_marginals(network, options, hooks); },
+              progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+  } catch (const ExactStopped&) {
+    out.answer.interrupted = true;
+  }
+  return out;
+}
+
+nb::list probabilities(const Marginals& marginals) {
+  nb::list out;
+  for (Index i = 0; i < marginals.num_variables(); ++i) {
+    const auto values = marginals.of(i);
+    out.append(array(std::vector<double>(values.begin(), values.end()), {values.size()}));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_marginals(nb::module_& module) {
+  nb::class_<Answer>(module, "Answer")
+      .def_prop_ro("probabilities", [](const Answer& it) { return probabilities(it.answer.marginals); })
+      .def_prop_ro("mcse", [](const Answer& it) { return probabilities(it.answer.mcse); })
+      .def_prop_ro("counted", [](const Answer& it) { return probabilities(it.answer.counted); })
+      .def_prop_ro("interrupted", [](const Answer& it) { return it.answer.interrupted; })
+      .def_prop_ro("warnings", [](const Answer& it) { return it.answer.warnings(); })
+      .def("mar", [](const Answer& it) { return mar_text(it.answer.marginals); })
+      .def("json",
+           [](const Answer& it) { return nb::cast<nb::dict>(to_python(marginals_json(it.answer, *it.network))); })
+      .def("text", [](const Answer& it, std::size_t width, std::size_t most) {
+        return marginals_text(it.answer, *it.network, width, most);
+      });
+  module.def("marginals", &find, nb::arg("network"), nb::arg("settings"), nb::arg("progress").none() = nb::none());
+}
+
+}  // namespace poise::python

@@ -1,0 +1,23 @@
+/// The module `poise._core`: exceptions, and the parts in files of their own.
+#include <poise/types.hpp>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  module.doc() = "The engine of Poise. Use the package `poise`, which wraps it.";
+  module.def("version", [] { return POISE_VERSION; });
+  nb::register_exception_translator([](const std::exception_ptr& failure, void*) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const poise::InputError& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+  poise::python::bind_models(module);
+  poise::python::bind_targets(module);
+  poise::python::bind_runs(module);
+  poise::python::bind_marginals(module);
+  poise::python::bind_stepper(module);
+}

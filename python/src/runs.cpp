@@ -1,0 +1,299 @@
+/// Runs, and what is left of them: draws as arrays, reports, files.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+
+#include <poise/trace/netcdf.hpp>
+
+#include "bindings.hpp"
+
+namespace poise::python {
+
+RunOptions run_options(const nb::dict& settings) {
+  RunOptions options;
+  const auto take = [&]<class T>(const char* key, T& out) {
+    if (settings.contains(key)) out = nb::cast<T>(settings[key]);
+  };
+  take("chains", options.chains);
+  take("warmup", options.warmup);
+  take("draws", options.draws);
+  take("thin", options.thin);
+  take("seed", options.seed);
+  take("threads", options.threads);
+  take("seconds", options.seconds);
+  take("first_chain", options.first_chain);
+  if (settings.contains("keep")) {
+    options.keep = nb::cast<std::string>(settings["keep"]) == "monitors" ? Keep::monitors : Keep::draws;
+  }
+  if (settings.contains("init")) {
+    const auto init = nb::cast<std::string>(settings["init"]);
+    options.start = init == "zeros" ? Start::zeros : init == "dispersed" ? Start::dispersed : Start::uniform;
+  }
+  if (settings.contains("given")) {
+    const auto given = nb::cast<nb::ndarray<const Value, nb::c_contig, nb::device::cpu>>(settings["given"]);
+    options.start = Start::given;
+    options.given.assign(given.data(), given.data() + given.size());
+  }
+  return options;
+}
+
+namespace {
+
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::approach: return "approach";
+    case Phase::adapt: return "adapt";
+    case Phase::sample: return "sample";
+  }
+  return "";
+}
+
+nb::dict progress_dict(const Progress& progress) {
+  nb::dict out;
+  out["phase"] = phase_name(progress.phase);
+  out["done"] = progress.done;
+  out["total"] = progress.total;
+  out["seconds"] = progress.seconds;
+  out["steps_per_second"] = progress.steps_per_second;
+  out["acceptance_rate"] = progress.acceptance_rate;
+  out["log_prob"] = progress.log_prob;
+  out["ess_log_prob"] = progress.ess_log_prob;
+  return out;
+}
+
+std::shared_ptr<Fit> make_fit(RunResult result) {
+  auto fit = std::make_shared<Fit>();
+  fit->report = make_report(result);
+  fit->stored.settings = settings_json(result);
+  fit->stored.results = report_json(fit->report);
+  fit->stored.layout = std::move(result.layout);
+  fit->stored.trace = std::move(result.trace);
+  fit->occupancy = std::move(result.occupancy);
+  fit->warmup_trace = std::move(result.warmup_trace);
+  return fit;
+}
+
+std::string settings_text(const Fit& fit) {
+  return fit.stored.settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+NetcdfOptions file_shape(const VariableLayout& layout, std::size_t chains, std::size_t draws, std::size_t monitors) {
+  NetcdfOptions shape;
+  shape.chains = chains;
+  shape.draws = draws;
+  shape.variables = layout.variables;
+  for (const Index levels : layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
+  shape.monitors = monitors;
+  return shape;
+}
+
+/// The run on this thread, where the target is Python code, or on another, while this one looks after signals.
+std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                            const nb::object& progress, const std::string& out) {
+  const Sampler sampler = parse_sampler(sampler_name);
+  const RunOptions options = run_options(settings);
+  options.check(model);
+  std::unique_ptr<NetcdfSink> sink;
+  if (!out.empty()) {
+    NetcdfOptions shape =
+        file_shape(model.layout, options.chains, options.seconds > 0 ? 0 : options.draws, model.statistics.size() + 2);
+    if (options.keep != Keep::draws) shape.variables = 0;
+    sink = std::make_unique<NetcdfSink>(out, shape);
+  }
+  RunResult result;
+  RunHooks hooks{.sink = sink.get()};
+  if (model.lock_step) {
+    std::optional<nb::python_error> raised;
+    std::atomic<bool> stop{false};
+    hooks.stop = &stop;
+    if (!progress.is_none()) {
+      hooks.progress = [&](const Progress& now) {
+        const nb::gil_scoped_acquire acquire;
+        try {
+          progress(progress_dict(now));
+        } catch (nb::python_error& error) {
+          if (!raised) raised.emplace(error);
+          stop = true;
+        }
+      };
+    }
+    {
+      const nb::gil_scoped_release release;
+      result = run(model, sampler, options, hooks);
+    }
+    if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
+  } else {
+    Interruptible place;
+    std::mutex mutex;
+    std::vector<Progress> news;  // the last word on every phase since the last look
+    hooks.stop = &place.stop();
+    if (!progress.is_none()) {
+      hooks.progress = [&](const Progress& now) {
+        const std::lock_guard lock(mutex);
+        if (!news.empty() && news.back().phase == now.phase) news.pop_back();
+        news.push_back(now);
+      };
+    }
+    const auto look = [&] {
+      std::vector<Progress> heard;
+      {
+        const std::lock_guard lock(mutex);
+        heard.swap(news);
+      }
+      for (const Progress& now : heard) progress(progress_dict(now));
+    };
+    place.run([&] { result = run(model, sampler, options, hooks); },
+              progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+  }
+  std::shared_ptr<Fit> fit = make_fit(std::move(result));
+  if (sink) sink->finish(json_text(fit->stored.results));
+  return fit;
+}
+
+void save(const Fit& fit, const std::string& path) {
+  const Trace& trace = fit.stored.trace;
+  NetcdfOptions shape = file_shape(fit.stored.layout, trace.chains, trace.draws, trace.monitor_names.size());
+  if (trace.x.empty()) shape.variables = 0;
+  NetcdfSink sink(path, shape);
+  sink.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
+  sink.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps});
+  if (!fit.stored.results.is_null()) sink.finish(json_text(fit.stored.results));
+}
+
+std::shared_ptr<Fit> load(const std::string& path) {
+  auto fit = std::make_shared<Fit>();
+  fit->stored = read_netcdf(path);
+  fit->report = make_report(fit->stored);
+  return fit;
+}
+
+nb::object draws(const std::shared_ptr<Fit>& fit) {
+  const Trace& trace = fit->stored.trace;
+  const VariableLayout& layout = fit->stored.layout;
+  if (trace.x.empty() && trace.draws > 0) return nb::none();
+  const nb::object owner = nb::cast(fit);
+  if (layout.is_lattice()) {
+    return nb::cast(view(trace.x.data(), {trace.chains, trace.draws, layout.rows, layout.columns}, owner));
+  }
+  return nb::cast(view(trace.x.data(), {trace.chains, trace.draws, layout.variables}, owner));
+}
+
+nb::dict monitors(const std::shared_ptr<Fit>& fit) {
+  const Trace& trace = fit->stored.trace;
+  const nb::object owner = nb::cast(fit);
+  nb::dict out;
+  for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
+    out[trace.monitor_names[k].c_str()] = view(trace.monitors[k].data(), {trace.chains, trace.draws}, owner);
+  }
+  return out;
+}
+
+/// A list of columns: what a data frame is made of.
+nb::dict variable_rows(const Fit& fit) {
+  std::vector<double> mean, mcse, ess, r_hat;
+  std::vector<std::int64_t> variable, transitions;
+  nb::list names, status;
+  if (fit.report.variables) {
+    const VariableNames name{fit.report.variable_names, fit.report.level_names};
+    for (const VariableRow& row : fit.report.variables->rows) {
+      names.append(nb::str(name(row).c_str()));
+      variable.push_back(row.variable);
+      mean.push_back(row.mean);
+      mcse.push_back(row.mcse);
+      ess.push_back(row.ess);
+      r_hat.push_back(row.r_hat);
+      transitions.push_back(static_cast<std::int64_t>(row.transitions));
+      const std::string_view text = to_string(row.status);
+      status.append(nb::str(text.data(), text.size()));
+    }
+  }
+  const std::size_t rows = mean.size();
+  nb::dict out;
+  out["name"] = names;
+  out["variable"] = array(std::move(variable), {rows});
+  out["mean"] = array(std::move(mean), {rows});
+  out["mcse"] = array(std::move(mcse), {rows});
+  out["ess"] = array(std::move(ess), {rows});
+  out["r_hat"] = array(std::move(r_hat), {rows});
+  out["transitions"] = array(std::move(transitions), {rows});
+  out["status"] = status;
+  return out;
+}
+
+}  // namespace
+
+void bind_runs(nb::module_& module) {
+  nb::class_<Fit>(module, "Fit")
+      .def_prop_ro("draws", [](const std::shared_ptr<Fit>& fit) { return draws(fit); })
+      .def_prop_ro("monitors", [](const std::shared_ptr<Fit>& fit) { return monitors(fit); })
+      .def_prop_ro(
+          "acceptance_rate",
+          [](const std::shared_ptr<Fit>& fit) {
+            const Trace& trace = fit->stored.trace;
+            return view(trace.acceptance_rate.data(), {trace.chains, trace.draws}, nb::cast(fit));
+          },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "n_steps",
+          [](const std::shared_ptr<Fit>& fit) {
+            const Trace& trace = fit->stored.trace;
+            return view(trace.n_steps.data(), {trace.chains, trace.draws}, nb::cast(fit));
+          },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "occupancy",
+          [](const std::shared_ptr<Fit>& fit) {
+            return view(fit->occupancy.data(), {fit->occupancy.size()}, nb::cast(fit));
+          },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "warmup_trace",
+          [](const Fit& fit) {
+            std::vector<double> points;
+            for (const RunResult::WarmupPoint& point : fit.warmup_trace) {
+              points.push_back(static_cast<double>(point.step));
+              points.push_back(point.log_prob);
+            }
+            const std::size_t rows = points.size() / 2;
+            return array(std::move(points), {rows, 2});
+          },
+          nb::rv_policy::reference)
+      .def_prop_ro("chains", [](const Fit& fit) { return fit.stored.trace.chains; })
+      .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.draws; })
+      .def_prop_ro("interrupted", [](const Fit& fit) { return fit.report.interrupted; })
+      .def_prop_ro("warnings", [](const Fit& fit) { return fit.report.warnings; })
+      .def_prop_ro("notes", [](const Fit& fit) { return fit.report.notes; })
+      .def_prop_ro("names", [](const Fit& fit) { return fit.stored.layout.names; })
+      .def_prop_ro("level_names", [](const Fit& fit) { return fit.stored.layout.level_names; })
+      .def_prop_ro("is_lattice", [](const Fit& fit) { return fit.stored.layout.is_lattice(); })
+      .def_prop_ro("settings", [](const Fit& fit) { return settings_text(fit); })
+      .def_prop_ro(
+          "results",
+          [](const Fit& fit) { return fit.stored.results.is_null() ? std::string() : json_text(fit.stored.results); })
+      .def("report", [](const Fit& fit) { return nb::cast<nb::dict>(to_python(report_json(fit.report))); })
+      .def("variables", &variable_rows)
+      .def(
+          "text", [](const Fit& fit, std::size_t width) { return report_text(fit.report, width); },
+          nb::arg("width") = 100)
+      .def("save", &save, nb::arg("path"));
+
+  module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
+             nb::arg("progress").none() = nb::none(), nb::arg("out") = "");
+  module.def("load", &load, nb::arg("path"));
+  const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
+    std::vector<Report> out;
+    for (const auto& fit : fits) out.push_back(fit->report);
+    return out;
+  };
+  module.def("comparison_text", [reports](const std::vector<std::shared_ptr<Fit>>& fits, std::size_t width) {
+    return comparison_text(reports(fits), width);
+  });
+  module.def("comparison_json", [reports](const std::vector<std::shared_ptr<Fit>>& fits) {
+    return nb::cast<nb::dict>(to_python(comparison_json(reports(fits))));
+  });
+}
+
+}  // namespace poise::python

@@ -1,0 +1,246 @@
+/// Targets that are Python code: states go out as arrays without copies, numbers come back.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+
+namespace poise::python {
+
+namespace {
+
+/// Memory for arrays that go out, aligned for every library. A piece comes back when the last array over it is gone, so
+/// user code may keep what it was given.
+class Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+  struct Piece {
+    std::shared_ptr<Pool> pool;
+    std::size_t bytes;
+    void* memory;
+  };
+
+  ~Pool() {
+    for (const auto& [bytes, memory] : free_) release(memory);
+  }
+
+  /// Pieces of one size at a time: that of the batch in use.
+  Piece* take(std::size_t bytes) {
+    while (!free_.empty()) {
+      const auto [size, memory] = free_.back();
+      free_.pop_back();
+      if (size == bytes) return new Piece{shared_from_this(), bytes, memory};
+      release(memory);
+    }
+    return new Piece{shared_from_this(), bytes, ::operator new (bytes, std::align_val_t{kAlignment})};
+  }
+  void give(std::size_t bytes, void* memory) {
+    if (free_.size() < 4) {
+      free_.emplace_back(bytes, memory);
+    } else {
+      release(memory);
+    }
+  }
+
+ private:
+  static void release(void* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); }
+  std::vector<std::pair<std::size_t, void*>> free_;
+};
+
+/// How user code sees a state.
+struct Appearance {
+  std::string dtype;               ///< of the elements: float32, ...
+  std::vector<std::size_t> shape;  ///< of one state
+  bool one_hot = false;            ///< one more dimension, with a one at the level
+  std::size_t levels = 2;          ///< the largest number of them
+};
+
+class PythonFunction : public BatchFunction {
+ public:
+  PythonFunction(nb::object code, Appearance appearance, BatchShape shape)
+      : code_(std::move(code)), appearance_(std::move(appearance)), shape_(std::move(shape)) {
+    has_gradient_ = nb::cast<bool>(code_.attr("has_gradient"));
+    has_log_ratios_ = nb::cast<bool>(code_.attr("has_log_ratios"));
+    for (const Index k : shape_.cardinalities) moves_ += k - 1;
+  }
+  ~PythonFunction() override {
+    const nb::gil_scoped_acquire acquire;
+    code_.reset();
+  }
+  PythonFunction(const PythonFunction&) = delete;
+  PythonFunction& operator=(const PythonFunction&) = delete;
+
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    call(rows, [&](nb::handle x) { read_values(code_.attr("log_prob")(x), out); });
+  }
+  [[nodiscard]] bool has_gradient() const override { return has_gradient_; }
+  [[nodiscard]] bool one_hot() const override { return appearance_.one_hot; }
+  void gradient(std::span<const Value> rows, std::span<double> log_prob, std::span<double> out) override {
+    call(rows, [&](nb::handle x) {
+      const nb::tuple both(code_.attr("log_prob_and_gradient")(x));
+      read_values(both[0], log_prob);
+      read(both[1], out, "gradient");
+      // Where log p is -inf nobody reads the gradient.
+      const std::size_t width = out.size() / log_prob.size();
+      for (std::size_t k = 0; k < out.size(); ++k) {
+        if (!std::isfinite(out[k]) && std::isfinite(log_prob[k / width])) {
+          throw InputError(
+              fmt::format("the gradient holds {} in row {} of the batch, where log p is finite", out[k], k / width));
+        }
+      }
+    });
+  }
+  [[nodiscard]] bool has_log_ratios() const override { return has_log_ratios_; }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    call(rows, [&](nb::handle x) { read(code_.attr("log_ratios")(x), out, "log_ratios"); });
+  }
+
+  std::size_t calls = 0;
+  std::size_t rows_seen = 0;
+  double seconds = 0.0;
+
+ private:
+  template <class Use>
+  void call(std::span<const Value> rows, Use&& use) {
+    const nb::gil_scoped_acquire acquire;
+    const std::size_t count = rows.size() / shape_.cardinalities.size();
+    const auto started = std::chrono::steady_clock::now();
+    try {
+      const nb::object x = array_of(rows, count);
+      use(x);
+    } catch (nb::python_error& error) {
+      if (error.matches(PyExc_KeyboardInterrupt)) throw RunStopped{};
+      throw;
+    }
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    ++calls;
+    rows_seen += count;
+  }
+
+  nb::object array_of(std::span<const Value> rows, std::size_t count) {
+    if (appearance_.dtype == "float32") return fill<float>(rows, count);
+    if (appearance_.dtype == "float64") return fill<double>(rows, count);
+    if (appearance_.dtype == "int64") return fill<std::int64_t>(rows, count);
+    if (appearance_.dtype == "int32") return fill<std::int32_t>(rows, count);
+    if (appearance_.dtype == "int8") return fill<std::int8_t>(rows, count);
+    return fill<std::uint8_t>(rows, count);
+  }
+
+  template <class T>
+  nb::object fill(std::span<const Value> rows, std::size_t count) {
+    const std::size_t n = shape_.cardinalities.size();
+    const std::size_t levels = appearance_.one_hot ? appearance_.levels : 1;
+    Pool::Piece* piece = pool_->take(std::max<std::size_t>(1, rows.size() * levels * sizeof(T)));
+    const nb::capsule owner(piece, [](void* pointer) noexcept {
+      const std::unique_ptr<Pool::Piece> back(static_cast<Pool::Piece*>(pointer));
+      back->pool->give(back->bytes, back->memory);
+    });
+    T* out = static_cast<T*>(piece->memory);
+    std::vector<std::size_t> shape = {count};
+    shape.insert(shape.end(), appearance_.shape.begin(), appearance_.shape.end());
+    if (appearance_.one_hot) {
+      std::fill_n(out, rows.size() * levels, T{0});
+      for (std::size_t k = 0; k < rows.size(); ++k) out[k * levels + rows[k]] = T{1};
+      shape.push_back(levels);
+    } else if (shape_.labels.empty()) {
+      for (std::size_t k = 0; k < rows.size(); ++k) out[k] = static_cast<T>(rows[k]);
+    } else {
+      T labels[256] = {};
+      for (std::size_t level = 0; level < shape_.labels.size(); ++level)
+        labels[level] = static_cast<T>(shape_.labels[level]);
+      for (std::size_t k = 0; k < rows.size(); ++k) out[k] = labels[rows[k]];
+    }
+    static_cast<void>(n);
+    return nb::cast(nb::ndarray<nb::numpy, T>(out, shape.size(), shape.data(), owner), nb::rv_policy::reference);
+  }
+
+  /// The numbers of an array of 32 or 64 bits, which the Python side has made of whatever it got.
+  static void read(nb::handle object, std::span<double> out, const char* what) {
+    using Any = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+    Any array;
+    if (!nb::try_cast<Any>(object, array)) {
+      throw InputError(fmt::format("{} gave something that is not an array in the memory of this machine", what));
+    }
+    if (array.size() != out.size()) {
+      throw InputError(fmt::format("{} gave {} numbers, expected {}", what, array.size(), out.size()));
+    }
+    if (array.dtype() == nb::dtype<double>()) {
+      std::memcpy(out.data(), array.data(), out.size() * sizeof(double));
+    } else if (array.dtype() == nb::dtype<float>()) {
+      const auto* values = static_cast<const float*>(array.data());
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<double>(values[k]);
+    } else {
+      throw InputError(fmt::format("{} gave an array that is neither float32 nor float64", what));
+    }
+  }
+
+  static void read_values(nb::handle object, std::span<double> out) {
+    read(object, out, "log_prob");
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      if (std::isnan(out[k]) || out[k] == std::numeric_limits<double>::infinity()) {
+        throw InputError(fmt::format(
+            "log_prob gave {} for a state that the chains looked at (row {} of {}), expected a finite number or -inf",
+            out[k], k, out.size()));
+      }
+    }
+  }
+
+  nb::object code_;
+  Appearance appearance_;
+  BatchShape shape_;
+  std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
+  std::size_t moves_ = 0;
+  bool has_gradient_ = false;
+  bool has_log_ratios_ = false;
+};
+
+/// A model of user code, with an account of how it was called.
+struct UserModel {
+  std::shared_ptr<PythonFunction> function;
+  Model model;
+};
+
+UserModel user_model(const nb::object& code, const std::string& name, const std::vector<Index>& cardinalities,
+                     const nb::dict& looks) {
+  BatchShape shape{cardinalities, nb::cast<std::vector<double>>(looks["labels"])};
+  Appearance appearance;
+  appearance.dtype = nb::cast<std::string>(looks["dtype"]);
+  appearance.shape = nb::cast<std::vector<std::size_t>>(looks["shape"]);
+  appearance.one_hot = nb::cast<bool>(looks["one_hot"]);
+  for (const Index k : cardinalities) appearance.levels = std::max<std::size_t>(appearance.levels, k);
+  VariableLayout layout;
+  layout.variables = static_cast<Index>(cardinalities.size());
+  if (appearance.shape.size() == 2) {
+    layout.rows = static_cast<Index>(appearance.shape[0]);
+    layout.columns = static_cast<Index>(appearance.shape[1]);
+  }
+  for (const double label : shape.labels) layout.labels.push_back(static_cast<std::int8_t>(label));
+  layout.names = nb::cast<std::vector<std::string>>(looks["names"]);
+  for (const Index k : cardinalities) {
+    if (k == 2) continue;
+    layout.cardinalities = cardinalities;
+    break;
+  }
+  auto function = std::make_shared<PythonFunction>(code, std::move(appearance), shape);
+  Model model = make_model(name, std::move(shape), function, std::move(layout));
+  return {std::move(function), std::move(model)};
+}
+
+}  // namespace
+
+void bind_targets(nb::module_& module) {
+  nb::class_<UserModel>(module, "UserModel")
+      .def_ro("model", &UserModel::model)
+      .def_prop_ro("calls", [](const UserModel& user) { return user.function->calls; })
+      .def_prop_ro("rows", [](const UserModel& user) { return user.function->rows_seen; })
+      .def_prop_ro("seconds", [](const UserModel& user) { return user.function->seconds; });
+  module.def("user_model", &user_model, nb::arg("code"), nb::arg("name"), nb::arg("cardinalities"), nb::arg("looks"));
+}
+
+}  // namespace poise::python

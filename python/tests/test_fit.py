@@ -1,0 +1,136 @@
+"""What a fit holds: arrays without copies, tables, text."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import poise
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return poise.sample(poise.ising(size=6, coupling=0.2), draws=400, chains=3, seed=1, progress=False)
+
+
+def test_draws_are_views(fit):
+    first, second = fit.draws, fit.draws
+    assert first.ctypes.data == second.ctypes.data
+    assert not first.flags.writeable
+    assert first.shape == (3, 400, 6, 6)
+    assert set(np.unique(first)) == {-1, 1}
+
+
+def test_draws_outlive_the_fit():
+    draws = poise.sample(poise.ising(size=4, coupling=0.2), draws=50, seed=3, progress=False).draws
+    gc.collect()
+    again = poise.sample(poise.ising(size=4, coupling=0.2), draws=50, seed=3, progress=False).draws
+    np.testing.assert_array_equal(draws, again)
+
+
+def test_monitors_belong_to_the_draws(fit):
+    np.testing.assert_array_equal(fit["magnetization"], fit.draws.sum((2, 3)))
+    x = fit.draws.astype(float)
+    bonds = x * np.roll(x, 1, axis=2) + x * np.roll(x, 1, axis=3)
+    np.testing.assert_allclose(fit.log_prob, 0.2 * bonds.sum((2, 3)), atol=1e-9)
+
+
+def test_tables(fit):
+    table = fit.summary()
+    assert table.rows == ["log_prob", "magnetization", "hamming"]
+    assert table["mean"][1] == pytest.approx(fit["magnetization"].mean())
+    frame = table.to_pandas()
+    assert frame.loc["log_prob", "r_hat"] == table["r_hat"][0]
+    variables = fit.variables().to_pandas()
+    assert len(variables) == 36
+    np.testing.assert_allclose(variables["mean"], fit.draws.mean((0, 1)).ravel(), atol=1e-12)
+    assert "log_prob" in str(table)
+
+
+def test_text(fit):
+    assert "ising:size=6" in str(fit)
+    assert "magnetization" in str(fit)
+    assert repr(fit) == "<poise fit of ising:size=6,lambda=0.2 by lsb: 3 chains of 400 draws>"
+    assert fit._repr_html_().startswith("<pre>")
+
+
+def test_occupancy_counts_every_step(fit):
+    assert fit.occupancy.shape == (36,)
+    np.testing.assert_allclose(2 * fit.occupancy - 1, fit.draws.mean((0, 1)).ravel(), atol=0.25)
+    assert fit.warmup_log_prob.shape[1] == 2
+
+
+def test_warnings_are_issued():
+    with pytest.warns(poise.PoiseWarning, match="R-hat"):
+        fit = poise.sample(poise.ising(size=16, coupling=0.6), draws=30, warmup=5, progress=False)
+    assert fit.warnings
+
+
+def test_compare():
+    table = poise.compare(poise.ising(size=6, coupling=0.3), ["lb:g=sqrt", "gwg", "lsb"], draws=300, progress=False)
+    assert len(table) == 3
+    frame = table.to_pandas()
+    assert list(frame.index) == ["lb:g=sqrt", "gwg", "lsb"]
+    assert (frame["ess_per_second"] > 0).all()
+    assert "lb:g=sqrt" in str(table)
+    assert table.report["results"][0]["sampler"] == "lb:g=sqrt"
+
+
+def test_progress_is_told(capsys):
+    poise.sample(poise.ising(size=16, coupling=0.3), draws=300, progress=True)
+    shown = capsys.readouterr().err
+    assert "sample" in shown and "300/300" in shown
+    poise.sample(poise.ising(size=4, coupling=0.3), draws=20, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_network_names_and_marginals(tmp_path):
+    bif = tmp_path / "rain.bif"
+    bif.write_text(
+        """network rain {}
+variable rain { type discrete [2] { yes, no }; }
+variable wet { type discrete [2] { yes, no }; }
+probability (rain) { table 0.2, 0.8; }
+probability (wet | rain) { (yes) 0.9, 0.1; (no) 0.1, 0.9; }
+"""
+    )
+    answer = poise.read(bif, evidence={"wet": "yes"}).marginals()
+    assert answer["rain"] == pytest.approx([0.18 / 0.26, 0.08 / 0.26])
+    assert answer.method == "exact" and not answer.warnings
+    frame = answer.to_pandas()
+    assert list(frame["level"]) == ["yes", "no", "yes", "no"]
+    answer.save(tmp_path / "rain.MAR")
+    assert (tmp_path / "rain.MAR").read_text().startswith("MAR")
+    by_number = poise.read(bif, evidence={1: 0}).marginals()
+    np.testing.assert_array_equal(by_number[0], answer[0])
+    sampled = poise.read(bif, evidence={"wet": "yes"}).marginals("sample", seconds=0.3, progress=False)
+    assert sampled.method == "sample"
+    assert abs(sampled["rain"][0] - 0.18 / 0.26) < 6 * sampled.mcse[0][0] + 1e-6
+    fit = poise.sample(poise.read(bif), draws=100, progress=False)
+    assert fit.draws.shape == (4, 100, 2)
+    assert "rain" in str(fit)
+
+
+def test_machines(tmp_path):
+    weights = np.random.default_rng(0).normal(size=(5, 12)).astype(np.float32)
+    model = poise.rbm(weights, shape=(3, 4))
+    fit = poise.sample(model, "gwg", draws=50, warmup=20, progress=False)
+    assert fit.draws.shape == (4, 50, 3, 4)
+    np.savez(tmp_path / "w.npz", weights=weights, visible_bias=np.zeros(12, np.float32),
+             hidden_bias=np.zeros(5, np.float32))
+    again = poise.sample(poise.rbm(tmp_path / "w.npz"), "gwg", draws=50, warmup=20, progress=False)
+    np.testing.assert_array_equal(again.draws.reshape(fit.draws.shape), fit.draws)
+
+
+def test_spins_from_arrays():
+    field = np.random.default_rng(0).normal(size=(4, 5))
+    lattice = poise.sample(poise.ising(coupling=0.3, field=field), "gibbs", draws=50, progress=False)
+    assert lattice.draws.shape == (4, 50, 4, 5)
+    x = lattice.draws.astype(float)
+    bonds = (x * np.roll(x, 1, 2) + x * np.roll(x, 1, 3)).sum((2, 3))
+    np.testing.assert_allclose(lattice.log_prob, 0.3 * bonds + (x * field).sum((2, 3)), atol=1e-9)
+    edges = (np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([0.5, -0.25, 1.0]))
+    graph = poise.sample(poise.ising(edges=edges, field=[0.1, 0.2, 0.3]), draws=50, progress=False)
+    x = graph.draws.astype(float)
+    expected = x @ [0.1, 0.2, 0.3] + 0.5 * x[..., 0] * x[..., 1] - 0.25 * x[..., 1] * x[..., 2] + x[..., 2] * x[..., 0]
+    np.testing.assert_allclose(graph.log_prob, expected, atol=1e-9)
