@@ -53,8 +53,7 @@ def appearance(levels: npt.NDArray[np.int64], looks: dict[str, Any]) -> Array:
     """States as user code sees them."""
     shape = (len(levels), *looks["shape"])
     if looks["one_hot"]:
-        width = int(levels.max(initial=1)) + 1 if "width" not in looks else looks["width"]
-        return np.eye(width, dtype=looks["dtype"])[levels].reshape(*shape, width)
+        return np.eye(looks["width"], dtype=looks["dtype"])[levels].reshape(*shape, looks["width"])
     values = np.asarray(looks["labels"])[levels] if looks["labels"] else levels
     return np.ascontiguousarray(values.reshape(shape).astype(looks["dtype"]))
 

@@ -22,7 +22,7 @@ from ._target import as_model
 
 def sample(
     model: Any,
-    sampler: str = "lsb",
+    sampler: str | None = None,
     *,
     draws: int = 1000,
     warmup: int = 1000,
@@ -42,7 +42,8 @@ def sample(
     ``model`` is one of Poise's (:func:`ising`, :func:`read`, ...) or a target of your own (:func:`target`). The same
     model, sampler, seed and chains give the same draws as the program ``poise sample``, bit by bit.
 
-    - ``sampler``: ``"lsb"`` learns its proposals; ``poise.samplers()`` lists the others.
+    - ``sampler``: by default ``"lsb"``, which learns its proposals, and for targets of your own that have a gradient
+      ``"flsb"``, which does so at one evaluation a step; ``poise.samplers()`` lists the others.
     - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default as many steps as there are variables.
     - ``seconds``: sample for that long instead of ``draws``.
     - ``threads``: one per core by default; results do not depend on it.
@@ -61,6 +62,8 @@ def sample(
     """
     core, user = as_model(model)
     settings = run_settings(core, locals())
+    if sampler is None:
+        sampler = "flsb" if user is not None and user.has_gradient else "lsb"
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
     with ProgressBars(progress) as bars:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._arguments import text, whole
+from ._errors import PoiseWarning
 from ._sample import levels_from_labels, run_settings
 from ._target import as_model
 
@@ -36,7 +38,10 @@ class Stepper:
         init: str | npt.ArrayLike = "uniform",
         threads: int | None = None,
     ) -> None:
-        model, self._user = as_model(target)
+        with warnings.catch_warnings():
+            # A target in training is not yet what it will be, so a poor gradient says little.
+            warnings.simplefilter("ignore", PoiseWarning)
+            model, self._user = as_model(target)
         self._model = model
         self._shape = (chains, model.rows, model.columns) if model.rows else (chains, model.variables)
         if self._user is not None:

@@ -128,6 +128,7 @@ def target(
         "dtype": kind,
         "shape": list(state),
         "one_hot": bool(one_hot),
+        "width": int(cardinalities.max()),
         "labels": _labels(labels, int(cardinalities.max()), one_hot),
         "names": _names(names, len(cardinalities)),
     }

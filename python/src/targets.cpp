@@ -67,7 +67,6 @@ class PythonFunction : public BatchFunction {
       : code_(std::move(code)), appearance_(std::move(appearance)), shape_(std::move(shape)) {
     has_gradient_ = nb::cast<bool>(code_.attr("has_gradient"));
     has_log_ratios_ = nb::cast<bool>(code_.attr("has_log_ratios"));
-    for (const Index k : shape_.cardinalities) moves_ += k - 1;
   }
   ~PythonFunction() override {
     const nb::gil_scoped_acquire acquire;
@@ -134,7 +133,6 @@ class PythonFunction : public BatchFunction {
 
   template <class T>
   nb::object fill(std::span<const Value> rows, std::size_t count) {
-    const std::size_t n = shape_.cardinalities.size();
     const std::size_t levels = appearance_.one_hot ? appearance_.levels : 1;
     Pool::Piece* piece = pool_->take(std::max<std::size_t>(1, rows.size() * levels * sizeof(T)));
     const nb::capsule owner(piece, [](void* pointer) noexcept {
@@ -156,7 +154,6 @@ class PythonFunction : public BatchFunction {
         labels[level] = static_cast<T>(shape_.labels[level]);
       for (std::size_t k = 0; k < rows.size(); ++k) out[k] = labels[rows[k]];
     }
-    static_cast<void>(n);
     return nb::cast(nb::ndarray<nb::numpy, T>(out, shape.size(), shape.data(), owner), nb::rv_policy::reference);
   }
 
@@ -195,7 +192,6 @@ class PythonFunction : public BatchFunction {
   Appearance appearance_;
   BatchShape shape_;
   std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
-  std::size_t moves_ = 0;
   bool has_gradient_ = false;
   bool has_log_ratios_ = false;
 };
@@ -237,6 +233,7 @@ UserModel user_model(const nb::object& code, const std::string& name, const std:
 void bind_targets(nb::module_& module) {
   nb::class_<UserModel>(module, "UserModel")
       .def_ro("model", &UserModel::model)
+      .def_prop_ro("has_gradient", [](const UserModel& user) { return user.function->has_gradient(); })
       .def_prop_ro("calls", [](const UserModel& user) { return user.function->calls; })
       .def_prop_ro("rows", [](const UserModel& user) { return user.function->rows_seen; })
       .def_prop_ro("seconds", [](const UserModel& user) { return user.function->seconds; });

@@ -2,9 +2,16 @@
 #include <poise/run/workers.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 namespace poise {
+
+namespace {
+
+constexpr std::chrono::microseconds kShort{100};
+
+}  // namespace
 
 std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
   constexpr std::size_t kMost = 4;
@@ -71,16 +78,22 @@ void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>
     lock_step_->for_each(count, work);
     return;
   }
+  using Clock = std::chrono::steady_clock;
+  const auto started = Clock::now();
   work_ = &work;
   count_ = count;
   next_ = 0;
-  busy_ = static_cast<unsigned>(threads_.size());
-  if (!threads_.empty()) {
+  if (alone_ || threads_.empty()) {
+    take_work();
+  } else {
+    busy_ = static_cast<unsigned>(threads_.size());
     ++round_;
     round_.notify_all();
+    take_work();
+    for (unsigned busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
   }
-  take_work();
-  for (unsigned busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
+  // A thread wakes up in some 50 microseconds, and in many times that on a busy machine.
+  alone_ = Clock::now() - started < (alone_ ? kShort * 2 : kShort);
   if (failed_) {
     failed_ = false;
     std::rethrow_exception(failure_);

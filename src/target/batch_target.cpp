@@ -22,6 +22,7 @@ BatchTarget::BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> functi
     num_moves_ += cardinality(i) - 1;
     variable_of_.resize(num_moves_, i);
     one_hot_width_ += cardinality(i);
+    binary_ = binary_ && cardinality(i) == 2;
   }
 }
 
@@ -138,15 +139,31 @@ void BatchTarget::first_order_log_ratios(std::span<const State* const> states, s
       std::fill_n(out[c], num_moves_, 0.0);
       continue;
     }
-    double* next = out[c];
-    for (Index i = 0; i < num_variables(); ++i) {
-      const Value here = state.x[i];
-      for (Index level = 0; level < cardinality(i); ++level) {
-        if (level == here) continue;
-        *next++ = function_->one_hot() ? slope[level] - slope[here]
-                                       : slope[i] * (shape_.label(static_cast<Value>(level)) - shape_.label(here));
-      }
-      if (function_->one_hot()) slope += cardinality(i);
+    if (function_->one_hot()) {
+      spread_one_hot(state, slope, out[c]);
+    } else if (binary_) {
+      const double step = shape_.label(1) - shape_.label(0);
+      const double steps[] = {step, -step};
+      for (Index i = 0; i < num_variables(); ++i) out[c][i] = slope[i] * steps[state.x[i]];
+    } else {
+      spread_ordered(state, slope, out[c]);
+    }
+  }
+}
+
+void BatchTarget::spread_one_hot(const State& state, const double* slope, double* out) const {
+  for (Index i = 0; i < num_variables(); slope += cardinality(i), ++i) {
+    for (Index level = 0; level < cardinality(i); ++level) {
+      if (level != state.x[i]) *out++ = slope[level] - slope[state.x[i]];
+    }
+  }
+}
+
+void BatchTarget::spread_ordered(const State& state, const double* slope, double* out) const {
+  for (Index i = 0; i < num_variables(); ++i) {
+    const double here = shape_.label(state.x[i]);
+    for (Index level = 0; level < cardinality(i); ++level) {
+      if (level != state.x[i]) *out++ = slope[i] * (shape_.label(static_cast<Value>(level)) - here);
     }
   }
 }

@@ -34,7 +34,8 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   /// Calls work(0) .. work(count - 1), each once, on all threads, and returns when all are done. The first exception
-  /// thrown by a call is thrown again here.
+  /// thrown by a call is thrown again here. Rounds that are over before another thread would wake up are made on this
+  /// one alone.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:
@@ -49,6 +50,7 @@ class Workers {
   std::atomic<bool> failed_{false};
   std::atomic<bool> ending_{false};
   std::exception_ptr failure_;
+  bool alone_ = false;  // the last round was a short one
   std::shared_ptr<LockStep> lock_step_;
   std::vector<std::jthread> threads_;
 };

@@ -105,6 +105,9 @@ class BatchTarget {
   std::size_t ask(Questions& questions, const State& state) const;
   void wait() const { wait_ ? wait_() : serve(); }
   void learn(const State& state, double log_prob) const;
+  /// First-order ratios of all moves from derivatives by levels, or by the numbers that stand for them.
+  void spread_one_hot(const State& state, const double* slope, double* out) const;
+  void spread_ordered(const State& state, const double* slope, double* out) const;
 
   BatchShape shape_;
   std::shared_ptr<BatchFunction> function_;
@@ -112,6 +115,7 @@ class BatchTarget {
   std::vector<Index> first_move_;
   std::vector<Index> variable_of_;  // of each move
   Index num_moves_ = 0;
+  bool binary_ = true;
   std::size_t one_hot_width_ = 0;
   mutable Questions values_;
   mutable Questions slopes_;
