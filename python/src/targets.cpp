@@ -76,28 +76,28 @@ class PythonFunction : public BatchFunction {
   PythonFunction& operator=(const PythonFunction&) = delete;
 
   void log_prob(std::span<const Value> rows, std::span<double> out) override {
-    call(rows, [&](nb::handle x) { read_values(code_.attr("log_prob")(x), out); });
+    call(rows, [&](nb::handle x) { read_values(ask("log_prob", x), out); });
   }
   [[nodiscard]] bool has_gradient() const override { return has_gradient_; }
   [[nodiscard]] bool one_hot() const override { return appearance_.one_hot; }
   void gradient(std::span<const Value> rows, std::span<double> log_prob, std::span<double> out) override {
     call(rows, [&](nb::handle x) {
-      const nb::tuple both(code_.attr("log_prob_and_gradient")(x));
+      const nb::tuple both(ask("log_prob_and_gradient", x));
       read_values(both[0], log_prob);
       read(both[1], out, "gradient");
-      // Where log p is -inf nobody reads the gradient.
       const std::size_t width = out.size() / log_prob.size();
-      for (std::size_t k = 0; k < out.size(); ++k) {
-        if (!std::isfinite(out[k]) && std::isfinite(log_prob[k / width])) {
+      for (std::size_t row = 0; row < log_prob.size(); ++row) {
+        // Where log p is -inf nobody reads the gradient.
+        if (std::isfinite(log_prob[row]) && !all_finite(out.subspan(row * width, width))) {
           throw InputError(
-              fmt::format("the gradient holds {} in row {} of the batch, where log p is finite", out[k], k / width));
+              fmt::format("the gradient of row {} of the batch is not finite, where log p is finite", row));
         }
       }
     });
   }
   [[nodiscard]] bool has_log_ratios() const override { return has_log_ratios_; }
   void log_ratios(std::span<const Value> rows, std::span<double> out) override {
-    call(rows, [&](nb::handle x) { read(code_.attr("log_ratios")(x), out, "log_ratios"); });
+    call(rows, [&](nb::handle x) { read(ask("log_ratios", x), out, "log_ratios"); });
   }
 
   std::size_t calls = 0;
@@ -109,7 +109,6 @@ class PythonFunction : public BatchFunction {
   void call(std::span<const Value> rows, Use&& use) {
     const nb::gil_scoped_acquire acquire;
     const std::size_t count = rows.size() / shape_.cardinalities.size();
-    const auto started = std::chrono::steady_clock::now();
     try {
       const nb::object x = array_of(rows, count);
       use(x);
@@ -117,9 +116,16 @@ class PythonFunction : public BatchFunction {
       if (error.matches(PyExc_KeyboardInterrupt)) throw RunStopped{};
       throw;
     }
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     ++calls;
     rows_seen += count;
+  }
+
+  /// The call itself, and the time it takes.
+  nb::object ask(const char* what, nb::handle x) {
+    const auto started = std::chrono::steady_clock::now();
+    nb::object answer = code_.attr(what)(x);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    return answer;
   }
 
   nb::object array_of(std::span<const Value> rows, std::size_t count) {
@@ -148,6 +154,10 @@ class PythonFunction : public BatchFunction {
       shape.push_back(levels);
     } else if (shape_.labels.empty()) {
       for (std::size_t k = 0; k < rows.size(); ++k) out[k] = static_cast<T>(rows[k]);
+    } else if (shape_.labels.size() == 2) {
+      const T zero = static_cast<T>(shape_.labels[0]);
+      const T span = static_cast<T>(shape_.labels[1] - shape_.labels[0]);
+      for (std::size_t k = 0; k < rows.size(); ++k) out[k] = static_cast<T>(zero + span * static_cast<T>(rows[k]));
     } else {
       T labels[256] = {};
       for (std::size_t level = 0; level < shape_.labels.size(); ++level)
@@ -175,6 +185,13 @@ class PythonFunction : public BatchFunction {
     } else {
       throw InputError(fmt::format("{} gave an array that is neither float32 nor float64", what));
     }
+  }
+
+  /// Without branches, so that it takes several numbers at a time.
+  static bool all_finite(std::span<const double> values) {
+    unsigned bad = 0;
+    for (const double value : values) bad |= std::abs(value) <= std::numeric_limits<double>::max() ? 0U : 1U;
+    return bad == 0;
   }
 
   static void read_values(nb::handle object, std::span<double> out) {

@@ -143,8 +143,10 @@ void BatchTarget::first_order_log_ratios(std::span<const State* const> states, s
       spread_one_hot(state, slope, out[c]);
     } else if (binary_) {
       const double step = shape_.label(1) - shape_.label(0);
-      const double steps[] = {step, -step};
-      for (Index i = 0; i < num_variables(); ++i) out[c][i] = slope[i] * steps[state.x[i]];
+      // Labels are small whole numbers, so that this is exactly +step or -step.
+      double* ratios = out[c];
+      const Value* x = state.x.data();
+      for (Index i = 0; i < num_variables(); ++i) ratios[i] = slope[i] * (step - 2.0 * step * x[i]);
     } else {
       spread_ordered(state, slope, out[c]);
     }
