@@ -255,7 +255,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   if (options.conditionals) {
     for (std::size_t c = 0; c < chains; ++c) ensemble->reset_conditionals(c);
   }
-  const std::vector<ChainGroup> groups = workers.groups(chains);
+  const std::vector<ChainGroup> groups = workers.groups(chains, ensemble->group_size());
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
   // Long draws are made in pieces, between which a chain looks whether it should stop.

@@ -42,7 +42,7 @@ void Stepper::refresh() {
 
 void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
   refresh();
-  const std::vector<ChainGroup> groups = workers_->groups(num_chains());
+  const std::vector<ChainGroup> groups = workers_->groups(num_chains(), ensemble_->group_size());
   for (std::uint64_t done = 0; done < steps;) {
     const std::uint64_t piece = std::min(ensemble_->piece(), steps - done);
     workers_->for_each(groups.size(),

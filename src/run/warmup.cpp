@@ -53,7 +53,7 @@ class Warmup {
          const std::function<bool(Phase, std::uint64_t)>& report)
       : ensemble_(ensemble),
         workers_(workers),
-        groups_(workers.groups(ensemble.num_chains())),
+        groups_(workers.groups(ensemble.num_chains(), ensemble.group_size())),
         total_(steps),
         report_(report) {
     record();

@@ -13,9 +13,8 @@ constexpr std::chrono::microseconds kShort{100};
 
 }  // namespace
 
-std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
-  constexpr std::size_t kMost = 4;
-  const std::size_t rounds = std::max<std::size_t>(1, (chains + kMost * threads - 1) / (kMost * threads));
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most) {
+  const std::size_t rounds = std::max<std::size_t>(1, (chains + most * threads - 1) / (most * threads));
   const std::size_t number = std::min(chains, rounds * threads);
   std::vector<ChainGroup> groups;
   for (std::size_t g = 0; g < number; ++g) {
@@ -25,8 +24,8 @@ std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads) {
   return groups;
 }
 
-std::vector<ChainGroup> Workers::groups(std::size_t chains) const {
-  if (!lock_step_) return group_chains(chains, threads());
+std::vector<ChainGroup> Workers::groups(std::size_t chains, std::size_t most) const {
+  if (!lock_step_) return group_chains(chains, threads(), most);
   std::vector<ChainGroup> alone;
   for (std::size_t c = 0; c < chains; ++c) alone.push_back({c, 1});
   return alone;

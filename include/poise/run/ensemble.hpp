@@ -35,6 +35,9 @@ class Ensemble {
     return std::max<std::uint64_t>(1, updates * steps_per_sweep() / std::max<Index>(1, num_variables()));
   }
 
+  /// Chains that are moved on together at most: more would not make them faster.
+  [[nodiscard]] virtual std::size_t group_size() const = 0;
+
   // Different chains may be handled by different threads at the same time; everything below that takes a chain touches
   // that chain only.
 

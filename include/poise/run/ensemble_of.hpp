@@ -80,6 +80,9 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
+  /// Four chains hide each other's latency; kernels that look at a whole group in one matrix product fill its lanes.
+  [[nodiscard]] std::size_t group_size() const override { return GroupKernel<K, T> ? 16 : 4; }
+
   void restart(std::size_t c, std::span<const Value> levels) override {
     Chain<T, K>& chain = *chains_[c];
     chain.state = target_->make_state(levels);

@@ -18,8 +18,8 @@ struct ChainGroup {
   std::size_t count;
 };
 
-/// Shares chains out in groups of at most four, as equal as can be, a multiple of the threads in number if possible.
-std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads);
+/// Shares chains out in groups of at most `most`, as equal as can be, a multiple of the threads in number if possible.
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most = 4);
 
 class Workers {
  public:
@@ -29,7 +29,7 @@ class Workers {
   ~Workers();
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
   /// How chains are to be shared out among calls of `for_each`.
-  [[nodiscard]] std::vector<ChainGroup> groups(std::size_t chains) const;
+  [[nodiscard]] std::vector<ChainGroup> groups(std::size_t chains, std::size_t most) const;
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
