@@ -278,10 +278,12 @@ TEST(BatchRun, ChainsMayBeginAtStatesOfTheirOwn) {
 TEST(LockStep, OneServiceAnswersAll) {
   std::vector<std::size_t> asked;
   std::vector<std::size_t> services;
-  LockStep turns([&] {
-    services.push_back(asked.size());
-    asked.clear();
-  });
+  LockStep turns(
+      [&] {
+        services.push_back(asked.size());
+        asked.clear();
+      },
+      [] {});
   std::vector<int> rounds(3, 0);
   turns.for_each(3, [&](std::size_t index) {
     for (std::size_t round = 0; round <= index; ++round) {
@@ -299,9 +301,12 @@ TEST(LockStep, OneServiceAnswersAll) {
 
 TEST(LockStep, AFailureEndsAllTurns) {
   bool fail = false;
-  LockStep turns([&] {
-    if (fail) throw std::domain_error("service");
-  });
+  int forgotten = 0;
+  LockStep turns(
+      [&] {
+        if (fail) throw std::domain_error("service");
+      },
+      [&] { ++forgotten; });
   struct Witness {
     int& count;
     ~Witness() { ++count; }
@@ -318,6 +323,8 @@ TEST(LockStep, AFailureEndsAllTurns) {
   fail = true;
   EXPECT_THROW(turns.for_each(4, work), std::domain_error);
   EXPECT_EQ(unwound, 8);
+  EXPECT_EQ(forgotten, 2);
+  EXPECT_THROW(turns.for_each(2, [&](std::size_t) { turns.for_each(2, work); }), std::runtime_error);
 }
 
 }  // namespace

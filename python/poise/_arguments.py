@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 
-def whole(name: str, value: Any, least: int = 0) -> int:
-    """An integer of any integer type, at least ``least``."""
+def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:
+    """An integer of any integer type, from ``least`` to ``most``."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: found {value!r}, expected a whole number")
     try:
@@ -20,8 +20,8 @@ def whole(name: str, value: Any, least: int = 0) -> int:
         raise TypeError(f"{name}: found {value!r}, expected a whole number") from None
     if number < least:
         raise ValueError(f"{name}: found {number}, expected a whole number of at least {least}")
-    if number >= 2**63:
-        raise ValueError(f"{name}: found {number}, expected a number below 2^63")
+    if number > most:
+        raise ValueError(f"{name}: found {number}, expected a whole number of at most {most}")
     return number
 
 
@@ -62,10 +62,14 @@ def text(name: str, value: Any) -> str:
 def path(name: str, value: Any) -> str:
     """A path as a string; whether it exists is for the reader to say."""
     try:
-        found = os.fspath(value)
+        found = os.fsdecode(os.fspath(value))
     except TypeError:
         raise TypeError(f"{name}: found {value!r}, expected a path") from None
-    return os.fsdecode(found)
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: found {found!r}, expected a path in UTF-8") from None
+    return found
 
 
 class files_may_be_missing:
@@ -79,4 +83,22 @@ class files_may_be_missing:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if isinstance(error, ValueError) and any(p in str(error) and not os.path.exists(p) for p in self.paths):
+            raise FileNotFoundError(str(error)) from None
+
+
+class folder_may_be_missing:
+    """The same for a file that is to be written."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if not self.target or not isinstance(error, ValueError) or self.target not in str(error):
+            return
+        if os.path.isdir(self.target):
+            raise IsADirectoryError(str(error)) from None
+        if not os.path.isdir(os.path.dirname(self.target) or "."):
             raise FileNotFoundError(str(error)) from None

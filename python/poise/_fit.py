@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import shutil
+import tempfile
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import files_may_be_missing, path
-from ._table import Table
+from ._arguments import files_may_be_missing, folder_may_be_missing, path
+from ._table import ShownAsText, Table
 
 _SUMMARY = ("mean", "sd", "mcse", "ess", "ess_tail", "r_hat")
 
 
-class Fit:
+class Fit(ShownAsText):
     """The result of :func:`sample` and :func:`load`. ``print(fit)`` shows the summary table.
 
     >>> import poise
@@ -28,8 +30,11 @@ class Fit:
     (2, 200)
     """
 
-    def __init__(self, core: _core.Fit, account: dict[str, float] | None = None) -> None:
+    def __init__(
+        self, core: _core.Fit, account: dict[str, float] | None = None, shape: tuple[int, ...] | None = None
+    ) -> None:
         self._core = core
+        self._shape = shape  # of a state, where the core does not know it
         #: For targets of your own: ``calls`` of it, ``rows`` evaluated, ``seconds`` spent in it. None otherwise.
         self.target_account = account
 
@@ -42,7 +47,7 @@ class Fit:
         found = cast("npt.NDArray[np.int8] | None", self._core.draws)
         if found is None:
             raise ValueError("the draws were not kept: the run was made with keep='monitors'")
-        return found
+        return found if self._shape is None else found.reshape(self.chains, self.num_draws, *self._shape)
 
     @property
     def monitors(self) -> dict[str, npt.NDArray[np.float64]]:
@@ -128,7 +133,14 @@ class Fit:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the run in the format of the program (NetCDF-4). ArviZ opens it as it is, and :func:`load` reads it."""
-        self._core.save(path("file", file))
+        name = path("file", file)
+        with folder_may_be_missing(name):
+            self._core.save(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(os.path.join(folder, "run.nc"))
+            return _unpickle, (pathlib.Path(folder, "run.nc").read_bytes(), self.target_account, self._shape)
 
     def _datasets(self) -> dict[str, Any]:
         import xarray
@@ -176,11 +188,6 @@ class Fit:
             f"{self.chains} chains of {self.num_draws} draws>"
         )
 
-    def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
-
 
 def load(file: str | os.PathLike[str]) -> Fit:
     """A run from a file that the program or :meth:`Fit.save` wrote, also one that was killed on its way.
@@ -196,6 +203,13 @@ def load(file: str | os.PathLike[str]) -> Fit:
     name = path("file", file)
     with files_may_be_missing(name):
         return Fit(_core.load(name))
+
+
+def _unpickle(content: bytes, account: dict[str, float] | None, shape: tuple[int, ...] | None) -> Fit:
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "run.nc")
+        file.write_bytes(content)
+        return Fit(_core.load(str(file)), account, shape)
 
 
 def _arviz_version() -> int | None:

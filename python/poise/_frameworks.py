@@ -16,10 +16,6 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-class NotDifferentiable(ValueError):
-    """Autograd finds no way from log p back to the state."""
-
-
 class Code:
     """What the engine calls. Every result is a contiguous array of 32 or 64 bits in the memory of this machine."""
 
@@ -56,14 +52,18 @@ class Code:
 
     def log_ratios(self, x: Array) -> Array:
         assert self._log_ratios is not None and self.pick_moves is not None
-        found = self._log_ratios(self._give(x))
-        return self.pick_moves(x, self._numbers("log_ratios", found))
+        found = self._numbers("log_ratios", self._log_ratios(self._give(x)))
+        return self.pick_moves(x, found[: len(x)] if found.ndim else found)
 
     def _give(self, x: Array) -> Any:
         return x
 
     def _numbers(self, what: str, found: Any) -> Array:
+        if isinstance(found, np.ma.MaskedArray):
+            raise TypeError(f"{what} gave a masked array, expected one in which every number counts")
         array = np.asarray(found)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         if array.dtype.kind in "iu" or array.dtype == np.float16:
             array = array.astype(np.float64)
         if array.dtype not in (np.float32, np.float64):
@@ -102,7 +102,7 @@ class TorchCode(Code):
             given = self._give(x).requires_grad_(True)
             value = self._log_prob(given)
             if not getattr(value, "requires_grad", False):
-                raise NotDifferentiable("log_prob cannot be differentiated by autograd: its result does not depend on x")
+                raise ValueError("log_prob cannot be differentiated by autograd: its result does not depend on x")
             (slope,) = self._torch.autograd.grad(value.sum(), given)
         return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
 
@@ -145,7 +145,17 @@ class JaxCode(Code):
         return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
 
     def _give(self, x: Array) -> Any:
+        # One compilation for each size of batch: sizes are rounded up to a power of two.
+        padded = 1 << (len(x) - 1).bit_length()
+        if padded != len(x):
+            x = np.concatenate([x, np.repeat(x[:1], padded - len(x), axis=0)])
         return self._jax.dlpack.from_dlpack(x)
+
+    def _read(self, what: str, found: Any, shape: tuple[int, ...]) -> Array:
+        array = self._numbers(what, found)
+        if array.ndim and len(array) == 1 << (shape[0] - 1).bit_length():
+            array = array[: shape[0]]
+        return super()._read(what, array, shape)
 
 
 def guess(code: Any) -> str:
@@ -159,11 +169,22 @@ def guess(code: Any) -> str:
     return "jax" if kind in ("jax", "jaxlib") else "numpy"
 
 
+def parameters_of(owner: Any) -> tuple[str | None, Any]:
+    """The dtype and the device of a module's parameters, as far as they matter."""
+    owner = getattr(owner, "__self__", owner)
+    first = next(owner.parameters(), None) if hasattr(owner, "parameters") else None
+    if first is None:
+        return None, None
+    kind = str(first.dtype).removeprefix("torch.")
+    return kind if kind in ("float32", "float64") else None, None if first.device.type == "cpu" else first.device
+
+
 def default_dtype(framework: str) -> str:
     if framework == "torch":
         import torch
 
-        return str(torch.get_default_dtype()).removeprefix("torch.")
+        kind = str(torch.get_default_dtype()).removeprefix("torch.")
+        return kind if kind in ("float32", "float64") else "float32"
     return "float32" if framework == "jax" else "float64"
 
 

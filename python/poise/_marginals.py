@@ -16,10 +16,10 @@ from ._arguments import choice, path, positive, text, whole
 from ._errors import PoiseWarning
 from ._models import Model
 from ._progress import _somebody_looks, _tqdm
-from ._table import Table
+from ._table import ShownAsText, Table
 
 
-class Marginals(Sequence[npt.NDArray[np.float64]]):
+class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
     """The probability of every level of every variable: ``marginals[i][level]``, or by name ``marginals["smoke"]``."""
 
     def __init__(self, core: _core.Answer, network: _core.Network) -> None:
@@ -60,6 +60,9 @@ class Marginals(Sequence[npt.NDArray[np.float64]]):
             variable = self._network.names.index(variable)
         return self.probabilities[variable]
 
+    def __contains__(self, variable: object) -> bool:
+        return variable in self._network.names or (isinstance(variable, int) and 0 <= variable < len(self))
+
     def __len__(self) -> int:
         return len(self.probabilities)
 
@@ -98,11 +101,6 @@ class Marginals(Sequence[npt.NDArray[np.float64]]):
     def __repr__(self) -> str:
         return f"<poise marginals of {len(self)} variables, {self.method}>"
 
-    def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
-
 
 _OPTIONS = ("seconds", "memory", "sampler", "chains", "seed", "threads", "progress")
 
@@ -113,15 +111,16 @@ def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Mar
         if name not in _OPTIONS:
             raise TypeError(f"marginals: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
     settings: dict[str, Any] = {"method": choice("method", method, ["auto", "exact", "sample"])}
+    options = {name: value for name, value in options.items() if value is not None}
     if "seconds" in options:
         settings["seconds"] = positive("seconds", options["seconds"])
     if "memory" in options:
         settings["memory"] = positive("memory", options["memory"]) * 2.0**30
-    if options.get("sampler") is not None:
+    if "sampler" in options:
         settings["sampler"] = text("sampler", options["sampler"])
-    for name, least in [("chains", 1), ("seed", 0), ("threads", 0)]:
+    for name, least, most in [("chains", 1, 2**31), ("seed", 0, 2**64 - 1), ("threads", 0, 2**16)]:
         if name in options:
-            settings[name] = whole(name, options[name], least)
+            settings[name] = whole(name, options[name], least, most)
     network = model.network()
     show = options.get("progress")
     with _Clock(_somebody_looks() if show is None else bool(show)) as clock:

@@ -142,33 +142,37 @@ def ising(
     """
     boundary = choice("boundary", boundary, ["torus", "open"])
     if edges is not None:
-        return _ising_graph(edges, field, {"size": size, "coupling": coupling, "graph": graph, "mu": mu, "sigma": sigma})
+        given = {"size": size, "coupling": coupling, "graph": graph, "mu": mu, "sigma": sigma, "seed": seed, "case": case,
+                 "image": image, "noise": noise, "boundary": None if boundary == "torus" else boundary}
+        return _ising_graph(edges, field, given)
     if field is not None and not isinstance(field, (str, os.PathLike)):
         given = {"mu": mu, "sigma": sigma, "seed": seed, "case": case, "image": image, "noise": noise, "graph": graph}
         return _ising_lattice(size, 1.0 if coupling is None else real("coupling", coupling), field, boundary, given)
-    keys: list[str] = []
+    keys: list[tuple[str, str]] = []
     if size is not None:
         rows, columns = _side(size)
-        keys.append(f"size={rows}x{columns}" if rows != columns else f"size={rows}")
+        keys.append(("size", f"{rows}x{columns}" if rows != columns else str(rows)))
     if case is not None:
-        keys.append(f"case={whole('case', case)}")
+        keys.append(("case", str(whole("case", case))))
     for name, key, value in [("coupling", "lambda", coupling), ("mu", "mu", mu), ("sigma", "sigma", sigma)]:
         if value is not None:
-            keys.append(f"{key}={real(name, value)!r}")
+            keys.append((key, repr(real(name, value))))
     if seed is not None:
-        keys.append(f"seed={whole('seed', seed)}")
+        keys.append(("seed", str(whole("seed", seed))))
     if boundary != "torus":
-        keys.append(f"boundary={boundary}")
+        keys.append(("boundary", boundary))
     if noise is not None:
-        keys.append(f"field={choice('noise', noise, ['uniform', 'gaussian'])}")
+        keys.append(("field", choice("noise", noise, ["uniform", "gaussian"])))
     if image is not None:
-        keys.append(f"image={choice('image', image, ['square', 'shapes'])}")
-    if graph is not None:
-        keys.append(f"graph={path('graph', graph)}")
-    spec = "ising" + (":" + ",".join(keys) if keys else "")
+        keys.append(("image", choice("image", image, ["square", "shapes"])))
+    graph_path = "" if graph is None else path("graph", graph)
+    if graph_path:
+        keys.append(("graph", graph_path))
     field_path = "" if field is None else path("field", field)
-    with files_may_be_missing(field_path, "" if graph is None else path("graph", graph)):
-        return Model(_core.model_from_text(spec, field=field_path), spec=(spec, field_path, ""))
+    with files_may_be_missing(field_path, graph_path):
+        core = _core.model_from_parts("ising", keys, field_path)
+    spec = "ising" + (":" + ",".join(f"{key}={value}" for key, value in keys) if keys else "")
+    return Model(core, spec=None if "," in graph_path else (spec, field_path, ""))
 
 
 def potts(
@@ -191,12 +195,14 @@ def potts(
 
 def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
     """Cuts of a graph with weights, p(x) proportional to exp(beta cut(x)); the file is in the format of the G-set."""
-    return _from_file("maxcut", file, f"beta={real('beta', beta)!r}")
+    return _from_file("maxcut", file, [("beta", repr(real("beta", beta)))])
 
 
 def qubo(file: str | os.PathLike[str], beta: float = 1.0, sense: str = "min") -> Model:
     """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv."""
-    return _from_file("qubo", file, f"beta={real('beta', beta)!r},sense={choice('sense', sense, ['min', 'max'])}")
+    return _from_file(
+        "qubo", file, [("beta", repr(real("beta", beta))), ("sense", choice("sense", sense, ["min", "max"]))]
+    )
 
 
 def rbm(
@@ -220,7 +226,7 @@ def rbm(
             raise ValueError("rbm: a file of weights has biases and shape of its own")
         file = path("weights", weights)
         with files_may_be_missing(file):
-            return Model(_core.model_from_text(f"rbm:weights={file}"))
+            return Model(_core.model_from_parts("rbm", [("weights", file)]))
     matrix = _numbers("weights", weights, 2).astype(np.float32)
     hidden, visible = matrix.shape
     first = np.zeros(visible) if visible_bias is None else _numbers("visible_bias", visible_bias, 1)
@@ -256,6 +262,10 @@ def read(
     array([0.429, 0.571])
     """
     name = path("file", file)
+    if not name.endswith((".uai", ".bif", ".mc", ".qubo", ".coo")):
+        raise ValueError(f"file: found {name!r}, expected one that ends in .uai, .bif, .mc, .qubo or .coo")
+    if evidence is not None and not name.endswith((".uai", ".bif")):
+        raise ValueError("evidence: only networks take evidence (.uai and .bif files), and this model is none")
     if evidence is None or isinstance(evidence, (str, os.PathLike)):
         given = "" if evidence is None else path("evidence", evidence)
         with files_may_be_missing(name, given):
@@ -308,6 +318,8 @@ def _ising_lattice(
         raise ValueError(
             f"field: found {numbers.shape[0]} x {numbers.shape[1]} numbers, expected {rows} x {columns}, as size has it"
         )
+    if abs(coupling) > _LARGEST:
+        raise ValueError(f"coupling: found {coupling:g}, expected at most {_LARGEST:g} in size")
     rows, columns = numbers.shape
     name = f"ising:size={rows}x{columns},lambda={coupling!r} with a field given as numbers"
     core = _core.model_from_lattice(rows, columns, boundary == "torus", coupling, numbers.ravel(), name)
@@ -351,11 +363,10 @@ def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
     )
 
 
-def _from_file(kind: str, file: str | os.PathLike[str], keys: str) -> Model:
+def _from_file(kind: str, file: str | os.PathLike[str], keys: list[tuple[str, str]]) -> Model:
     name = path("file", file)
-    spec = f"{kind}:file={name},{keys}"
     with files_may_be_missing(name):
-        return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+        return Model(_core.model_from_parts(kind, [("file", name), *keys]))
 
 
 def _side(size: Any) -> tuple[int, int]:
@@ -368,11 +379,14 @@ def _side(size: Any) -> tuple[int, int]:
 
 def _numbers(name: str, values: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float64]:
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name}: expected an array of numbers") from None
     if array.ndim != dimensions:
-        raise ValueError(f"{name}: found {array.ndim} dimensions, expected {dimensions}")
+        raise ValueError(f"{name}: found an array of {array.ndim} dimensions, expected {dimensions}")
+    if array.size == 0 and dimensions == 2:
+        raise ValueError(f"{name}: found an empty array")
+    array = np.ascontiguousarray(array)
     if array.size and not np.all(np.abs(array) <= _LARGEST):
         raise ValueError(f"{name}: found a number that is not finite or too large")
     return array

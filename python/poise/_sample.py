@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, path, positive, text, whole
+from ._arguments import choice, folder_may_be_missing, path, positive, text, whole
 from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit
 from ._progress import ProgressBars
-from ._table import Table
-from ._target import as_model
+from ._table import ShownAsText, Table
+from ._target import as_model, as_target, shape_of
 
 
 def sample(
@@ -44,7 +44,8 @@ def sample(
 
     - ``sampler``: by default ``"lsb"``, which learns its proposals, and for targets of your own that have a gradient
       ``"flsb"``, which does so at one evaluation a step; ``poise.samplers()`` lists the others.
-    - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default as many steps as there are variables.
+    - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default a sweep, in which every variable has a chance to
+      change: as many steps as there are single changes, or fewer for samplers that look at several variables a step.
     - ``seconds``: sample for that long instead of ``draws``.
     - ``threads``: one per core by default; results do not depend on it.
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
@@ -53,23 +54,24 @@ def sample(
     - ``progress``: a bar by default in terminals and notebooks.
 
     Warnings about the result are issued as :class:`PoiseWarning` and are in ``fit.warnings``. Ctrl-C raises
-    :class:`Interrupted`, which holds the draws made so far.
+    :class:`Interrupted`, which holds the draws made so far (None in the warm-up).
 
     >>> import poise
     >>> fit = poise.sample(poise.ising(size=8, coupling=0.2), draws=200, seed=1, progress=False)
     >>> fit.draws.shape
     (4, 200, 8, 8)
     """
+    model = as_target(model)
     core, user = as_model(model)
     settings = run_settings(core, locals())
     if sampler is None:
         sampler = "flsb" if user is not None and user.has_gradient else "lsb"
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
-    with ProgressBars(progress) as bars:
+    with ProgressBars(progress) as bars, folder_may_be_missing(file):
         fit = _core.sample(core, name, settings, bars.callback, file)
     account = None if user is None else {"calls": user.calls, "rows": user.rows, "seconds": user.seconds}
-    result = Fit(fit, account)
+    result = Fit(fit, account, shape_of(model) if user is not None else None)
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None
         raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
@@ -78,7 +80,7 @@ def sample(
     return result
 
 
-class Comparison(Sequence[Fit]):
+class Comparison(ShownAsText, Sequence[Fit]):
     """Runs of several samplers on one model with the same budget. ``print`` shows them side by side."""
 
     def __init__(self, fits: list[Fit]) -> None:
@@ -128,11 +130,6 @@ class Comparison(Sequence[Fit]):
     def __repr__(self) -> str:
         return f"<poise comparison of {len(self)} samplers>"
 
-    def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
-
 
 def compare(
     model: Any,
@@ -159,6 +156,9 @@ def compare(
     if isinstance(samplers, str):
         raise TypeError(f"samplers: found {samplers!r}, expected a list of names")
     names = [_core.check_sampler(text("samplers", name)) for name in samplers]
+    if not names:
+        raise ValueError("samplers: found an empty list, expected at least one name")
+    model = as_target(model)
     core, _ = as_model(model)
     keep = "monitors"
     first_chain = 0
@@ -168,7 +168,8 @@ def compare(
         with ProgressBars(progress, f"{name} ({k + 1} of {len(names)})") as bars:
             fit = _core.sample(core, name, settings, bars.callback)
         if fit.interrupted:
-            raise Interrupted(f"interrupted in {name}, after {len(fits)} of {len(names)} samplers", None)
+            kept = Fit(fit) if fit.num_draws > 0 else None
+            raise Interrupted(f"interrupted in {name}, after {len(fits)} of {len(names)} samplers", kept)
         fits.append(Fit(fit))
     return Comparison(fits)
 
@@ -186,7 +187,10 @@ def samplers() -> Table:
 
 def run_settings(core: _core.Model, given: dict[str, Any]) -> dict[str, Any]:
     """The engine's settings from the arguments of the functions above, checked."""
-    settings: dict[str, Any] = {"chains": whole("chains", given["chains"], 1), "seed": whole("seed", given["seed"])}
+    settings: dict[str, Any] = {
+        "chains": whole("chains", given["chains"], 1, 2**31),
+        "seed": whole("seed", given["seed"], 0, 2**64 - 1),
+    }
     if "draws" in given:
         settings["draws"] = whole("draws", given["draws"], 1)
         settings["warmup"] = whole("warmup", given["warmup"])
@@ -197,24 +201,28 @@ def run_settings(core: _core.Model, given: dict[str, Any]) -> dict[str, Any]:
         if given["seconds"] is not None:
             settings["seconds"] = positive("seconds", given["seconds"])
     if given["threads"] is not None:
-        settings["threads"] = whole("threads", given["threads"])
+        settings["threads"] = whole("threads", given["threads"], 0, 2**16)
     init = given["init"]
     if isinstance(init, str):
         settings["init"] = choice("init", init, ["uniform", "zeros", "dispersed"])
     else:
-        settings["given"] = levels_from_labels(core, init, settings["chains"])
+        settings["given"] = levels_from_labels(core, init, settings["chains"], shape_of(given.get("model")))
     return settings
 
 
-def levels_from_labels(core: _core.Model, values: npt.ArrayLike, chains: int) -> npt.NDArray[np.uint8]:
+def levels_from_labels(
+    core: _core.Model, values: npt.ArrayLike, chains: int, shape: tuple[int, ...] = ()
+) -> npt.NDArray[np.uint8]:
     """States as users write them, as levels: one state, or one for each chain."""
     states = np.asarray(values)
     if states.dtype.kind not in "iufb":
         raise TypeError(f"init: found an array of {states.dtype}, expected numbers")
     variables = core.variables
-    if states.size not in (variables, chains * variables):
+    inner = [(variables,)] + ([(core.rows, core.columns)] if core.rows else []) + ([shape] if shape else [])
+    if states.shape not in inner + [(chains, *one) for one in inner]:
         raise ValueError(
-            f"the initial state has {states.size} values, but the model has {variables} variables and there are {chains} chains"
+            f"the initial state has {states.size} values in the shape {states.shape}, but the model has {variables} variables "
+            f"and there are {chains} chains"
         )
     flat = states.reshape(-1, variables)
     labels = np.asarray(core.labels) if core.labels else np.arange(max(core.cardinalities))
@@ -224,6 +232,6 @@ def levels_from_labels(core: _core.Model, values: npt.ArrayLike, chains: int) ->
     if wrong.any():
         chain, variable = np.argwhere(wrong)[0]
         raise ValueError(
-            f"init: variable {variable} is {flat[chain, variable]}, expected one of {', '.join(str(v) for v in labels)}"
+            f"variable {variable} of a state is {flat[chain, variable]}, expected one of {', '.join(str(v) for v in labels)}"
         )
     return np.ascontiguousarray(order[place].astype(np.uint8))

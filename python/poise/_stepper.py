@@ -12,7 +12,7 @@ from . import _core
 from ._arguments import text, whole
 from ._errors import PoiseWarning
 from ._sample import levels_from_labels, run_settings
-from ._target import as_model
+from ._target import as_model, as_target, shape_of
 
 
 class Stepper:
@@ -41,12 +41,14 @@ class Stepper:
         with warnings.catch_warnings():
             # A target in training is not yet what it will be, so a poor gradient says little.
             warnings.simplefilter("ignore", PoiseWarning)
+            target = as_target(target)
             model, self._user = as_model(target)
         self._model = model
-        self._shape = (chains, model.rows, model.columns) if model.rows else (chains, model.variables)
-        if self._user is not None:
-            self._shape = (chains, *getattr(target, "shape", (model.variables,)))
-        settings = run_settings(model, {"chains": chains, "seed": seed, "init": init, "threads": threads})
+        settings = run_settings(
+            model, {"model": target, "chains": chains, "seed": seed, "init": init, "threads": threads}
+        )
+        inner = shape_of(target) or ((model.rows, model.columns) if model.rows else (model.variables,))
+        self._shape = (settings["chains"], *inner)
         self._core = _core.Stepper(model, text("sampler", sampler), settings)
         self._labels = np.asarray(model.labels, dtype=np.int8) if model.labels else None
 
@@ -73,7 +75,7 @@ class Stepper:
 
     @states.setter
     def states(self, values: npt.ArrayLike) -> None:
-        levels = levels_from_labels(self._model, values, self._shape[0])
+        levels = levels_from_labels(self._model, values, self._shape[0], self._shape[1:])
         self._core.set_levels(np.ascontiguousarray(np.broadcast_to(levels, (self._shape[0], self._model.variables))))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,14 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Table(Mapping[str, Any]):
+class ShownAsText:
+    """In a notebook, what ``print`` shows."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Table(ShownAsText, Mapping[str, Any]):
     """A mapping from names of columns to columns, with a name for every row.
 
     >>> import poise
@@ -48,11 +56,6 @@ class Table(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<poise table of {len(self.rows)} rows: {', '.join(self._columns)}>"
-
-    def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def _plain(self) -> str:
         cells = {name: [_cell(value) for value in column] for name, column in self._columns.items()}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _core
 from ._arguments import choice, text, whole
 from ._checks import check_code
-from ._frameworks import default_dtype, guess, make_code
+from ._frameworks import default_dtype, guess, make_code, parameters_of
 from ._models import Model
 
 _DTYPES = ("float32", "float64", "int8", "uint8", "int32", "int64")
@@ -64,13 +64,13 @@ def target(
     *,
     variables: int | None = None,
     shape: int | Sequence[int] | None = None,
-    levels: int | Sequence[int] = 2,
+    levels: int | Sequence[int] | None = None,
     gradient: Callable[[Any], Any] | None = None,
     log_ratios: Callable[[Any], Any] | None = None,
-    framework: str = "auto",
-    dtype: str | None = None,
+    framework: str | None = None,
+    dtype: Any = None,
     labels: Sequence[int] | None = None,
-    one_hot: bool = False,
+    one_hot: bool | None = None,
     device: Any = None,
     names: Sequence[str] | None = None,
     name: str | None = None,
@@ -93,7 +93,8 @@ def target(
       one variable: ``[chains, variables]`` (the flips), or ``[chains, variables, levels]`` with more than two levels.
     - ``framework``: what arrays your code takes, ``"numpy"``, ``"torch"`` or ``"jax"``. Modules and jitted functions are
       recognised, anything else is taken for NumPy. ``dtype`` is that of x: by default float64 in NumPy, float32 in JAX,
-      and the default dtype of PyTorch. ``device``: where a tensor is put before your code sees it.
+      and that of a module's parameters. ``device``: where a tensor is put before your code sees it, by default where
+      the parameters are.
     - ``check=False`` leaves the checks at the start out.
 
     >>> import numpy as np, poise
@@ -104,32 +105,41 @@ def target(
     True
     """
     owner = log_prob
-    method = getattr(owner, "log_prob", None)
-    if callable(method):
-        log_prob = method
-        gradient = gradient if gradient is not None else getattr(owner, "gradient", None)
-        log_ratios = log_ratios if log_ratios is not None else getattr(owner, "log_ratios", None)
-        if variables is None and shape is None:
-            variables, shape = getattr(owner, "variables", None), getattr(owner, "shape", None)
-        if levels == 2:
-            levels = getattr(owner, "levels", levels)
-        labels = labels if labels is not None else getattr(owner, "labels", None)
+    if callable(getattr(owner, "log_prob", None)):
+        log_prob = owner.log_prob
     if not callable(log_prob):
         raise TypeError(f"log_prob: found {type(log_prob).__name__}, expected a function or an object with log_prob(x)")
+
+    def own(value: Any, attribute: str) -> Any:
+        """What was not given may be an attribute of the object."""
+        return value if value is not None else getattr(owner, attribute, None)
+
+    gradient, log_ratios = own(gradient, "gradient"), own(log_ratios, "log_ratios")
+    if variables is None and shape is None:
+        variables, shape = own(None, "variables"), own(None, "shape")
     state = _state_shape(variables, shape)
-    cardinalities = _cardinalities(levels, math.prod(state))
-    library = choice("framework", framework, ["auto", "numpy", "torch", "jax"])
+    levels = own(levels, "levels")
+    cardinalities = _cardinalities(2 if levels is None else levels, math.prod(state))
+    library = own(framework, "framework")
+    library = "auto" if library is None else choice("framework", library, ["auto", "numpy", "torch", "jax"])
     if library == "auto":
         library = guess(owner) if guess(owner) != "numpy" else guess(log_prob)
-    if device is not None and library != "torch":
-        raise ValueError("device: only PyTorch has one")
-    kind = default_dtype(library) if dtype is None else choice("dtype", str(dtype).removeprefix("torch."), _DTYPES)
+    device = own(device, "device")
+    if library != "torch":
+        device = None
+    elif device is None or dtype is None:
+        found_dtype, found_device = parameters_of(owner)
+        device = found_device if device is None else device
+        dtype = found_dtype if own(dtype, "dtype") is None else dtype
+    labels, names, dtype = own(labels, "labels"), own(names, "names"), own(dtype, "dtype")
+    one_hot = bool(own(one_hot, "one_hot"))
+    kind = default_dtype(library) if dtype is None else _dtype(dtype)
     looks = {
         "dtype": kind,
         "shape": list(state),
-        "one_hot": bool(one_hot),
+        "one_hot": one_hot,
         "width": int(cardinalities.max()),
-        "labels": _labels(labels, int(cardinalities.max()), one_hot),
+        "labels": _labels(labels, int(cardinalities.max()), one_hot, kind),
         "names": _names(names, len(cardinalities)),
     }
     if one_hot and cardinalities.min() != cardinalities.max():
@@ -142,19 +152,29 @@ def target(
     return Target(code, text("name", said), cardinalities, looks, check)
 
 
-def as_model(given: Any) -> tuple[_core.Model, _core.UserModel | None]:
-    """What the engine takes, from whatever the user has."""
-    if isinstance(given, Model):
-        return given._core, None
+def as_target(given: Any) -> Any:
+    """A model or a target, from whatever the user has."""
+    if isinstance(given, (Model, Target)):
+        return given
     if isinstance(given, str):
         raise TypeError(f"found the string {given!r}, expected a model; poise.model({given!r}) makes one")
-    if not isinstance(given, Target):
-        if not hasattr(given, "log_prob"):
-            raise TypeError(
-                f"found {type(given).__name__}, expected a model (poise.ising, poise.read, ...), a target "
-                "(poise.target(function, variables=...)) or an object with log_prob(x) and variables"
-            )
-        given = target(given)
+    if not hasattr(given, "log_prob"):
+        raise TypeError(
+            f"found {type(given).__name__}, expected a model (poise.ising, poise.read, ...), a target "
+            "(poise.target(function, variables=...)) or an object with log_prob(x) and variables"
+        )
+    return target(given)
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """Of one state of a target of the user's own; empty for other models."""
+    return given.shape if isinstance(given, Target) else ()
+
+
+def as_model(given: Any) -> tuple[_core.Model, _core.UserModel | None]:
+    """What the engine takes."""
+    if isinstance(given, Model):
+        return given._core, None
     user = given._user_model()
     return user.model, user
 
@@ -196,15 +216,27 @@ def levels_of(x: npt.NDArray[Any], looks: dict[str, Any]) -> npt.NDArray[np.int6
 
 
 def _state_shape(variables: Any, shape: Any) -> tuple[int, ...]:
-    if (variables is None) == (shape is None):
-        raise TypeError("target: expected either variables, their number, or shape, that of a state")
     if shape is None:
+        if variables is None:
+            raise TypeError("target: expected either variables, their number, or shape, that of a state")
         return (whole("variables", variables, 1),)
-    if isinstance(shape, (tuple, list)):
-        if not shape:
-            raise ValueError("shape: found no dimension, expected at least one")
-        return tuple(whole("shape", side, 1) for side in shape)
-    return (whole("shape", shape, 1),)
+    sides = list(shape) if isinstance(shape, (Sequence, np.ndarray)) else [shape]
+    state = tuple(whole("shape", side, 1) for side in sides)
+    if not state:
+        raise ValueError("shape: found no dimension, expected at least one")
+    if variables is not None and whole("variables", variables, 1) != math.prod(state):
+        raise ValueError(f"variables: found {variables}, expected {math.prod(state)}, as the shape {state} has it")
+    return state
+
+
+def _dtype(dtype: Any) -> str:
+    name = str(dtype).removeprefix("torch.")
+    if name not in _DTYPES:
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            pass
+    return choice("dtype", name, _DTYPES)
 
 
 def _cardinalities(levels: Any, variables: int) -> npt.NDArray[np.int64]:
@@ -219,14 +251,20 @@ def _cardinalities(levels: Any, variables: int) -> npt.NDArray[np.int64]:
     return out
 
 
-def _labels(labels: Sequence[int] | None, levels: int, one_hot: bool) -> list[float]:
-    if labels is None or len(labels) == 0:
+def _labels(labels: Any, levels: int, one_hot: bool, dtype: str) -> list[float]:
+    if labels is None:
+        return []
+    if not isinstance(labels, (Sequence, np.ndarray)) or isinstance(labels, str):
+        raise TypeError(f"labels: found {labels!r}, expected a number for each level")
+    if len(labels) == 0:
         return []
     if one_hot:
         raise ValueError("labels: they do not go with one_hot, where a level is a place")
     out = [whole("labels", value, -128) for value in labels]
     if len(out) < levels or len(set(out)) != len(out) or max(out) > 127:
         raise ValueError(f"labels: found {list(labels)!r}, expected {levels} different numbers from -128 to 127")
+    if dtype == "uint8" and min(out) < 0:
+        raise ValueError("labels: negative ones do not go with dtype uint8")
     return [float(value) for value in out]
 
 

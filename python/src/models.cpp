@@ -117,6 +117,16 @@ void bind_models(nb::module_& module) {
         return std::make_shared<Network>(make_network(text, {field, evidence}));
       },
       nb::arg("text"), nb::arg("field") = "", nb::arg("evidence") = "");
+  module.def(
+      "model_from_parts",
+      [](const std::string& name, const std::vector<std::pair<std::string, std::string>>& settings,
+         const std::string& field) {
+        Spec spec;
+        spec.name = name;
+        spec.settings = settings;
+        return make_model(spec, {field, ""});
+      },
+      nb::arg("name"), nb::arg("settings"), nb::arg("field") = "");
   module.def("has_network", &has_network, nb::arg("text"));
   module.def("observe", &observe, nb::arg("network"), nb::arg("observations"), nb::arg("name"));
   module.def("model_from_network", [](const std::shared_ptr<Network>& network) {

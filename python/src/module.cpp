@@ -6,6 +6,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
+  // A target whose code refers to what holds it is found by the garbage collector, but not at the interpreter's end.
+  nb::set_leak_warnings(false);
   module.doc() = "The engine of Poise. Use the package `poise`, which wraps it.";
   module.def("version", [] { return POISE_VERSION; });
   nb::register_exception_translator([](const std::exception_ptr& failure, void*) {
@@ -13,6 +15,8 @@ NB_MODULE(_core, module) {
       std::rethrow_exception(failure);
     } catch (const poise::InputError& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const poise::RunStopped&) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);  // before there was a run to keep anything of
     }
   });
   poise::python::bind_models(module);

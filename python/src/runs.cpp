@@ -125,6 +125,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
       result = run(model, sampler, options, hooks);
     }
     if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
+    result.interrupted = result.interrupted || raised;
   } else {
     Interruptible place;
     std::mutex mutex;
@@ -147,7 +148,9 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
     };
     place.run([&] { result = run(model, sampler, options, hooks); },
               progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+    result.interrupted = result.interrupted || place.stop();  // also when the signal came at the very end
   }
+  const nb::gil_scoped_release release;
   std::shared_ptr<Fit> fit = make_fit(std::move(result));
   if (sink) sink->finish(json_text(fit->stored.results));
   return fit;
@@ -278,11 +281,11 @@ void bind_runs(nb::module_& module) {
       .def(
           "text", [](const Fit& fit, std::size_t width) { return report_text(fit.report, width); },
           nb::arg("width") = 100)
-      .def("save", &save, nb::arg("path"));
+      .def("save", &save, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 
   module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
              nb::arg("progress").none() = nb::none(), nb::arg("out") = "");
-  module.def("load", &load, nb::arg("path"));
+  module.def("load", &load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
   const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
     std::vector<Report> out;
     for (const auto& fit : fits) out.push_back(fit->report);

@@ -10,9 +10,22 @@ namespace poise::python {
 
 namespace {
 
+/// Chains that one caller at a time can move on.
+struct GuardedStepper {
+  GuardedStepper(const Model& model, const std::string& sampler, const RunOptions& options)
+      : stepper(model, parse_sampler(sampler), options) {}
+  Stepper stepper;
+  std::atomic<bool> busy{false};
+};
+
 /// A stretch of steps without the lock; a signal in between ends it and is raised.
 template <class Work>
-void interruptibly(const Work& work) {
+void interruptibly(GuardedStepper& guarded, const Work& work) {
+  if (guarded.busy.exchange(true)) throw std::runtime_error("this stepper is making steps already");
+  struct Leave {
+    std::atomic<bool>& busy;
+    ~Leave() { busy = false; }
+  } leave{guarded.busy};
   std::optional<nb::python_error> raised;
   const auto go_on = [&] {
     const nb::gil_scoped_acquire acquire;
@@ -24,7 +37,7 @@ void interruptibly(const Work& work) {
   {
     const nb::gil_scoped_release release;
     try {
-      work(go_on);
+      work(guarded.stepper, go_on);
     } catch (const RunStopped&) {
       stopped = true;
     }
@@ -39,41 +52,47 @@ void interruptibly(const Work& work) {
 }  // namespace
 
 void bind_stepper(nb::module_& module) {
-  nb::class_<Stepper>(module, "Stepper")
+  nb::class_<GuardedStepper>(module, "Stepper")
       .def(
           "__init__",
-          [](Stepper* self, const Model& model, const std::string& sampler, const nb::dict& settings) {
-            new (self) Stepper(model, parse_sampler(sampler), run_options(settings));
+          [](GuardedStepper* self, const Model& model, const std::string& sampler, const nb::dict& settings) {
+            new (self) GuardedStepper(model, sampler, run_options(settings));
           },
           nb::arg("model"), nb::arg("sampler"), nb::arg("settings"))
-      .def("step", [](Stepper& stepper,
-                      std::uint64_t steps) { interruptibly([&](const auto& go_on) { stepper.step(steps, go_on); }); })
-      .def("warm_up",
-           [](Stepper& stepper, std::uint64_t steps) {
-             interruptibly([&](const auto& go_on) { stepper.warm_up(steps, go_on); });
+      .def("step",
+           [](GuardedStepper& self, std::uint64_t steps) {
+             interruptibly(self, [&](Stepper& stepper, const auto& go_on) { stepper.step(steps, go_on); });
            })
-      .def("target_changed", &Stepper::target_changed)
+      .def("warm_up",
+           [](GuardedStepper& self, std::uint64_t steps) {
+             interruptibly(self, [&](Stepper& stepper, const auto& go_on) { stepper.warm_up(steps, go_on); });
+           })
+      .def("target_changed", [](GuardedStepper& self) { self.stepper.target_changed(); })
       .def_prop_ro(
           "levels",
-          [](const Stepper& stepper) {
-            return array(stepper.states(), {stepper.num_chains(), stepper.model().layout.variables});
+          [](GuardedStepper& self) {
+            std::vector<Value> levels;
+            interruptibly(self, [&](Stepper& stepper, const auto&) { levels = stepper.states(); });
+            return array(std::move(levels), {self.stepper.num_chains(), self.stepper.model().layout.variables});
           },
           nb::rv_policy::reference)
       .def("set_levels",
-           [](Stepper& stepper, const nb::ndarray<const Value, nb::c_contig, nb::device::cpu>& levels) {
-             interruptibly([&](const auto&) { stepper.set_states({levels.data(), levels.size()}); });
+           [](GuardedStepper& self, const nb::ndarray<const Value, nb::c_contig, nb::device::cpu>& levels) {
+             interruptibly(self, [&](Stepper& stepper, const auto&) {
+               stepper.set_states({levels.data(), levels.size()});
+             });
            })
       .def("log_prob",
-           [](Stepper& stepper) {
+           [](GuardedStepper& self) {
              std::vector<double> out;
-             interruptibly([&](const auto&) { out = stepper.log_prob(); });
+             interruptibly(self, [&](Stepper& stepper, const auto&) { out = stepper.log_prob(); });
              const std::size_t chains = out.size();
              return array(std::move(out), {chains});
            })
-      .def_prop_ro("acceptance_rate", &Stepper::acceptance_rate)
-      .def_prop_ro("steps_per_sweep", &Stepper::steps_per_sweep)
-      .def_prop_ro("evals", [](const Stepper& stepper) {
-        const Evals evals = stepper.evals();
+      .def_prop_ro("acceptance_rate", [](const GuardedStepper& self) { return self.stepper.acceptance_rate(); })
+      .def_prop_ro("steps_per_sweep", [](const GuardedStepper& self) { return self.stepper.steps_per_sweep(); })
+      .def_prop_ro("evals", [](const GuardedStepper& self) {
+        const Evals evals = self.stepper.evals();
         nb::dict out;
         out["target"] = evals.target;
         out["ratio"] = evals.ratio;

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -20,6 +21,7 @@ namespace {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kKept = 8;  // pieces that wait for the next batch of their size
   struct Piece {
     std::shared_ptr<Pool> pool;
     std::size_t bytes;
@@ -30,22 +32,20 @@ class Pool : public std::enable_shared_from_this<Pool> {
     for (const auto& [bytes, memory] : free_) release(memory);
   }
 
-  /// Pieces of one size at a time: that of the batch in use.
   Piece* take(std::size_t bytes) {
-    while (!free_.empty()) {
-      const auto [size, memory] = free_.back();
-      free_.pop_back();
-      if (size == bytes) return new Piece{shared_from_this(), bytes, memory};
-      release(memory);
+    const auto same = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.first == bytes; });
+    if (same == free_.end()) {
+      return new Piece{shared_from_this(), bytes, ::operator new (bytes, std::align_val_t{kAlignment})};
     }
-    return new Piece{shared_from_this(), bytes, ::operator new (bytes, std::align_val_t{kAlignment})};
+    void* memory = same->second;
+    free_.erase(same);
+    return new Piece{shared_from_this(), bytes, memory};
   }
   void give(std::size_t bytes, void* memory) {
-    if (free_.size() < 4) {
-      free_.emplace_back(bytes, memory);
-    } else {
-      release(memory);
-    }
+    free_.emplace_back(bytes, memory);
+    if (free_.size() <= kKept) return;
+    release(free_.front().second);
+    free_.erase(free_.begin());
   }
 
  private:
@@ -97,8 +97,14 @@ class PythonFunction : public BatchFunction {
   }
   [[nodiscard]] bool has_log_ratios() const override { return has_log_ratios_; }
   void log_ratios(std::span<const Value> rows, std::span<double> out) override {
-    call(rows, [&](nb::handle x) { read(ask("log_ratios", x), out, "log_ratios"); });
+    call(rows, [&](nb::handle x) {
+      read(ask("log_ratios", x), out, "log_ratios");
+      refuse_what_is_no_log(out, "log_ratios");
+    });
   }
+
+  [[nodiscard]] nb::handle code() const { return code_; }
+  void release_code() { code_.reset(); }
 
   std::size_t calls = 0;
   std::size_t rows_seen = 0;
@@ -134,7 +140,8 @@ class PythonFunction : public BatchFunction {
     if (appearance_.dtype == "int64") return fill<std::int64_t>(rows, count);
     if (appearance_.dtype == "int32") return fill<std::int32_t>(rows, count);
     if (appearance_.dtype == "int8") return fill<std::int8_t>(rows, count);
-    return fill<std::uint8_t>(rows, count);
+    if (appearance_.dtype == "uint8") return fill<std::uint8_t>(rows, count);
+    throw InputError(fmt::format("dtype: found '{}', which states cannot have", appearance_.dtype));
   }
 
   template <class T>
@@ -196,12 +203,14 @@ class PythonFunction : public BatchFunction {
 
   static void read_values(nb::handle object, std::span<double> out) {
     read(object, out, "log_prob");
-    for (std::size_t k = 0; k < out.size(); ++k) {
-      if (std::isnan(out[k]) || out[k] == std::numeric_limits<double>::infinity()) {
-        throw InputError(fmt::format(
-            "log_prob gave {} for a state that the chains looked at (row {} of {}), expected a finite number or -inf",
-            out[k], k, out.size()));
-      }
+    refuse_what_is_no_log(out, "log_prob");
+  }
+
+  static void refuse_what_is_no_log(std::span<const double> values, const char* what) {
+    for (const double value : values) {
+      if (value < std::numeric_limits<double>::infinity()) continue;
+      throw InputError(fmt::format("{} gave {} for a state that the chains looked at, expected a finite number or -inf",
+                                   what, value));
     }
   }
 
@@ -245,11 +254,30 @@ UserModel user_model(const nb::object& code, const std::string& name, const std:
   return {std::move(function), std::move(model)};
 }
 
+/// For the garbage collector: the code may hold what holds the model, as a module that owns its chains does.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const nb::handle code = nb::inst_ptr<UserModel>(self)->function->code();
+  Py_VISIT(code.ptr());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<UserModel>(self)->function->release_code();
+  return 0;
+}
+
+PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
+
 }  // namespace
 
 void bind_targets(nb::module_& module) {
-  nb::class_<UserModel>(module, "UserModel")
-      .def_ro("model", &UserModel::model)
+  nb::class_<UserModel>(module, "UserModel", nb::type_slots(slots))
+      // A copy: what refers into this one would keep it alive where the garbage collector cannot see it.
+      .def_prop_ro(
+          "model", [](const UserModel& user) { return user.model; }, nb::rv_policy::move)
       .def_prop_ro("has_gradient", [](const UserModel& user) { return user.function->has_gradient(); })
       .def_prop_ro("calls", [](const UserModel& user) { return user.function->calls; })
       .def_prop_ro("rows", [](const UserModel& user) { return user.function->rows_seen; })

@@ -159,6 +159,31 @@ def test_one_call_a_step(quadratic):
     assert fit.report["evals"]["gradient"] == 32 * 100 * 6
 
 
+def test_attributes_of_an_object():
+    class Mine:
+        shape = (2, 2, 3)
+        levels = 3
+        one_hot = True
+        dtype = np.float32
+        names = [f"v{k}" for k in range(12)]
+
+        def log_prob(self, x):
+            assert x.shape[1:] == (2, 2, 3, 3) and x.dtype == np.float32
+            return x[..., 1].sum((1, 2, 3))
+
+    fit = poise.sample(Mine(), "gibbs", draws=20, warmup=5, progress=False)
+    assert fit.draws.shape == (4, 20, 2, 2, 3)
+    assert fit.variables().rows[0].startswith("v0")
+    assert poise.Stepper(Mine(), 5, "gibbs").step(2).shape == (5, 2, 2, 3)
+
+
+def test_torch_module_in_double():
+    torch = required("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1), torch.nn.Flatten(0)).double()
+    fit = poise.sample(poise.target(net, variables=6), draws=20, warmup=5, progress=False)
+    assert fit.report["sampler"] == "flsb"
+
+
 def test_shape_of_states():
     seen = set()
 

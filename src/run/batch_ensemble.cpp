@@ -8,7 +8,8 @@ namespace poise {
 Model make_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function, VariableLayout layout) {
   const auto target = std::make_shared<BatchTarget>(std::move(shape), std::move(function));
   Model model = describe_model<BatchTarget>(std::move(name), target, std::move(layout));
-  model.lock_step = std::make_shared<LockStep>([questions = target.get()] { questions->serve(); });
+  model.lock_step = std::make_shared<LockStep>([questions = target.get()] { questions->serve(); },
+                                               [questions = target.get()] { questions->forget(); });
   // The target outlives what waits for it: the model's function below holds both.
   target->set_wait([turns = model.lock_step.get()] { turns->wait(); });
   model.make_ensemble = [target, turns = model.lock_step](const Sampler& sampler, const EnsembleOptions& options) {

@@ -4,7 +4,9 @@
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 
+#include <atomic>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -20,16 +22,49 @@ constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 /// Thrown inside of a turn that has to end because another one failed.
 struct TurnEnded {};
 
+/// Stacks with a guard page, kept from one round to the next: mapping one takes longer than many a turn.
+class Stacks {
+ public:
+  Stacks() : source_(kStackBytes) {}
+  ~Stacks() {
+    for (context::stack_context& stack : free_) source_.deallocate(stack);
+  }
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
+  context::stack_context take() {
+    if (free_.empty()) return source_.allocate();
+    const context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give(const context::stack_context& stack) { free_.push_back(stack); }
+
+ private:
+  context::protected_fixedsize_stack source_;
+  std::vector<context::stack_context> free_;
+};
+
+/// What a fiber takes its stack from.
+struct StackSource {
+  Stacks* stacks;
+  [[nodiscard]] context::stack_context allocate() const { return stacks->take(); }
+  void deallocate(context::stack_context& stack) const { stacks->give(stack); }
+};
+
 }  // namespace
 
 struct LockStep::Turns {
+  Stacks stacks;
   std::vector<context::fiber> waiting;  // where each turn goes on; empty when it is over
   context::fiber scheduler;             // where the present turn returns to
   bool inside = false;
+  std::atomic<bool> running{false};
   std::exception_ptr failure;
 };
 
-LockStep::LockStep(std::function<void()> serve) : serve_(std::move(serve)), turns_(std::make_unique<Turns>()) {}
+LockStep::LockStep(std::function<void()> serve, std::function<void()> forget)
+    : serve_(std::move(serve)), forget_(std::move(forget)), turns_(std::make_unique<Turns>()) {}
 LockStep::~LockStep() = default;
 
 void LockStep::wait() {
@@ -42,10 +77,11 @@ void LockStep::wait() {
 }
 
 void LockStep::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (turns_->running.exchange(true)) throw std::runtime_error("these chains are making steps already");
   turns_->waiting.clear();
   turns_->failure = nullptr;
   for (std::size_t index = 0; index < count; ++index) {
-    turns_->waiting.emplace_back(std::allocator_arg, context::protected_fixedsize_stack(kStackBytes),
+    turns_->waiting.emplace_back(std::allocator_arg, StackSource{&turns_->stacks},
                                  [this, index, &work](context::fiber&& back) {
                                    turns_->scheduler = std::move(back);
                                    try {
@@ -74,6 +110,8 @@ void LockStep::for_each(std::size_t count, const std::function<void(std::size_t)
     }
   }
   turns_->waiting.clear();
+  if (turns_->failure) forget_();
+  turns_->running = false;
   if (turns_->failure) std::rethrow_exception(std::exchange(turns_->failure, nullptr));
 }
 

@@ -81,11 +81,16 @@ Network ising_network(const IsingModel& ising) {
   return network;
 }
 
-bool ends_with(const std::string& text, std::string_view ending) {
-  return text.size() > ending.size() && text.ends_with(ending);
+/// Whether the text is the name of a file with this ending, rather than a spec in which such a name comes last.
+bool is_file(const std::string& text, std::string_view ending) {
+  const std::string word = text.substr(0, text.find(':'));
+  const auto& models = model_help();
+  const bool is_spec = word.size() < text.size() &&
+                       std::any_of(models.begin(), models.end(), [&](const NameHelp& row) { return row.name == word; });
+  return !is_spec && text.size() > ending.size() && text.ends_with(ending);
 }
 
-bool is_network_file(const std::string& text) { return ends_with(text, ".uai") || ends_with(text, ".bif"); }
+bool is_network_file(const std::string& text) { return is_file(text, ".uai") || is_file(text, ".bif"); }
 
 Network read_with_evidence(const std::string& path, const std::string& evidence) {
   Network network = read_network(path);
@@ -200,9 +205,12 @@ Model make_model(const std::string& text, const ModelFiles& files) {
     throw InputError(
         "--evidence: only networks take evidence (.uai and .bif files, potts, ising), and this model is none");
   }
-  if (ends_with(text, ".mc")) return make_model(make_maxcut({"maxcut", {{"file", text}}}));
-  if (ends_with(text, ".qubo") || ends_with(text, ".coo")) return make_model(make_qubo({"qubo", {{"file", text}}}));
-  const Spec spec = parse_spec(text);
+  if (is_file(text, ".mc")) return make_model(make_maxcut({"maxcut", {{"file", text}}}));
+  if (is_file(text, ".qubo") || is_file(text, ".coo")) return make_model(make_qubo({"qubo", {{"file", text}}}));
+  return make_model(parse_spec(text), files);
+}
+
+Model make_model(const Spec& spec, const ModelFiles& files) {
   if (!files.field.empty() && spec.name != "ising") {
     throw InputError("--field: only ising takes a field from a file");
   }

@@ -158,11 +158,6 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       sampler,
       {options.seed, options.first_chain, starting_states(model, options), reference_state(model, options.seed)});
   options.given.clear();
-  for (std::size_t c = 0; c < options.chains; ++c) {
-    if (ensemble->log_prob(c) == -std::numeric_limits<double>::infinity()) {
-      throw InputError("the initial state has probability zero, and from there a chain cannot start");
-    }
-  }
   if (options.thin == 0) options.thin = ensemble->steps_per_sweep();
   std::optional<Workers> place;  // of the work
   if (model.lock_step) {

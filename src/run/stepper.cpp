@@ -18,11 +18,6 @@ Stepper::Stepper(Model model, const Sampler& sampler, const RunOptions& options)
   options.check(model_);
   ensemble_ = model_.make_ensemble(sampler_, {options.seed, options.first_chain, starting_states(model_, options),
                                               reference_state(model_, options.seed)});
-  for (std::size_t c = 0; c < options.chains; ++c) {
-    if (ensemble_->log_prob(c) == -std::numeric_limits<double>::infinity()) {
-      throw InputError("the initial state has probability zero, and from there a chain cannot start");
-    }
-  }
   if (model_.lock_step) {
     workers_ = std::make_unique<Workers>(model_.lock_step);
   } else {
@@ -45,10 +40,10 @@ void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
   const std::vector<ChainGroup> groups = workers_->groups(num_chains(), ensemble_->group_size());
   for (std::uint64_t done = 0; done < steps;) {
     const std::uint64_t piece = std::min(ensemble_->piece(), steps - done);
+    steps_ += piece;
     workers_->for_each(groups.size(),
                        [&](std::size_t g) { ensemble_->advance(groups[g].first, groups[g].count, piece); });
     done += piece;
-    steps_ += piece;
     if (done < steps && go_on && !go_on()) return;
   }
 }
@@ -79,12 +74,7 @@ void Stepper::set_states(std::span<const Value> levels) {
     throw InputError(fmt::format("variable {} of chain {} is set to level {}, but it has only {} levels", i, k / n,
                                  levels[k], model_.layout.cardinality(i)));
   }
-  workers_->for_each(num_chains(), [&](std::size_t c) {
-    ensemble_->restart(c, levels.subspan(c * n, n));
-    if (ensemble_->log_prob(c) == -std::numeric_limits<double>::infinity()) {
-      throw InputError(fmt::format("the state of chain {} has probability zero, and a chain cannot start there", c));
-    }
-  });
+  workers_->for_each(num_chains(), [&](std::size_t c) { ensemble_->restart(c, levels.subspan(c * n, n)); });
   stale_ = false;
 }
 

@@ -10,6 +10,7 @@ namespace poise {
 namespace {
 
 constexpr std::chrono::microseconds kShort{100};
+constexpr std::uint64_t kClosed = 0xffffffff;
 
 }  // namespace
 
@@ -49,7 +50,6 @@ void Workers::start_thread() {
       seen = round_.load();
       if (ending_) return;
       take_work();
-      if (busy_.fetch_sub(1) == 1) busy_.notify_one();
     }
   });
 }
@@ -60,15 +60,21 @@ Workers::~Workers() {
   round_.notify_all();
 }
 
-void Workers::take_work() {
-  while (!failed_) {
-    const std::size_t index = next_.fetch_add(1);
-    if (index >= count_) return;
-    try {
-      (*work_)(index);
-    } catch (...) {
-      if (!failed_.exchange(true)) failure_ = std::current_exception();
+std::size_t Workers::take_work() {
+  for (std::size_t taken = 0;; ++taken) {
+    std::uint64_t ticket = ticket_.load();
+    do {
+      if (static_cast<std::uint32_t>(ticket) >= count_.load()) return taken;
+    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1));
+    // The round cannot end before this piece is done, so what belongs to the round stays as it is.
+    if (!failed_) {
+      try {
+        (*work_)(static_cast<std::uint32_t>(ticket));
+      } catch (...) {
+        if (!failed_.exchange(true)) failure_ = std::current_exception();
+      }
     }
+    if (done_.fetch_add(1) + 1 == count_.load()) done_.notify_one();
   }
 }
 
@@ -79,20 +85,21 @@ void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>
   }
   using Clock = std::chrono::steady_clock;
   const auto started = Clock::now();
+  const std::uint64_t round = (ticket_.load() >> 32) + 1;
+  ticket_ = round << 32 | kClosed;  // late threads find nothing while the round is being laid out
   work_ = &work;
   count_ = count;
-  next_ = 0;
-  if (alone_ || threads_.empty()) {
-    take_work();
-  } else {
-    busy_ = static_cast<unsigned>(threads_.size());
+  done_ = 0;
+  ticket_ = round << 32;
+  if (!alone_ && !threads_.empty()) {
     ++round_;
     round_.notify_all();
-    take_work();
-    for (unsigned busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
   }
+  const std::size_t taken = take_work();
+  const auto worked = Clock::now() - started;
+  for (std::size_t done = done_.load(); done != count; done = done_.load()) done_.wait(done);
   // A thread wakes up in some 50 microseconds, and in many times that on a busy machine.
-  alone_ = Clock::now() - started < (alone_ ? kShort * 2 : kShort);
+  alone_ = taken == count ? worked < 2 * kShort : worked < kShort;
   if (failed_) {
     failed_ = false;
     std::rethrow_exception(failure_);

@@ -42,7 +42,11 @@ std::size_t BatchTarget::ask(Questions& questions, const State& state) const {
   return number;
 }
 
-void BatchTarget::serve() const {
+void BatchTarget::forget() const {
+  for (Questions* questions : {&values_, &slopes_, &ratios_}) questions->answered = true;
+}
+
+void BatchTarget::serve() const try {
   const std::size_t n = num_variables();
   const std::size_t at_once = std::max<std::size_t>(1, kLevelsPerCall / n);
   const auto answer = [&](Questions& questions, std::size_t width, auto&& call) {
@@ -62,6 +66,9 @@ void BatchTarget::serve() const {
   answer(slopes_, function_->one_hot() ? one_hot_width_ : n,
          [&](auto rows, auto log_prob, auto out) { function_->gradient(rows, log_prob, out); });
   answer(ratios_, num_moves_, [&](auto rows, auto, auto out) { function_->log_ratios(rows, out); });
+} catch (...) {
+  forget();
+  throw;
 }
 
 void BatchTarget::learn(const State& state, double log_prob) const {

@@ -13,6 +13,9 @@
 
 namespace poise {
 
+inline constexpr const char* kNoStart =
+    "the initial state has probability zero, and from there a chain cannot start: give it another (init)";
+
 /// Streams above this one belong to learning, so that learning never shifts the numbers a chain samples with.
 inline constexpr std::uint64_t kLearningStreams = std::uint64_t{1} << 63;
 
@@ -31,6 +34,9 @@ class EnsembleOf final : public Ensemble {
           std::make_unique<Chain<T, K>>(*target_, options.starts[c], reference_, Rng(options.seed, number)));
       learning_rngs_.emplace_back(options.seed, kLearningStreams + number);
       chains_.back()->scratch.evals.target += 1;
+      if (target_->log_prob(chains_.back()->state) == -std::numeric_limits<double>::infinity()) {
+        throw InputError(kNoStart);
+      }
       kernel_.prepare(*target_, chains_.back()->state, chains_.back()->scratch);
     }
   }
@@ -87,6 +93,7 @@ class EnsembleOf final : public Ensemble {
     Chain<T, K>& chain = *chains_[c];
     chain.state = target_->make_state(levels);
     chain.scratch.evals.target += 1;
+    if (target_->log_prob(chain.state) == -std::numeric_limits<double>::infinity()) throw InputError(kNoStart);
     kernel_.prepare(*target_, chain.state, chain.scratch);
     chain.distance = chain.measure_distance(*target_);
     reset_occupancy(c);

@@ -13,14 +13,14 @@ namespace poise {
 
 class LockStep {
  public:
-  /// `serve` answers all questions that were asked since it was last called.
-  explicit LockStep(std::function<void()> serve);
+  /// `serve` answers all questions that were asked since it was last called; `forget` drops them, after a failure.
+  LockStep(std::function<void()> serve, std::function<void()> forget);
   ~LockStep();
   LockStep(const LockStep&) = delete;
   LockStep& operator=(const LockStep&) = delete;
 
   /// Calls work(0) .. work(count - 1), in turns. The first exception that a call or `serve` throws ends all of them and
-  /// is thrown again here.
+  /// is thrown again here. Throws std::runtime_error where turns are being taken already.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
   /// Returns when the questions asked so far are answered. Outside of `for_each` that is at once.
@@ -29,6 +29,7 @@ class LockStep {
  private:
   struct Turns;
   std::function<void()> serve_;
+  std::function<void()> forget_;
   std::unique_ptr<Turns> turns_;
 };
 

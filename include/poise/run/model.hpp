@@ -135,6 +135,9 @@ struct ModelFiles {
 /// InputError.
 Model make_model(const std::string& text, const ModelFiles& files = {});
 
+/// The same from a spec that is no text any more: values may hold any character. Not for `potts`, which is a network.
+Model make_model(const Spec& spec, const ModelFiles& files = {});
+
 /// Whether `text` names a model that `make_network` gives as a network.
 [[nodiscard]] bool has_network(const std::string& text);
 

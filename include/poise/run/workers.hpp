@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -40,13 +41,15 @@ class Workers {
 
  private:
   void start_thread();
-  void take_work();
+  std::size_t take_work();
 
   const std::function<void(std::size_t)>* work_ = nullptr;
-  std::size_t count_ = 0;
-  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> count_{0};
+  // Number of the round, and below it that of the next piece of work. A thread that wakes up late finds another round,
+  // or no piece left, and so nobody has to wait for it.
+  std::atomic<std::uint64_t> ticket_{~std::uint64_t{0}};
+  std::atomic<std::size_t> done_{0};
   std::atomic<unsigned> round_{0};
-  std::atomic<unsigned> busy_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> ending_{false};
   std::exception_ptr failure_;

@@ -63,6 +63,8 @@ class BatchTarget {
   void set_wait(std::function<void()> wait) { wait_ = std::move(wait); }
   /// Answers all questions asked since the last time, in as few calls as there are kinds of them.
   void serve() const;
+  /// Drops the questions that nobody waits for any more, after a failure.
+  void forget() const;
 
   [[nodiscard]] const BatchFunction& function() const { return *function_; }
   [[nodiscard]] Index num_variables() const { return static_cast<Index>(shape_.cardinalities.size()); }
