@@ -21,5 +21,6 @@ Command add_exact(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_train(CLI::App& program);
 Command add_logz(CLI::App& program);
+Command add_reproduce(CLI::App& program);
 
 }  // namespace poise::app

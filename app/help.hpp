@@ -25,5 +25,6 @@ std::string exact_footer();
 std::string info_footer();
 std::string train_footer();
 std::string logz_footer();
+std::string reproduce_footer();
 
 }  // namespace poise::app

@@ -261,6 +261,21 @@ std::vector<std::byte> read_bytes(const std::string& path) {
   return bytes;
 }
 
+/// What libpng needs to know of an image to be written.
+png_image header_of(const Image& image) {
+  if (image.width == 0 || image.height == 0 || (image.channels != 1 && image.channels != 3) ||
+      image.pixels.size() != image.width * image.height * image.channels || image.width > PNG_UINT_31_MAX ||
+      image.height > PNG_UINT_31_MAX) {
+    throw std::invalid_argument("write_png: the image has no pixels, or not as many as its size says");
+  }
+  png_image header{};
+  header.version = PNG_IMAGE_VERSION;
+  header.width = static_cast<png_uint_32>(image.width);
+  header.height = static_cast<png_uint_32>(image.height);
+  header.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  return header;
+}
+
 }  // namespace
 
 Image parse_image(std::span<const std::byte> bytes, const std::string& name, std::size_t max_pixels) {
@@ -280,17 +295,19 @@ Image read_png(const std::string& path) {
   return parse_image(bytes, path);
 }
 
-void write_png(const std::string& path, const Image& image) {
-  if (image.width == 0 || image.height == 0 || (image.channels != 1 && image.channels != 3) ||
-      image.pixels.size() != image.width * image.height * image.channels || image.width > PNG_UINT_31_MAX ||
-      image.height > PNG_UINT_31_MAX) {
-    throw std::invalid_argument("write_png: the image has no pixels, or not as many as its size says");
+std::string png_bytes(const Image& image) {
+  png_image header = header_of(image);
+  png_alloc_size_t size = 0;
+  std::string bytes;
+  if (png_image_write_to_memory(&header, nullptr, &size, 0, image.pixels.data(), 0, nullptr) != 0) {
+    bytes.resize(size);
+    if (png_image_write_to_memory(&header, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr) != 0) return bytes;
   }
-  png_image header{};
-  header.version = PNG_IMAGE_VERSION;
-  header.width = static_cast<png_uint_32>(image.width);
-  header.height = static_cast<png_uint_32>(image.height);
-  header.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  throw std::runtime_error("png_bytes: the picture cannot be encoded");
+}
+
+void write_png(const std::string& path, const Image& image) {
+  png_image header = header_of(image);
   // Written by stdio rather than from memory: an image may compress badly, and its final size is not known.
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   errno = 0;

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "svg_text.hpp"
+
 namespace poise::svg {
 
 namespace {
@@ -41,6 +43,10 @@ Axis::Axis(double low, double high, bool is_log) : low_(low), high_(high), log_(
   } else {
     linear_ticks();
   }
+}
+
+Axis::Axis(const std::vector<std::string>& names) : low_(0), high_(static_cast<double>(names.size())), log_(false) {
+  for (std::size_t i = 0; i < names.size(); ++i) ticks_.push_back({static_cast<double>(i) + 0.5, escaped(names[i])});
 }
 
 double Axis::fraction(double value) const {

@@ -15,6 +15,8 @@ struct Tick {
 class Axis {
  public:
   Axis(double low, double high, bool is_log);
+  /// Names at equal distances: that of number i stands at i + 1/2.
+  explicit Axis(const std::vector<std::string>& names);
 
   /// Position of a value; NaN where the value has none.
   [[nodiscard]] double fraction(double value) const;

@@ -1,4 +1,4 @@
-/// Line plots: the frame, the lines and a legend that keeps out of their way.
+/// Plots: the frame, the lines or boxes, and a legend that keeps out of the way.
 #include <poise/report/svg_plot.hpp>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "svg_axis.hpp"
+#include "svg_boxes.hpp"
 #include "svg_geometry.hpp"
 #include "svg_text.hpp"
 
@@ -57,6 +58,9 @@ std::pair<double, double> limits(const Plot& plot, bool of_x) {
     if (!of_x) take(series.low);
     if (!of_x) take(series.high);
     markers = markers || series.marker_radius > 0;
+  }
+  if (!of_x) {
+    for (const Boxed& box : plot.boxes) take(box.values);
   }
   if (low > high) std::tie(low, high) = log ? std::pair(1.0, 10.0) : std::pair(0.0, 1.0);
   // A range that the numbers can hardly resolve is shown as one value.
@@ -120,6 +124,11 @@ class Renderer {
 
  private:
   static Axis make_axis(const Plot& plot, bool of_x) {
+    if (of_x && !plot.boxes.empty()) {
+      std::vector<std::string> names;
+      for (const Boxed& box : plot.boxes) names.push_back(box.label);
+      return Axis(names);
+    }
     const auto [low, high] = limits(plot, of_x);
     return {low, high, of_x ? plot.x_log : plot.y_log};
   }
@@ -269,6 +278,7 @@ class Renderer {
       if (series->line_width > 0) draw_line(*series);
       draw_markers(*series);
     }
+    draw_boxes();
     out_ += "</svg>\n";
   }
 
@@ -333,6 +343,17 @@ class Renderer {
   void marker(const Point& p, const Series& series) {
     out_ += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"/>\n", coordinate(p.x), coordinate(p.y),
                         series.marker_radius, escaped(series.color));
+  }
+
+  void draw_boxes() {
+    const double slot = area_.width() / static_cast<double>(std::max<std::size_t>(1, plot_.boxes.size()));
+    for (std::size_t i = 0; i < plot_.boxes.size(); ++i) {
+      const Boxed& box = plot_.boxes[i];
+      const std::string color = box.color.empty() ? std::string(kPalette[i % kPalette.size()]) : box.color;
+      const double middle = area_.left + (static_cast<double>(i) + 0.5) * slot;
+      const auto height = [&](double value) { return area_.bottom - y_.fraction(value) * area_.height(); };
+      out_ += box_markup(box, {middle, std::min(0.6 * slot, 60.0), color}, height);
+    }
   }
 
   void draw_legend(bool inside) {

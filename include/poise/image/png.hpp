@@ -48,6 +48,9 @@ inline constexpr std::size_t kMaxPixels = 100'000'000;
 /// Writes beside the path and renames, so that the path never holds half a picture.
 void write_png(const std::string& path, const Image& image);
 
+/// What `write_png` writes, for small pictures that go into another file.
+[[nodiscard]] std::string png_bytes(const Image& image);
+
 /// Luminance (Rec. 601) of a colour image.
 [[nodiscard]] Image to_gray(const Image& image);
 [[nodiscard]] Image to_rgb(const Image& image);

@@ -1,10 +1,12 @@
-/// Line plots as self-contained SVG: what the reports and the figures of the documentation are drawn with.
+/// Line plots, box plots and panels of pictures as self-contained SVG: what reports and documentation are drawn with.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <poise/image/png.hpp>
 
 namespace poise {
 
@@ -19,6 +21,14 @@ struct Series {
   double line_width = 1.8;        ///< 0: no line, markers only
   std::string dash = {};          ///< SVG dash pattern such as "6 3"; empty: solid
   double marker_radius = 0;       ///< of a dot at every point; 0: none
+};
+
+/// The quartiles of a set of values as a box, its median as a line, whiskers to the last values within one and a half
+/// times the height of the box, and the values beyond them as dots. Values that are not finite are left out.
+struct Boxed {
+  std::string label = {};  ///< below the box
+  std::vector<double> values = {};
+  std::string color = {};  ///< any SVG colour; empty: the next of the Okabe-Ito palette
 };
 
 enum class Legend {
@@ -39,6 +49,7 @@ struct Plot {
   std::optional<double> y_min;
   std::optional<double> y_max;
   std::vector<Series> series;  ///< listed in this order; the first is drawn last, on top of the others
+  std::vector<Boxed> boxes;    ///< side by side in place of lines; the x axis then has their labels
   Legend legend = Legend::automatic;
   double width = 560;  ///< in CSS pixels, the legend included
   double height = 380;
@@ -47,6 +58,23 @@ struct Plot {
 /// The plot as an SVG document. Text may be any UTF-8.
 /// Throws std::invalid_argument when the arrays of a series differ in length or the limits are no range.
 [[nodiscard]] std::string render_svg(const Plot& plot);
+
+/// A picture with a line of text below it.
+struct Picture {
+  Image image;
+  std::string caption;
+};
+
+/// Pictures in rows, every pixel a sharp square.
+struct PicturePanel {
+  std::string title;
+  std::vector<Picture> pictures;
+  std::size_t per_row = 4;
+  double side = 150;  ///< width of a picture in CSS pixels
+};
+
+/// The panel as an SVG document that holds the pictures themselves. Throws std::invalid_argument without pictures.
+[[nodiscard]] std::string render_panel(const PicturePanel& panel);
 
 /// A learned balancing function beside the fixed ones, log-log for t in [e^-6, e^6], all scaled to g(1) = 1.
 /// log g(e^u) = u/2 + phi(|u|), with phi linear between the knots and beyond them with the slope of the end.

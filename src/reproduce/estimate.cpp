@@ -1,0 +1,49 @@
+/// Estimates from chains.
+#include "estimate.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/report/text.hpp>
+
+namespace poise::reproduction {
+
+Estimate estimate(std::span<const double> values) {
+  Estimate out;
+  double sum = 0.0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value;
+    ++out.count;
+  }
+  if (out.count == 0) return out;
+  out.mean = sum / static_cast<double>(out.count);
+  double square = 0.0;
+  for (const double value : values) {
+    if (std::isfinite(value)) square += (value - out.mean) * (value - out.mean);
+  }
+  out.sd = out.count > 1 ? std::sqrt(square / static_cast<double>(out.count - 1)) : 0.0;
+  return out;
+}
+
+double z_score(const Estimate& a, const Estimate& b) {
+  const double error = std::hypot(a.error(), b.error());
+  return error > 0.0 ? (a.mean - b.mean) / error : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string text_of(const Estimate& value) {
+  if (!std::isfinite(value.mean)) return "\u2013";
+  if (!(value.error() > 0.0)) return text::number(value.mean);
+  return fmt::format("{} \u00b1 {}", text::mean(value.mean, value.error()), text::number(value.error(), 2));
+}
+
+double number(const nlohmann::json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<double> numbers(const nlohmann::json& array) {
+  std::vector<double> out;
+  for (const nlohmann::json& value : array) out.push_back(number(value));
+  return out;
+}
+
+}  // namespace poise::reproduction

@@ -1,0 +1,202 @@
+/// Runs the chains of the Ising experiment.
+#include "ising.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/diagnose/diagnose.hpp>
+
+#include "curve.hpp"
+#include "estimate.hpp"
+
+namespace poise::reproduction {
+
+namespace {
+
+constexpr std::uint64_t kRealisation = 300;  // burn-in steps before the pictures of Figure 3
+constexpr std::size_t kTraceSteps = 2000;    // of Figure 6
+constexpr std::size_t kTraceStride = 5;
+constexpr const char* kPaperLearning = "objective=mi-bound,ridge=0,schedule=paper";
+
+std::vector<Contestant> make_contestants(Protocol protocol) {
+  std::vector<Contestant> out = {
+      {.key = "barker", .label = "t/(1+t)", .sampler = "lb:g=barker", .column = "barker", .color = "#0072b2"},
+      {.key = "sqrt", .label = "\u221at", .sampler = "lb:g=sqrt", .column = "sqrt", .color = "#000000"},
+      {.key = "min", .label = "min{1,t}", .sampler = "lb:g=min", .column = "min", .color = "#009e73", .dash = "2 3"},
+      {.key = "max",
+       .label = "max{1,t}",
+       .sampler = "lb:g=max",
+       .column = "max",
+       .color = "#cc79a7",
+       .dash = "8 3 2 3"},
+      {.key = "lsb1",
+       .label = "LSB 1",
+       .sampler = fmt::format("lsb1:{}", kPaperLearning),
+       .column = "lsb1",
+       .color = "#56b4e9"},
+      {.key = "lsb2",
+       .label = "LSB 2",
+       .sampler = fmt::format("lsb2:{}", kPaperLearning),
+       .column = "lsb2",
+       .color = "#e69f00",
+       .steps_per_iteration = protocol == Protocol::published ? 2U : 1U}};
+  if (protocol == Protocol::fair) {
+    out.push_back({.key = "lsb1-entropy",
+                   .label = "LSB 1, repaired",
+                   .sampler = "lsb1:objective=entropy",
+                   .color = "#56b4e9",
+                   .dash = "7 3"});
+    out.push_back({.key = "lsb2-entropy",
+                   .label = "LSB 2, repaired",
+                   .sampler = "lsb2:objective=entropy",
+                   .color = "#e69f00",
+                   .dash = "7 3"});
+  }
+  out.push_back({.key = "lsb", .label = "lsb", .sampler = "lsb", .color = "#d55e00"});
+  return out;
+}
+
+double magnetization(const Ensemble& ensemble, std::size_t chain) {
+  double sum = 0.0;
+  ensemble.statistics(chain, {&sum, 1});
+  return sum;
+}
+
+std::string picture_of(const Ensemble& ensemble) {
+  std::vector<Value> x(ensemble.num_variables());
+  ensemble.levels(0, x);
+  std::string out;
+  for (const Value level : x) out += static_cast<char>('0' + level);
+  return out;
+}
+
+}  // namespace
+
+std::string ising_spec(const IsingCase& which, std::uint64_t seed) {
+  return fmt::format("ising:case={},seed={}", which.number, seed);
+}
+
+IsingExperiment::IsingExperiment(const ReproduceOptions& options)
+    : options_(options), contestants_(make_contestants(options.protocol)) {
+  if (options.effort == Effort::quick) {
+    chains_ = 8;
+    sampling_ = 3000;
+    fair_burn_in_ = 4000;
+  }
+}
+
+std::uint64_t IsingExperiment::field_seed(std::size_t chain) const {
+  // Chains with the same alpha share it in every sampler; published runs have one alpha per chain.
+  return options_.seed + (published() ? chain * 7919 : 0);
+}
+
+std::unique_ptr<Chains> IsingExperiment::make_chains(const IsingCase& which, const Sampler& sampler) const {
+  EnsembleOptions options;
+  options.seed = options_.seed;
+  std::vector<std::unique_ptr<Ensemble>> members;
+  if (!published()) {
+    const Model model = make_model(ising_spec(which, field_seed(0)));
+    for (std::size_t c = 0; c < chains_; ++c) options.starts.push_back(uniform_start(model, options_.seed, c));
+    options.reference = options.starts[0];
+    members.push_back(model.make_ensemble(sampler, options));
+    return std::make_unique<Chains>(std::move(members));
+  }
+  for (std::size_t c = 0; c < chains_; ++c) {
+    const Model model = make_model(ising_spec(which, field_seed(c)));
+    options.first_chain = c;
+    options.starts = {uniform_start(model, options_.seed, c)};
+    options.reference = options.starts[0];
+    members.push_back(model.make_ensemble(sampler, options));
+  }
+  return std::make_unique<Chains>(std::move(members));
+}
+
+nlohmann::json IsingExperiment::measure(const IsingCase& which, const Contestant& contestant,
+                                        const StopFlag& stop) const {
+  const auto begun = std::chrono::steady_clock::now();
+  const std::unique_ptr<Chains> ensemble = make_chains(which, parse_sampler(contestant.sampler));
+  const std::uint64_t until = published() ? which.burn_in : 2 * which.burn_in;
+  CurveRecorder curve(*ensemble, magnetization, {std::max<std::uint64_t>(1, until / 200), until});
+  std::vector<std::vector<double>> sums(chains_);  // the series that effective sample sizes are made from
+  std::string picture;
+  ensemble->watch([&](std::size_t c, std::uint64_t step) {
+    if (step % 64 == 0) stop.check();
+    if (step % contestant.steps_per_iteration != 0) return;
+    const std::uint64_t iteration = step / contestant.steps_per_iteration;
+    curve.look(c, iteration);
+    if (c == 0 && iteration == kRealisation) picture = picture_of(*ensemble);
+    if (published() && iteration > which.window_start) sums[c].push_back(magnetization(*ensemble, c));
+  });
+  const Balance balance = burn_in(*ensemble, contestant, {published() ? which.burn_in : fair_burn_in_, which.burn_in});
+  const double burn_in_evals = evals_per_chain(*ensemble);
+  const double accepted = total_accepted(*ensemble);
+  const std::size_t transient = sums[0].size();
+  std::vector<std::vector<double>> log_probs(chains_);
+  ensemble->watch([&](std::size_t c, std::uint64_t step) {
+    if (step % 64 == 0) stop.check();
+    sums[c].push_back(magnetization(*ensemble, c));
+    log_probs[c].push_back(ensemble->log_prob(c));
+  });
+  ensemble->advance(0, chains_, sampling_);
+  const auto steps = static_cast<double>(sampling_);
+
+  nlohmann::json window = nlohmann::json::array();
+  nlohmann::json ess_sum = nlohmann::json::array();
+  nlohmann::json ess_log_prob = nlohmann::json::array();
+  std::vector<double> acf(which.lags + 1, 0.0);
+  std::vector<double> finals;
+  for (std::size_t c = 0; c < chains_; ++c) {
+    window.push_back(ess_window(sums[c], which.lags));
+    const std::vector<double> rho = autocorrelation(sums[c]);
+    for (std::size_t lag = 0; lag < acf.size(); ++lag) acf[lag] += rho[lag] / static_cast<double>(chains_);
+    ess_sum.push_back(ess_mean({sums[c].data() + transient, 1, sampling_}) / steps);
+    ess_log_prob.push_back(ess_mean({log_probs[c].data(), 1, sampling_}) / steps);
+    finals.push_back(estimate(log_probs[c]).mean);
+  }
+  std::vector<double> trace;
+  for (std::size_t k = 0; k < std::min<std::size_t>(kTraceSteps, sampling_); k += kTraceStride) {
+    trace.push_back(sums[0][transient + k]);
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return {{"window_ess", window},
+          {"ess_sum_per_step", ess_sum},
+          {"ess_log_prob_per_step", ess_log_prob},
+          {"autocorrelation", acf},
+          {"curve", curve.curve()},
+          {"arrival", curve.arrival(finals)},
+          {"trace", trace},
+          {"trace_stride", kTraceStride},
+          {"picture", picture},
+          {"phi", tabulated(balance)},
+          {"log_prob", estimate(finals).mean},
+          {"acceptance_rate", (total_accepted(*ensemble) - accepted) / (steps * static_cast<double>(chains_))},
+          {"evals_burn_in", burn_in_evals},
+          {"evals_per_step", (evals_per_chain(*ensemble) - burn_in_evals) / steps},
+          {"seconds", seconds}};
+}
+
+Results IsingExperiment::compute(PartRunner& runner) const {
+  std::vector<Part> parts;
+  for (const IsingCase& which : kIsingCases) {
+    for (const Contestant& contestant : contestants_) {
+      parts.push_back({fmt::format("case{}-{}", which.number, contestant.key),
+                       [this, &which, &contestant](const StopFlag& stop) { return measure(which, contestant, stop); }});
+    }
+  }
+  return runner.run(parts);
+}
+
+const nlohmann::json& IsingExperiment::result(const Results& results, const IsingCase& which,
+                                              const std::string& key) const {
+  return results.at(fmt::format("case{}-{}", which.number, key));
+}
+
+std::unique_ptr<ExperimentRun> make_ising_experiment(const ReproduceOptions& options) {
+  if (!options.data.empty()) throw InputError("--data: the Ising experiment makes its own data, expected no directory");
+  return std::make_unique<IsingExperiment>(options);
+}
+
+}  // namespace poise::reproduction

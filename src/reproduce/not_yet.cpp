@@ -1,0 +1,16 @@
+/// Experiments that are still to come.
+#include <poise/types.hpp>
+
+#include "experiment.hpp"
+
+namespace poise::reproduction {
+
+std::unique_ptr<ExperimentRun> make_uai_experiment(const ReproduceOptions&) {
+  throw InputError("the experiment uai is not there yet, expected ising");
+}
+
+std::unique_ptr<ExperimentRun> make_rbm_experiment(const ReproduceOptions&) {
+  throw InputError("the experiment rbm is not there yet, expected ising");
+}
+
+}  // namespace poise::reproduction

@@ -1,0 +1,98 @@
+/// Keeping parts, and working through them.
+#include "parts.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <mutex>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <poise/run/workers.hpp>
+#include <poise/types.hpp>
+
+namespace poise::reproduction {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+void write_whole(const std::filesystem::path& path, const std::string& content) {
+  const std::filesystem::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  std::ofstream stream(temporary, std::ios::binary);
+  stream << content;
+  stream.close();
+  std::error_code failed;
+  if (stream) std::filesystem::rename(temporary, path, failed);
+  if (stream && !failed) return;
+  std::filesystem::remove(temporary, failed);
+  throw std::runtime_error(fmt::format("cannot write {}", path.string()));
+}
+
+PartStore::PartStore(std::filesystem::path directory, nlohmann::json settings)
+    : directory_(std::move(directory)), settings_(std::move(settings)) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory_, failed);
+  if (failed) throw InputError(fmt::format("cannot make the directory {}: {}", directory_.string(), failed.message()));
+}
+
+std::optional<nlohmann::json> PartStore::find(const std::string& key) const {
+  std::ifstream stream(file_of(key), std::ios::binary);
+  if (!stream) return std::nullopt;
+  nlohmann::json stored = nlohmann::json::parse(stream, nullptr, false);
+  if (!stored.is_object() || stored.value("settings", nlohmann::json()) != settings_ || !stored.contains("result")) {
+    return std::nullopt;
+  }
+  return stored["result"];
+}
+
+void PartStore::keep(const std::string& key, const nlohmann::json& result) const {
+  write_whole(file_of(key), nlohmann::json{{"settings", settings_}, {"result", result}}.dump());
+}
+
+PartRunner::PartRunner(const PartStore& store, const ReproduceHooks& hooks, unsigned threads, std::size_t total)
+    : store_(store), hooks_(hooks), threads_(threads), begun_(now()) {
+  progress_.total = total;
+  report("");
+}
+
+double PartRunner::seconds() const { return now() - begun_; }
+
+void PartRunner::report(const std::string& part) {
+  progress_.part = part;
+  progress_.seconds = seconds();
+  if (hooks_.progress) hooks_.progress(progress_);
+}
+
+Results PartRunner::run(const std::vector<Part>& parts) {
+  Results results;
+  std::vector<const Part*> open;
+  for (const Part& part : parts) {
+    if (auto found = store_.find(part.key)) {
+      results[part.key] = std::move(*found);
+      ++progress_.done;
+      ++progress_.reused;
+    } else {
+      open.push_back(&part);
+    }
+  }
+  const StopFlag stop(hooks_.stop);
+  std::mutex mutex;
+  Workers workers(threads_);
+  workers.for_each(open.size(), [&](std::size_t index) {
+    stop.check();
+    // Through text, as a later run will read it: NaN becomes null, and nothing else changes.
+    const nlohmann::json result = nlohmann::json::parse(open[index]->compute(stop).dump());
+    const std::lock_guard lock(mutex);
+    store_.keep(open[index]->key, result);
+    results[open[index]->key] = result;
+    ++progress_.done;
+    report(open[index]->key);
+  });
+  return results;
+}
+
+}  // namespace poise::reproduction
