@@ -102,11 +102,11 @@ class PartDisplay {
 std::string outcome_text(const ReproduceOutcome& outcome, std::size_t width) {
   std::string out;
   for (const Verdict& verdict : outcome.verdicts) {
-    const char* mark = verdict.holds == Verdict::Holds::yes  ? "holds      "
-                       : verdict.holds == Verdict::Holds::no ? "fails      "
-                                                             : "undecided  ";
+    const char* mark = verdict.holds == Verdict::Holds::yes  ? "holds  "
+                       : verdict.holds == Verdict::Holds::no ? "fails  "
+                                                             : "mixed  ";
     out += text::wrap(verdict.claim, mark, width);
-    out += text::wrap(verdict.evidence, "           ", width);
+    out += text::wrap(verdict.evidence, "       ", width);
   }
   const std::string reused = outcome.reused > 0 ? fmt::format(", {} of them from before", outcome.reused) : "";
   return out + fmt::format("\n{}: {}{}, {}\n", outcome.report, text::plural(outcome.parts, "part"), reused,

@@ -34,7 +34,7 @@ td .ours { white-space: nowrap; }
 td.differs .ours::after { content: " \2260"; color: var(--no); font-weight: 700; }
 td.differs { background: var(--tint); }
 td.best .ours { font-weight: 700; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; margin-bottom: 1.6rem; }
 figure { margin: 1.4rem 0 2rem; }
 figcaption, .caption { color: var(--soft); font-size: .92rem; max-width: 46rem; margin: .5rem 0; }
 figcaption b, .caption b { color: var(--ink); }
@@ -110,7 +110,7 @@ void Document::verdicts(const std::vector<Verdict>& verdicts) {
                               : "open",
                          yes  ? "\u2713 holds"
                          : no ? "\u2717 does not hold"
-                              : "\u2013 undecided",
+                              : "\u2013 mixed",
                          escaped(verdict.claim), escaped(verdict.evidence));
   }
   body_ += "</ul>\n";

@@ -2,6 +2,7 @@
 #include "estimate.hpp"
 
 #include <fmt/format.h>
+#include <boost/math/distributions/students_t.hpp>
 
 #include <poise/report/text.hpp>
 
@@ -25,9 +26,17 @@ Estimate estimate(std::span<const double> values) {
   return out;
 }
 
-double z_score(const Estimate& a, const Estimate& b) {
-  const double error = std::hypot(a.error(), b.error());
-  return error > 0.0 ? (a.mean - b.mean) / error : std::numeric_limits<double>::quiet_NaN();
+double p_value(const Estimate& a, const Estimate& b) {
+  if (a.count < 2 || b.count < 2) return std::numeric_limits<double>::quiet_NaN();
+  const double of_a = a.error() * a.error();
+  const double of_b = b.error() * b.error();
+  const double variance = of_a + of_b;
+  if (!(variance > 0.0)) return std::numeric_limits<double>::quiet_NaN();
+  const double freedom =
+      variance * variance /
+      (of_a * of_a / static_cast<double>(a.count - 1) + of_b * of_b / static_cast<double>(b.count - 1));
+  const boost::math::students_t_distribution<double> law(freedom);
+  return 2.0 * boost::math::cdf(boost::math::complement(law, std::abs(a.mean - b.mean) / std::sqrt(variance)));
 }
 
 std::string text_of(const Estimate& value) {

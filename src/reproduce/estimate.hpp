@@ -21,17 +21,17 @@ struct Estimate {
   [[nodiscard]] double error() const { return count > 0 ? sd / std::sqrt(static_cast<double>(count)) : 0.0; }
 };
 
-/// Differences beyond three standard errors count: among the two dozen cells of a table, chance makes one such in
-/// fifteen tables.
-inline constexpr double kBeyondChance = 3.0;
+/// Differences that chance makes less often than this count as more than chance: three standard errors where there are
+/// many chains. Among the two dozen cells of a table, chance then makes one such in fifteen tables.
+inline constexpr double kChance = 0.0027;
 
 [[nodiscard]] Estimate estimate(std::span<const double> values);
 
-/// Difference a - b in units of its standard error; NaN where there is none.
-[[nodiscard]] double z_score(const Estimate& a, const Estimate& b);
-[[nodiscard]] inline bool differ(const Estimate& a, const Estimate& b) {
-  return std::abs(z_score(a, b)) > kBeyondChance;
-}
+/// How often chance alone would make a difference as large (Welch's t-test, two-sided); NaN where nothing varies.
+[[nodiscard]] double p_value(const Estimate& a, const Estimate& b);
+[[nodiscard]] inline bool differ(const Estimate& a, const Estimate& b) { return p_value(a, b) < kChance; }
+/// Whether `a` is larger by more than chance.
+[[nodiscard]] inline bool exceeds(const Estimate& a, const Estimate& b) { return a.mean > b.mean && differ(a, b); }
 
 /// "2.55 ± 0.06": the error with two digits, the mean with as many decimals.
 [[nodiscard]] std::string text_of(const Estimate& value);

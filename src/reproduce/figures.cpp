@@ -33,11 +33,15 @@ Series band_of(const Contestant& contestant, const BandData& data, std::size_t p
   return series;
 }
 
-std::string balance_figure(const std::string& title, const std::vector<LearnedFunction>& learned) {
+std::string balance_figure(const std::string& title, const std::vector<LearnedFunction>& learned, FigureSize size) {
   constexpr double range = 6.0;
   constexpr int points = 96;
   Plot plot;
   plot.title = title;
+  if (size == FigureSize::small) {
+    plot.width = 380;
+    plot.height = 270;
+  }
   plot.x_label = "ratio t = p(x\u2032)/p(x)";
   plot.y_label = "g(t)/g(1)";
   plot.x_log = plot.y_log = true;
@@ -118,7 +122,7 @@ std::vector<std::string> csv_line(const std::string& row, const Contestant& cont
   }
   line.insert(line.end(),
               {csv_number(cell.published->mean), csv_number(cell.published->sd), csv_number(cell.published->error()),
-               csv_number(z_score(cell.ours, *cell.published)), differ(cell.ours, *cell.published) ? "yes" : "no"});
+               csv_number(p_value(cell.ours, *cell.published)), differ(cell.ours, *cell.published) ? "yes" : "no"});
   return line;
 }
 

@@ -29,7 +29,9 @@ struct LearnedFunction {
   const Contestant* contestant;
   std::vector<double> phi;
 };
-[[nodiscard]] std::string balance_figure(const std::string& title, const std::vector<LearnedFunction>& learned);
+enum class FigureSize { large, small };
+[[nodiscard]] std::string balance_figure(const std::string& title, const std::vector<LearnedFunction>& learned,
+                                         FigureSize size = FigureSize::large);
 
 /// What a table shows of one contestant in one case.
 struct Compared {

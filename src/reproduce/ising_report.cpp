@@ -113,8 +113,9 @@ void IsingExperiment::add_tables(Document& document, const Results& results) con
            "chains; below "
            "it the published number, its standard deviation divided by \u221a30. Bold: the largest of the case and "
            "what cannot "
-           "be told from it. \u2260: differs from the published number by more than {:.0f} standard errors.{}",
-           kBeyondChance,
+           "be told from it. \u2260: differs from the published number by more than chance (Welch\'s t-test, p < "
+           "{}).{}",
+           kChance,
            published() ? "" : " Under this protocol it may: the published numbers contain the transient of burn-in."),
        .cases = cases},
       [](const IsingCase& which, const Contestant& contestant, const nlohmann::json& found) -> Compared {

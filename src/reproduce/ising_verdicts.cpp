@@ -9,6 +9,7 @@
 #include "estimate.hpp"
 #include "ising.hpp"
 #include "published.hpp"
+#include "tally.hpp"
 
 namespace poise::reproduction {
 
@@ -16,16 +17,7 @@ namespace {
 
 using Holds = Verdict::Holds;
 
-/// "cases 1, 3".
-std::string cases_text(const std::vector<int>& cases) {
-  if (cases.empty()) return "no case";
-  return fmt::format("{} {}", cases.size() == 1 ? "case" : "cases", fmt::join(cases, ", "));
-}
-
-/// Yes where it is so in all four cases, no where it is so in none, undecided between.
-Holds by_count(std::size_t count) {
-  return count == kIsingCases.size() ? Holds::yes : count == 0 ? Holds::no : Holds::open;
-}
+std::string name_of(const IsingCase& which) { return fmt::format("case {}", which.number); }
 
 /// Geometric mean of the effective sizes of the sum and of log p per step, chain by chain.
 Estimate combined(const nlohmann::json& result) {
@@ -66,36 +58,36 @@ std::vector<Verdict> IsingExperiment::judge(const Results& results) const {
        same == compared      ? Holds::yes
        : 2 * same < compared ? Holds::no
                              : Holds::open,
-       fmt::format("{} of {} numbers agree within {:.0f} standard errors.", same, compared, kBeyondChance)});
+       fmt::format("{} of {} numbers do not differ by more than chance.", same, compared)});
 
-  std::vector<int> worst;
+  Tally worst;
   for (const IsingCase& which : kIsingCases) {
     const bool all = std::all_of(contestants_.begin(), contestants_.end(), [&](const Contestant& other) {
-      return other.key == "max" || z_score(ess(which, other.key), ess(which, "max")) > kBeyondChance;
+      return other.key == "max" || exceeds(ess(which, other.key), ess(which, "max"));
     });
-    if (all) worst.push_back(which.number);
+    worst.add(name_of(which), all, !all);
   }
-  verdicts.push_back({"max{1,t} mixes worse than every other function (Table 2).", by_count(worst.size()),
-                      fmt::format("Beyond chance so in {}.", cases_text(worst))});
+  verdicts.push_back({"max{1,t} mixes worse than every other function (Table 2).", worst.holds(),
+                      fmt::format("Beyond chance so in: {}.", worst.text())});
 
-  std::vector<int> faster;
+  Tally faster;
   std::string by_steps;
   std::string by_evals;
   for (const IsingCase& which : kIsingCases) {
     const Estimate learned = arrival(which, "lsb2", "steps");
     const Estimate root = arrival(which, "sqrt", "steps");
-    if (z_score(root, learned) > kBeyondChance) faster.push_back(which.number);
+    faster.add(name_of(which), exceeds(root, learned), exceeds(learned, root));
     by_steps += fmt::format("{}case {}: {} against {}", by_steps.empty() ? "" : "; ", which.number, text_of(learned),
                             text_of(root));
     by_evals += fmt::format("{}{:.0f}", by_evals.empty() ? "" : ", ",
                             arrival(which, "lsb2", "evals").mean / arrival(which, "sqrt", "evals").mean);
   }
   verdicts.push_back(
-      {"LSB 2 converges in fewer iterations than the best fixed function, \u221at (Figure 2).", by_count(faster.size()),
-       fmt::format("Beyond chance so in {}. Iterations until 95 % of the way in log p, LSB 2 against \u221at: {}. "
+      {"LSB 2 converges in fewer iterations than the best fixed function, \u221at (Figure 2).", faster.holds(),
+       fmt::format("Beyond chance so in: {}. Iterations until 95 % of the way in log p, LSB 2 against \u221at: {}. "
                    "Counted in ratios of the target that were evaluated, it takes {} times as many, for learning at "
                    "every step looks at all of them.",
-                   cases_text(faster), by_steps, by_evals)});
+                   faster.text(), by_steps, by_evals)});
 
   const Estimate two = arrival(kIsingCases[2], "lsb2", "steps");
   const Estimate one = arrival(kIsingCases[2], "sqrt", "steps");
@@ -124,7 +116,7 @@ std::vector<Verdict> IsingExperiment::judge(const Results& results) const {
                                      : fmt::format("Its effective sample size is {}; that of {} is {}.", text_of(case4),
                                                    label(best), text_of(best_ess))});
 
-  std::vector<int> good;
+  Tally good;
   std::string details;
   for (const IsingCase& which : kIsingCases) {
     const Estimate ours = combined(result(results, which, "lsb"));
@@ -136,15 +128,15 @@ std::vector<Verdict> IsingExperiment::judge(const Results& results) const {
       top = other;
       name = key;
     }
-    if (!(z_score(top, ours) > kBeyondChance)) good.push_back(which.number);
+    good.add(name_of(which), !exceeds(top, ours), exceeds(top, ours));
     details += fmt::format("{}case {}: {:.0f} % of {}", details.empty() ? "" : "; ", which.number,
                            100.0 * ours.mean / top.mean, label(name));
   }
   verdicts.push_back(
-      {"Ours: lsb mixes at least as well as the best fixed function, whichever that is.", by_count(good.size()),
-       fmt::format("Not worse beyond chance in {}. Effective samples of \u03a3 x and log p per step (geometric mean) "
+      {"Ours: lsb mixes at least as well as the best fixed function, whichever that is.", good.holds(),
+       fmt::format("Not worse beyond chance in: {}. Effective samples of \u03a3 x and log p per step (geometric mean) "
                    "against the best fixed function: {}.",
-                   cases_text(good), details)});
+                   good.text(), details)});
   return verdicts;
 }
 

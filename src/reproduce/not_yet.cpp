@@ -5,12 +5,8 @@
 
 namespace poise::reproduction {
 
-std::unique_ptr<ExperimentRun> make_uai_experiment(const ReproduceOptions&) {
-  throw InputError("the experiment uai is not there yet, expected ising");
-}
-
 std::unique_ptr<ExperimentRun> make_rbm_experiment(const ReproduceOptions&) {
-  throw InputError("the experiment rbm is not there yet, expected ising");
+  throw InputError("the experiment rbm is not there yet, expected ising or uai");
 }
 
 }  // namespace poise::reproduction

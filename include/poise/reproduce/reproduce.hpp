@@ -52,7 +52,7 @@ struct ReproduceHooks {
 
 /// Whether something the paper says is so in the numbers of this run.
 struct Verdict {
-  enum class Holds { yes, no, open };
+  enum class Holds { yes, no, open };  ///< open: so in some cases, or too close to tell
   std::string claim;
   Holds holds = Holds::open;
   std::string evidence;
