@@ -1,12 +1,17 @@
 /// Burn-in curves.
 #include "curve.hpp"
 
-#include <algorithm>
 #include <limits>
 
 #include "estimate.hpp"
 
 namespace poise::reproduction {
+
+namespace {
+
+constexpr double kArrived = 0.95;  // part of the way
+
+}  // namespace
 
 CurveRecorder::CurveRecorder(const Ensemble& ensemble, Statistic statistic, Range range)
     : ensemble_(ensemble), statistic_(std::move(statistic)), range_(range), looks_(ensemble.num_chains()) {
@@ -42,18 +47,21 @@ nlohmann::json CurveRecorder::curve() const {
   return out;
 }
 
-nlohmann::json CurveRecorder::arrival(const std::vector<double>& finals) const {
+nlohmann::json CurveRecorder::arrival(const std::vector<double>& finals, Quantity quantity) const {
   nlohmann::json steps = nlohmann::json::array();
   nlohmann::json evals = nlohmann::json::array();
   for (std::size_t c = 0; c < finals.size(); ++c) {
     const std::vector<Look>& chain = looks_[c];
-    const double level = chain[0].log_prob + 0.95 * (finals[c] - chain[0].log_prob);
+    const auto value = [&](std::size_t k) {
+      return quantity == Quantity::log_prob ? chain[k].log_prob : chain[k].statistic;
+    };
+    // The part of the way that is done; 0 at the start, whether the way leads up or down.
+    const auto done = [&](std::size_t k) { return (value(k) - value(0)) / (finals[c] - value(0)); };
     double step = std::numeric_limits<double>::quiet_NaN();
     double eval = step;
     for (std::size_t k = 1; k < chain.size(); ++k) {
-      if (chain[k].log_prob < level) continue;
-      const double before = chain[k - 1].log_prob;
-      const double part = (level - before) / std::max(chain[k].log_prob - before, 1e-12);
+      if (!(done(k) >= kArrived)) continue;
+      const double part = (kArrived - done(k - 1)) / (done(k) - done(k - 1));
       step = (static_cast<double>(k - 1) + part) * static_cast<double>(range_.every);
       eval = chain[k - 1].evals + part * (chain[k].evals - chain[k - 1].evals);
       break;

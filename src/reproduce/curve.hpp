@@ -28,9 +28,10 @@ class CurveRecorder {
   /// step, evals (per chain), mean and error of the statistic over chains, mean and error of log_prob.
   [[nodiscard]] nlohmann::json curve() const;
 
-  /// When each chain had made 95 % of its way in log p, from where it started to `finals`, its mean afterwards: in
+  enum class Quantity { statistic, log_prob };
+  /// When each chain had made 95 % of its way in a quantity, from where it started to `finals`, its mean afterwards: in
   /// iterations (`steps`) and in evaluations (`evals`), linear between looks; null where it had not by the end.
-  [[nodiscard]] nlohmann::json arrival(const std::vector<double>& finals) const;
+  [[nodiscard]] nlohmann::json arrival(const std::vector<double>& finals, Quantity quantity = Quantity::log_prob) const;
 
  private:
   struct Look {

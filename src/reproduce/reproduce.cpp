@@ -59,12 +59,12 @@ void write_numbers(const std::filesystem::path& out, nlohmann::json settings, co
   for (const auto& [key, result] : results) {
     nlohmann::json rest = result;
     if (rest.contains("seconds")) times["seconds"][key] = rest["seconds"];
-    rest.erase("seconds");
+    for (const char* key : {"seconds", "weights"}) rest.erase(key);
     numbers["parts"][key] = std::move(rest);
   }
-  numbers["verdicts"] = verdicts_json(verdicts);
   write_whole(out / "results.json", numbers.dump(1) + "\n");
   write_whole(out / "times.json", times.dump(1) + "\n");
+  write_whole(out / "verdicts.json", verdicts_json(verdicts).dump(1) + "\n");
 }
 
 void write_files(const std::filesystem::path& out, const Document& document) {

@@ -68,8 +68,9 @@ struct ReproduceOutcome {
 };
 
 /// Runs an experiment and writes below `out`: `report.html`, a file that needs no other; `results.json`, every number
-/// but the times; `times.json`; `tables/*.csv`; `figures/*.svg`; and `parts/*.json`, what a later run need not compute
-/// again. A part is taken from there only if version, seed, protocol, effort and data are the same. Throws InputError.
+/// but the times; `times.json`; `verdicts.json`; `tables/*.csv`; `figures/*.svg`; and `parts/*.json`, what a later run
+/// need not compute again. A part is taken from there only if version, seed, protocol, effort and data are the same.
+/// Throws InputError.
 ReproduceOutcome reproduce(const ReproduceOptions& options, const ReproduceHooks& hooks = {});
 
 }  // namespace poise

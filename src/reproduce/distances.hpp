@@ -1,0 +1,39 @@
+/// Series of Hamming distances from chains to reference draws, and their effective sample sizes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <poise/types.hpp>
+
+namespace poise::reproduction {
+
+struct GroundTruth;
+
+/// Each of the first `chains` chains has a share of the reference draws to itself: a series of distances for each of
+/// them, two bytes a step.
+class DistanceRecorder {
+ public:
+  DistanceRecorder(const GroundTruth& truth, std::size_t chains, std::uint64_t steps);
+
+  [[nodiscard]] std::size_t chains() const { return states_.size(); }
+  /// Where a chain is before its first step.
+  void begin(std::size_t chain, std::span<const Value> x);
+  /// Where it is after its next step.
+  void add(std::size_t chain, std::span<const Value> x);
+  /// The estimator of TensorFlow Probability on every series of a chain.
+  [[nodiscard]] std::vector<double> effective_sizes(std::size_t chain) const;
+
+ private:
+  [[nodiscard]] const std::int8_t* column(std::size_t variable) const { return &by_variable_[variable * draws_]; }
+
+  std::size_t draws_;                                  // of the reference that are used
+  std::size_t share_;                                  // of each chain
+  std::vector<std::int8_t> by_variable_;               // reference draws, variable by variable
+  std::vector<std::vector<Value>> states_;             // of each chain
+  std::vector<std::vector<std::uint16_t>> now_;        // distances of each chain at present
+  std::vector<std::vector<std::uint16_t>> distances_;  // of each chain, step after step
+};
+
+}  // namespace poise::reproduction

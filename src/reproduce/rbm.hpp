@@ -1,0 +1,71 @@
+/// The experiment on a restricted Boltzmann machine: training, ground truth, ten samplers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poise/image/idx.hpp>
+#include <poise/target/rbm.hpp>
+
+#include "chains.hpp"
+#include "contestant.hpp"
+#include "estimate.hpp"
+#include "experiment.hpp"
+
+namespace poise::reproduction {
+
+/// Draws from the machine that samplers are compared with, as zeros and ones, one after the other.
+struct GroundTruth {
+  std::vector<std::int8_t> draws;
+  std::size_t count = 0;
+};
+
+class RbmExperiment final : public ExperimentRun {
+ public:
+  explicit RbmExperiment(const ReproduceOptions& options);
+
+  [[nodiscard]] nlohmann::json data() const override;
+  [[nodiscard]] std::size_t num_parts() const override { return 1 + truth_parts_ + contestants_.size(); }
+  [[nodiscard]] Results compute(PartRunner& runner) const override;
+  [[nodiscard]] std::vector<Verdict> judge(const Results& results) const override;
+  [[nodiscard]] Document describe(const Results& results, const std::vector<Verdict>& verdicts) const override;
+
+ private:
+  [[nodiscard]] bool published() const { return options_.protocol == Protocol::published; }
+  [[nodiscard]] nlohmann::json train(unsigned threads, const StopFlag& stop) const;
+  [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& machine, std::size_t part,
+                                          const StopFlag& stop) const;
+  [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& machine, const Contestant& contestant,
+                                       const GroundTruth& truth, const StopFlag& stop) const;
+  [[nodiscard]] GroundTruth gather_truth(const Results& results) const;
+  [[nodiscard]] const Contestant& contestant(const std::string& key) const;
+
+  /// Effective sample sizes by chain: the median over the reference draws of each.
+  [[nodiscard]] static Estimate median_ess(const nlohmann::json& result);
+
+  /// Of exact draws, as many as there are chains: the least that the discrepancy can be for long.
+  [[nodiscard]] double least_discrepancy(const Results& results) const;
+  /// Steps until the discrepancy was first within a quarter of that; NaN where it never was.
+  [[nodiscard]] double discrepancy_arrival(const Results& results, const std::string& key) const;
+
+  void add_settings(Document& document, const Results& results) const;
+  void add_tables(Document& document, const Results& results) const;
+  void add_comparison(Document& document, const Results& results, const std::vector<std::string>& keys,
+                      const std::string& figure) const;
+
+  ReproduceOptions options_;
+  IdxImages images_;
+  std::string data_name_;
+  std::vector<Contestant> contestants_;
+  Index hidden_ = 250;
+  std::size_t chains_ = 16;
+  std::uint64_t burn_in_ = 24000;
+  std::uint64_t sampling_ = 96000;
+  std::uint64_t every_ = 500;  ///< steps between looks at the discrepancy
+  std::size_t truth_ = 500;    ///< reference draws
+  std::size_t truth_parts_ = 10;
+  std::uint64_t truth_steps_ = 10000;  ///< of the machine's own Gibbs before each of them
+};
+
+}  // namespace poise::reproduction
