@@ -22,7 +22,7 @@ quickstart: build
 	@tools/quickstart
 
 test:
-	@tools/install-packages build test python
+	@tools/install-packages build test python report
 	@tools/python-environment build/python
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev

@@ -133,5 +133,31 @@ TEST(SvgTest, BalancePlot) {
                std::invalid_argument);
 }
 
+TEST(SvgTest, BoxesShowQuartilesAndLeaveOutWhatIsNotFinite) {
+  Plot plot;
+  plot.y_label = "size";
+  plot.boxes = {{"a, repaired", {1, 2, 3, 4, 5, 100}}, {"b & c", {7}}, {"none", {}}, {"odd", {NAN, INFINITY, 2, 3}}};
+  const std::string svg = render_svg(plot);
+  EXPECT_TRUE(is_well_formed(svg));
+  EXPECT_EQ(count(svg, "fill-opacity=\"0.65\""), 3U);  // boxes
+  EXPECT_EQ(count(svg, "<circle"), 1U);                // 100 lies beyond the whiskers
+  EXPECT_NE(svg.find(">repaired<"), std::string::npos);
+  EXPECT_NE(svg.find("b &amp; c"), std::string::npos);
+  plot.y_log = true;
+  EXPECT_TRUE(is_well_formed(render_svg(plot)));
+}
+
+TEST(SvgTest, PanelsHoldTheirPictures) {
+  PicturePanel panel;
+  panel.title = "draws";
+  EXPECT_THROW(static_cast<void>(render_panel(panel)), std::invalid_argument);
+  for (int k = 0; k < 5; ++k) panel.pictures.push_back({Image{3, 2, 1, {0, 50, 100, 150, 200, 250}}, "a < b"});
+  panel.per_row = 3;
+  const std::string svg = render_panel(panel);
+  EXPECT_TRUE(is_well_formed(svg));
+  EXPECT_EQ(count(svg, "data:image/png;base64,iVBORw0KGgo"), 5U);
+  EXPECT_EQ(count(svg, "a &lt; b"), 5U);
+}
+
 }  // namespace
 }  // namespace poise

@@ -153,7 +153,8 @@ class Renderer {
     // Half of a label of the x axis may stand out on the right.
     const double overhang = x_.ticks().empty() ? 0 : tick_width(x_.ticks().back().label) / 2;
     area_.right = plot_.width - std::max({right, 14.0, overhang + 8});
-    area_.bottom = plot_.height - 30 - (plot_.x_label.empty() && x_.exponent() == 0 ? 0 : kLabelSize + 10);
+    area_.bottom = plot_.height - (has_second_line() ? 43 : 30) -
+                   (plot_.x_label.empty() && x_.exponent() == 0 ? 0 : kLabelSize + 10);
     area_.right = std::max(area_.right, area_.left + 40);
     area_.bottom = std::max(area_.bottom, area_.top + 40);
   }
@@ -232,13 +233,25 @@ class Renderer {
                         coordinate(at.y), anchor, size, more, markup);
   }
 
+  /// What follows a comma in the name of a box stands on a line of its own, so that neighbours do not touch.
+  void tick_text(const Point& at, const std::string& label) {
+    const std::size_t comma = plot_.boxes.empty() ? std::string::npos : label.find(", ");
+    text(at, "middle", kTickSize, label.substr(0, comma));
+    if (comma != std::string::npos) text({at.x, at.y + 13}, "middle", kTickSize, label.substr(comma + 2));
+  }
+
+  [[nodiscard]] bool has_second_line() const {
+    return std::any_of(plot_.boxes.begin(), plot_.boxes.end(),
+                       [](const Boxed& box) { return box.label.find(", ") != std::string::npos; });
+  }
+
   void draw_axes() {
     for (const Tick& tick : x_.ticks()) {
       const double x = area_.left + x_.fraction(tick.value) * area_.width();
       const bool major = !tick.label.empty();
       if (major) line({x, area_.top}, {x, area_.bottom}, kGrid, 0.8);
       line({x, area_.bottom}, {x, area_.bottom + (major ? kTickLength : kTickLength / 2)}, kInk, 0.8);
-      if (major) text({x, area_.bottom + kTickLength + 14}, "middle", kTickSize, tick.label);
+      if (major) tick_text({x, area_.bottom + kTickLength + 14}, tick.label);
     }
     for (const Tick& tick : y_.ticks()) {
       const double y = area_.bottom - y_.fraction(tick.value) * area_.height();

@@ -41,8 +41,13 @@ double p_value(const Estimate& a, const Estimate& b) {
 
 std::string text_of(const Estimate& value) {
   if (!std::isfinite(value.mean)) return "\u2013";
-  if (!(value.error() > 0.0)) return text::number(value.mean);
+  if (!(value.error() > 0.0)) return plain(value.mean);
   return fmt::format("{} \u00b1 {}", text::mean(value.mean, value.error()), text::number(value.error(), 2));
+}
+
+std::string plain(double value) {
+  const bool whole = std::isfinite(value) && value == std::round(value) && std::abs(value) < 1e15;
+  return whole ? fmt::format("{:.0f}", value) : text::number(value, 4);
 }
 
 double number(const nlohmann::json& value) {

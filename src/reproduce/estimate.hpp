@@ -36,6 +36,9 @@ inline constexpr double kChance = 0.0027;
 /// "2.55 ± 0.06": the error with two digits, the mean with as many decimals.
 [[nodiscard]] std::string text_of(const Estimate& value);
 
+/// A whole number as such, any other with four digits.
+[[nodiscard]] std::string plain(double value);
+
 /// Numbers of a stored array; null is NaN.
 [[nodiscard]] std::vector<double> numbers(const nlohmann::json& array);
 [[nodiscard]] double number(const nlohmann::json& value);

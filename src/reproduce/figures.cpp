@@ -99,7 +99,7 @@ const Compared* best_of(const std::vector<Compared>& cells, bool larger_is_bette
 
 std::string cell_text(const Compared& cell, const Compared& best) {
   const bool differs = cell.published && differ(cell.ours, *cell.published);
-  const bool is_best = &cell == &best || (std::isfinite(cell.ours.mean) && !differ(cell.ours, best.ours));
+  const bool is_best = &cell == &best || p_value(cell.ours, best.ours) >= kChance;
   const char* classes = differs && is_best ? " class=\"differs best\""
                         : differs          ? " class=\"differs\""
                         : is_best          ? " class=\"best\""

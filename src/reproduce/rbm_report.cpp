@@ -125,8 +125,8 @@ void RbmExperiment::add_tables(Document& document, const Results& results) const
     table.rows.push_back(
         {escaped(contestant(key).label),
          fmt::format("<td{}><span class=\"ours\">{}</span></td>", differs ? " class=\"differs\"" : "",
-                     text::number(counted, 5)),
-         paper ? text::number(*paper, 5) : "",
+                     plain(std::round(100.0 * counted) / 100.0)),
+         paper ? plain(*paper) : "",
          text::number(1e6 * number(found["seconds"]["per_step_of_all_chains"]) / static_cast<double>(chains_), 3),
          text::number(number(found["acceptance_rate"]), 3)});
     table.csv_rows.push_back({key, csv_number(counted), paper ? csv_number(*paper) : "",
@@ -182,9 +182,9 @@ void RbmExperiment::add_comparison(Document& document, const Results& results, c
   steps.x_label = "steps";
   steps.y_label = "MMD\u00b2";
   steps.y_log = true;
+  steps.x_log = true;
   Plot evals = steps;
   evals.x_label = "evaluations of the target, per chain";
-  evals.x_log = true;
   Plot sizes;
   sizes.title = "Effective sample size";
   sizes.y_label = "effective sample size";
@@ -212,7 +212,7 @@ void RbmExperiment::add_comparison(Document& document, const Results& results, c
   floor.label = "exact draws";
   floor.color = "#9a9a9a";
   floor.line_width = 1.2;
-  floor.x = {0.0, static_cast<double>(burn_in_ + sampling_)};
+  floor.x = {static_cast<double>(every_), static_cast<double>(burn_in_ + sampling_)};
   floor.y = {lowest, lowest};
   steps.series.push_back(floor);
   floor.x = {1.0, 1e10};

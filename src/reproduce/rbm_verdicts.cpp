@@ -34,13 +34,13 @@ std::vector<Verdict> RbmExperiment::judge(const Results& results) const {
        fmt::format(
            "Steps until 95 % of the way in units on: {} against {}; median effective sample size {} against {}.",
            text_of(steps("flsb1")), text_of(steps("gwg")), text_of(ess("flsb1")), text_of(ess("gwg")))});
-  verdicts.push_back({"FLSB 2 converges in fewer steps than GWG (Figure 4).", larger(steps("gwg"), steps("flsb2")),
-                      fmt::format("{} steps against {} until 95 % of the way in units on; in evaluations of the "
-                                  "target, those of learning included, {} against "
-                                  "{}. By MMD\u00b2: {} against {} steps.",
-                                  text_of(steps("flsb2")), text_of(steps("gwg")), text_of(evals("flsb2")),
-                                  text_of(evals("gwg")), text::number(discrepancy_arrival(results, "flsb2")),
-                                  text::number(discrepancy_arrival(results, "gwg")))});
+  verdicts.push_back(
+      {"FLSB 2 converges in fewer steps than GWG (Figure 4).", larger(steps("gwg"), steps("flsb2")),
+       fmt::format("{} steps against {} until 95 % of the way in units on; in evaluations of the "
+                   "target, those of learning included, {} against "
+                   "{}. By MMD\u00b2: {} against {} steps.",
+                   text_of(steps("flsb2")), text_of(steps("gwg")), text_of(evals("flsb2")), text_of(evals("gwg")),
+                   plain(discrepancy_arrival(results, "flsb2")), plain(discrepancy_arrival(results, "gwg")))});
   const bool errors = ess("flsb2").count > 1;
   verdicts.push_back({"FLSB 2 has a larger effective sample size than GWG (Figure 4).",
                       errors ? larger(ess("flsb2"), ess("gwg")) : Holds::open,
@@ -59,7 +59,7 @@ std::vector<Verdict> RbmExperiment::judge(const Results& results) const {
     const double paper = *published_rbm_evaluations(key);
     if (std::abs(counted - paper) > 0.005 * paper) {
       wrong += fmt::format("{}{}: {} counted, {} published", wrong.empty() ? "" : "; ", contestant(key).label,
-                           text::number(counted, 4), text::number(paper, 4));
+                           plain(counted), plain(paper));
     }
   }
   verdicts.push_back({"Table 4 has the evaluations of the target per step.", wrong.empty() ? Holds::yes : Holds::no,
