@@ -186,7 +186,7 @@ TEST_F(Reproduce, AMachineIsTrainedAndSampled) {
   ReproduceOptions options = quick(Experiment::rbm, "a");
   options.data = (root_ / "images").string();
   reproduce(options);
-  expect_readable("a", {"table4-evaluations.csv", "arrival.csv", "effective-sample-size.csv"});
+  expect_readable("a", {"table4-evaluations.csv", "burn-in-discrepancy.csv", "effective-sample-size.csv"});
   const auto results = nlohmann::json::parse(numbers("a"))["parts"];
   EXPECT_DOUBLE_EQ(results["hb-10-1"]["evals_per_step"].get<double>(), 11.0);
   EXPECT_DOUBLE_EQ(results["hb-10-3"]["evals_per_step"].get<double>(), 176.0);

@@ -47,16 +47,15 @@ nlohmann::json CurveRecorder::curve() const {
   return out;
 }
 
-nlohmann::json CurveRecorder::arrival(const std::vector<double>& finals, Quantity quantity) const {
+nlohmann::json CurveRecorder::arrival(const std::vector<double>& finals) const {
   nlohmann::json steps = nlohmann::json::array();
   nlohmann::json evals = nlohmann::json::array();
   for (std::size_t c = 0; c < finals.size(); ++c) {
     const std::vector<Look>& chain = looks_[c];
-    const auto value = [&](std::size_t k) {
-      return quantity == Quantity::log_prob ? chain[k].log_prob : chain[k].statistic;
+    // The part of the way that is done: 0 at the start.
+    const auto done = [&](std::size_t k) {
+      return (chain[k].log_prob - chain[0].log_prob) / (finals[c] - chain[0].log_prob);
     };
-    // The part of the way that is done; 0 at the start, whether the way leads up or down.
-    const auto done = [&](std::size_t k) { return (value(k) - value(0)) / (finals[c] - value(0)); };
     double step = std::numeric_limits<double>::quiet_NaN();
     double eval = step;
     for (std::size_t k = 1; k < chain.size(); ++k) {

@@ -28,10 +28,9 @@ class CurveRecorder {
   /// step, evals (per chain), mean and error of the statistic over chains, mean and error of log_prob.
   [[nodiscard]] nlohmann::json curve() const;
 
-  enum class Quantity { statistic, log_prob };
-  /// When each chain had made 95 % of its way in a quantity, from where it started to `finals`, its mean afterwards: in
+  /// When each chain had made 95 % of its way in log p, from where it started to `finals`, its mean afterwards: in
   /// iterations (`steps`) and in evaluations (`evals`), linear between looks; null where it had not by the end.
-  [[nodiscard]] nlohmann::json arrival(const std::vector<double>& finals, Quantity quantity = Quantity::log_prob) const;
+  [[nodiscard]] nlohmann::json arrival(const std::vector<double>& finals) const;
 
  private:
   struct Look {

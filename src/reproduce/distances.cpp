@@ -3,8 +3,6 @@
 
 #include <poise/diagnose/diagnose.hpp>
 
-#include "rbm.hpp"
-
 namespace poise::reproduction {
 
 DistanceRecorder::DistanceRecorder(const GroundTruth& truth, std::size_t chains, std::uint64_t steps)

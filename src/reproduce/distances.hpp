@@ -9,7 +9,11 @@
 
 namespace poise::reproduction {
 
-struct GroundTruth;
+/// Draws from the machine that samplers are compared with, as zeros and ones, one after the other.
+struct GroundTruth {
+  std::vector<std::int8_t> draws;
+  std::size_t count = 0;
+};
 
 /// Each of the first `chains` chains has a share of the reference draws to itself: a series of distances for each of
 /// them, two bytes a step.

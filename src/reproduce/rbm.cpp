@@ -10,12 +10,10 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose/diagnose.hpp>
-#include <poise/diagnose/mmd.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
-#include "curve.hpp"
-#include "distances.hpp"
+#include "discrepancy.hpp"
 
 namespace poise::reproduction {
 
@@ -87,12 +85,6 @@ std::string bits_of(std::span<const Value> x) {
   std::string out;
   for (const Value level : x) out += static_cast<char>('0' + level);
   return out;
-}
-
-double units_on(const Ensemble& ensemble, std::size_t chain) {
-  double count = 0.0;
-  ensemble.statistics(chain, {&count, 1});
-  return count;
 }
 
 }  // namespace
@@ -204,46 +196,42 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
   members.push_back(model.make_ensemble(parse_sampler(contestant.sampler), options));
   Chains ensemble(std::move(members));
 
+  const Discrepancy measure_of(truth);
+  std::vector<DiscrepancyLook> looks;
   nlohmann::json discrepancy;
   std::vector<Value> x(pixels);
+  std::vector<Value> states(chains_ * pixels);
   const auto look_at_discrepancy = [&](std::uint64_t step) {
-    std::vector<std::int8_t> states;
-    for (std::size_t c = 0; c < chains_; ++c) {
-      ensemble.levels(c, x);
-      states.insert(states.end(), x.begin(), x.end());
-    }
-    const MmdResult found = mmd(states, truth.draws, pixels, {.permutations = 0});
+    for (std::size_t c = 0; c < chains_; ++c) ensemble.levels(c, {states.data() + c * pixels, pixels});
+    const DiscrepancyLook found = measure_of.look(states);
+    if (step > 0 && step <= burn_in_) looks.push_back(found);
     discrepancy["step"].push_back(step);
     discrepancy["evals"].push_back(evals_per_chain(ensemble));
-    discrepancy["mmd2"].push_back(found.v_statistic);
+    discrepancy["mmd2"].push_back(found.value);
+    discrepancy["mmd2_error"].push_back(jackknife(found).error());
   };
   look_at_discrepancy(0);
 
-  CurveRecorder curve(ensemble, units_on, {std::max<std::uint64_t>(1, burn_in_ / 1000), burn_in_});
   const auto common = [&](std::size_t c, std::uint64_t step) {
     if (step % 16 == 0) stop.check();
     // The last chain of a step: warm-up moves groups on one after the other, so looks are taken when the slowest is
     // there.
     if (c + 1 == chains_ && step % every_ == 0) look_at_discrepancy(step);
   };
-  ensemble.watch([&](std::size_t c, std::uint64_t step) {
-    curve.look(c, step);
-    common(c, step);
-  });
+  ensemble.watch(common);
   const Balance balance = burn_in(ensemble, contestant, {burn_in_, burn_in_});
+  const Estimate early = jackknife(mean_of(looks));
   const double burn_in_evals = evals_per_chain(ensemble);
   const double accepted = total_accepted(ensemble);
 
   // As published: one chain and all reference draws; or all chains and a share of the draws for each.
   DistanceRecorder distances(truth, published() ? 1 : chains_, sampling_);
-  std::vector<std::vector<double>> counts(chains_);
   for (std::size_t c = 0; c < distances.chains(); ++c) {
     ensemble.levels(c, x);
     distances.begin(c, x);
   }
   ensemble.watch([&](std::size_t c, std::uint64_t step) {
     common(c, step);
-    if (step % every_ == 0) counts[c].push_back(units_on(ensemble, c));
     if (c >= distances.chains()) return;
     ensemble.levels(c, x);
     distances.add(c, x);
@@ -252,8 +240,6 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
   const auto steps = static_cast<double>(sampling_);
   const double evals_per_step = (evals_per_chain(ensemble) - burn_in_evals) / steps;
   const double acceptance = (total_accepted(ensemble) - accepted) / (steps * static_cast<double>(chains_));
-  std::vector<double> finals;
-  for (const auto& values : counts) finals.push_back(estimate(values).mean);
   nlohmann::json ess;
   for (std::size_t c = 0; c < distances.chains(); ++c) {
     stop.check();
@@ -272,8 +258,7 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
   ensemble.advance(0, chains_, timed);
   const double per_step = (cpu_seconds() - clock) / static_cast<double>(timed);
   return {{"mmd", discrepancy},
-          {"curve", curve.curve()},
-          {"arrival", curve.arrival(finals, CurveRecorder::Quantity::statistic)},
+          {"mmd2_of_burn_in", {{"mean", early.mean}, {"sd", early.sd}, {"chains", early.count}}},
           {"ess", ess},
           {"phi", tabulated(balance)},
           {"last", last},
@@ -309,6 +294,11 @@ Results RbmExperiment::compute(PartRunner& runner) const {
 
 const Contestant& RbmExperiment::contestant(const std::string& key) const {
   return *std::find_if(contestants_.begin(), contestants_.end(), [&](const Contestant& c) { return c.key == key; });
+}
+
+Estimate RbmExperiment::early_discrepancy(const nlohmann::json& result) {
+  const nlohmann::json& found = result["mmd2_of_burn_in"];
+  return {number(found["mean"]), number(found["sd"]), found["chains"].get<std::size_t>()};
 }
 
 Estimate RbmExperiment::median_ess(const nlohmann::json& result) {

@@ -10,16 +10,11 @@
 
 #include "chains.hpp"
 #include "contestant.hpp"
+#include "distances.hpp"
 #include "estimate.hpp"
 #include "experiment.hpp"
 
 namespace poise::reproduction {
-
-/// Draws from the machine that samplers are compared with, as zeros and ones, one after the other.
-struct GroundTruth {
-  std::vector<std::int8_t> draws;
-  std::size_t count = 0;
-};
 
 class RbmExperiment final : public ExperimentRun {
  public:
@@ -44,10 +39,10 @@ class RbmExperiment final : public ExperimentRun {
   /// Effective sample sizes by chain: the median over the reference draws of each.
   [[nodiscard]] static Estimate median_ess(const nlohmann::json& result);
 
+  /// MMD^2 to the ground truth, mean over the looks in burn-in: the lower, the faster the chains have arrived.
+  [[nodiscard]] static Estimate early_discrepancy(const nlohmann::json& result);
   /// Of exact draws, as many as there are chains: the least that the discrepancy can be for long.
   [[nodiscard]] double least_discrepancy(const Results& results) const;
-  /// Steps until the discrepancy was first within a quarter of that; NaN where it never was.
-  [[nodiscard]] double discrepancy_arrival(const Results& results, const std::string& key) const;
 
   void add_settings(Document& document, const Results& results) const;
   void add_tables(Document& document, const Results& results) const;

@@ -57,15 +57,6 @@ double RbmExperiment::least_discrepancy(const Results& results) const {
   return sum / count;
 }
 
-double RbmExperiment::discrepancy_arrival(const Results& results, const std::string& key) const {
-  const double goal = 1.25 * least_discrepancy(results);
-  const nlohmann::json& found = results.at(key)["mmd"];
-  for (std::size_t k = 0; k < found["mmd2"].size(); ++k) {
-    if (number(found["mmd2"][k]) <= goal) return number(found["step"][k]);
-  }
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
 void RbmExperiment::add_settings(Document& document, const Results& results) const {
   const nlohmann::json& training = results.at("training");
   document.heading("What was run");
@@ -138,41 +129,41 @@ void RbmExperiment::add_tables(Document& document, const Results& results) const
   document.table(table);
 
   std::vector<Contestant> rows;
-  std::vector<std::vector<Compared>> cells(5);
+  std::vector<std::vector<Compared>> cells(3);
   for (const std::string& key : kOrder) {
     if (!results.contains(key)) continue;
     const nlohmann::json& found = results.at(key);
     rows.push_back(contestant(key));
-    cells[0].push_back({estimate_of(found["arrival"]["steps"]), std::nullopt});
-    cells[1].push_back({estimate_of(found["arrival"]["evals"]), std::nullopt});
-    cells[4].push_back({{discrepancy_arrival(results, key), 0.0, 1}, std::nullopt});
+    Estimate early = early_discrepancy(found);
+    early.mean *= 1000.0;
+    early.sd *= 1000.0;
+    cells[0].push_back({early, std::nullopt});
     Estimate ess = median_ess(found);
-    cells[2].push_back({ess, std::nullopt});
+    cells[1].push_back({ess, std::nullopt});
     const double per_thousand = 1000.0 / (number(found["evals_per_step"]) * static_cast<double>(sampling_));
     ess.mean *= per_thousand;
     ess.sd *= per_thousand;
-    cells[3].push_back({ess, std::nullopt});
+    cells[2].push_back({ess, std::nullopt});
   }
   document.heading("Convergence and mixing in numbers");
   document.table(comparison_table(
-      {.name = "arrival",
-       .caption = "Steps, and evaluations of the target with those of learning, until a chain has made 95 % of its way "
-                  "in the number of units that are on, "
-                  "mean \u00b1 standard error over chains; and steps until MMD\u00b2 was first at most a quarter above "
-                  "that of exact draws, of all chains together, so "
-                  "without an error. \u2013: never. Bold: the smallest and what cannot be told from it.",
-       .cases = {"Steps", "Evaluations", "Steps by MMD\u00b2"},
+      {.name = "burn-in-discrepancy",
+       .caption = fmt::format(
+           "1000 MMD\u00b2 of the chains to the ground truth, mean over the {} steps of burn-in; as many exact draws "
+           "have {} on average. "
+           "The error is that of the jackknife over chains. Bold: the smallest and what cannot be told from it.",
+           burn_in_, text::number(1000.0 * least_discrepancy(results), 3)),
+       .cases = {"1000 MMD\u00b2 in burn-in"},
        .larger_is_better = false},
-      rows, {cells[0], cells[1], cells[4]}));
+      rows, {cells[0]}));
   document.table(comparison_table(
       {.name = "effective-sample-size",
-       .caption =
-           fmt::format("Effective sample size of one chain in {} steps, the median over distances to draws of the "
-                       "ground truth{}. Bold: the "
-                       "largest and what cannot be told from it.",
-                       sampling_, published() ? " (one chain, no error)" : "; mean \u00b1 standard error over chains"),
+       .caption = fmt::format(
+           "Effective sample size of one chain in {} steps, the median over distances to draws of the ground truth{}. "
+           "Bold: the largest and what cannot be told from it.",
+           sampling_, published() ? " (one chain, no error)" : "; mean \u00b1 standard error over chains"),
        .cases = {"Per run", "Per thousand evaluations"}},
-      rows, {cells[2], cells[3]}));
+      rows, {cells[1], cells[2]}));
 }
 
 void RbmExperiment::add_comparison(Document& document, const Results& results, const std::vector<std::string>& keys,

@@ -22,25 +22,28 @@ Holds larger(const Estimate& a, const Estimate& b) {
 }  // namespace
 
 std::vector<Verdict> RbmExperiment::judge(const Results& results) const {
-  const auto steps = [&](const char* key) { return estimate_of(results.at(key)["arrival"]["steps"]); };
-  const auto evals = [&](const char* key) { return estimate_of(results.at(key)["arrival"]["evals"]); };
+  const auto early = [&](const char* key) { return early_discrepancy(results.at(key)); };
   const auto ess = [&](const char* key) { return median_ess(results.at(key)); };
   const auto time = [&](const char* key) { return number(results.at(key)["seconds"]["per_step_of_all_chains"]); };
+  const auto thousandfold = [&](const char* key) {
+    const Estimate found = early(key);
+    return text_of({1000.0 * found.mean, 1000.0 * found.sd, found.count});
+  };
   std::vector<Verdict> verdicts;
 
   verdicts.push_back(
       {"FLSB 1 recovers the performance of GWG (Figure 4).",
-       differ(steps("flsb1"), steps("gwg")) || differ(ess("flsb1"), ess("gwg")) ? Holds::no : Holds::yes,
-       fmt::format(
-           "Steps until 95 % of the way in units on: {} against {}; median effective sample size {} against {}.",
-           text_of(steps("flsb1")), text_of(steps("gwg")), text_of(ess("flsb1")), text_of(ess("gwg")))});
+       exceeds(early("flsb1"), early("gwg")) || exceeds(ess("gwg"), ess("flsb1")) ? Holds::no : Holds::yes,
+       fmt::format("1000 MMD\u00b2, mean over burn-in: {} against {}; median effective sample size {} against {}.",
+                   thousandfold("flsb1"), thousandfold("gwg"), text_of(ess("flsb1")), text_of(ess("gwg")))});
   verdicts.push_back(
-      {"FLSB 2 converges in fewer steps than GWG (Figure 4).", larger(steps("gwg"), steps("flsb2")),
-       fmt::format("{} steps against {} until 95 % of the way in units on; in evaluations of the "
-                   "target, those of learning included, {} against "
-                   "{}. By MMD\u00b2: {} against {} steps.",
-                   text_of(steps("flsb2")), text_of(steps("gwg")), text_of(evals("flsb2")), text_of(evals("gwg")),
-                   plain(discrepancy_arrival(results, "flsb2")), plain(discrepancy_arrival(results, "gwg")))});
+      {"FLSB 2 converges in fewer steps than GWG (Figure 4).", larger(early("gwg"), early("flsb2")),
+       fmt::format(
+           "1000 MMD\u00b2, mean over burn-in: {} against {}. A step of burn-in costs {:.1f} evaluations of the "
+           "target, those of learning included, against {:.1f}.",
+           thousandfold("flsb2"), thousandfold("gwg"),
+           number(results.at("flsb2")["evals_burn_in"]) / static_cast<double>(burn_in_),
+           number(results.at("gwg")["evals_burn_in"]) / static_cast<double>(burn_in_))});
   const bool errors = ess("flsb2").count > 1;
   verdicts.push_back({"FLSB 2 has a larger effective sample size than GWG (Figure 4).",
                       errors ? larger(ess("flsb2"), ess("gwg")) : Holds::open,
@@ -65,18 +68,21 @@ std::vector<Verdict> RbmExperiment::judge(const Results& results) const {
   verdicts.push_back({"Table 4 has the evaluations of the target per step.", wrong.empty() ? Holds::yes : Holds::no,
                       wrong.empty() ? "All as counted." : wrong + "."});
   std::string blocks;
-  bool all_slower = true;
-  for (const char* key : {"gibbs-2", "gibbs-4", "gibbs-10", "hb-10-1", "hb-10-2", "hb-10-3"}) {
-    const Estimate other = evals(key);
-    const bool arrived = std::isfinite(other.mean);
-    all_slower = all_slower && (!arrived || exceeds(other, evals("flsb2")));
-    blocks += fmt::format("{}{} {}", blocks.empty() ? "" : ", ", contestant(key).label,
-                          arrived ? text_of(other) : "not within burn-in");
+  std::size_t slower_ones = 0;
+  std::size_t faster_ones = 0;
+  const std::vector<const char*> others = {"gibbs-2", "gibbs-4", "gibbs-10", "hb-10-1", "hb-10-2", "hb-10-3"};
+  for (const char* key : others) {
+    slower_ones += exceeds(early(key), early("flsb2")) ? 1 : 0;
+    faster_ones += exceeds(early("flsb2"), early(key)) ? 1 : 0;
+    blocks += fmt::format("{}{} {}", blocks.empty() ? "" : ", ", contestant(key).label, thousandfold(key));
   }
   verdicts.push_back(
-      {"FLSB 2 needs far fewer evaluations to converge than block Gibbs and Hamming balls (Figures 8, 9).",
-       all_slower ? Holds::yes : Holds::open,
-       fmt::format("{} evaluations with those of learning, against {}.", text_of(evals("flsb2")), blocks)});
+      {"FLSB 2 converges in fewer steps than block Gibbs and Hamming balls, which evaluate more (Figures 8, 9).",
+       slower_ones == others.size()          ? Holds::yes
+       : slower_ones == 0 && faster_ones > 0 ? Holds::no
+                                             : Holds::open,
+       fmt::format("Beyond chance so for {} of {}. 1000 MMD\u00b2, mean over burn-in: FLSB 2 {}; {}.", slower_ones,
+                   others.size(), thousandfold("flsb2"), blocks)});
   verdicts.push_back({"Ours: flsb mixes at least as well as GWG.",
                       errors ? (exceeds(ess("gwg"), ess("flsb")) ? Holds::no : Holds::yes) : Holds::open,
                       fmt::format("Median effective sample size {} against {}{}.", text_of(ess("flsb")),
