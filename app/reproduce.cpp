@@ -104,7 +104,7 @@ std::string outcome_text(const ReproduceOutcome& outcome, std::size_t width) {
   for (const Verdict& verdict : outcome.verdicts) {
     const char* mark = verdict.holds == Verdict::Holds::yes  ? "holds  "
                        : verdict.holds == Verdict::Holds::no ? "fails  "
-                                                             : "mixed  ";
+                                                             : "open   ";
     out += text::wrap(verdict.claim, mark, width);
     out += text::wrap(verdict.evidence, "       ", width);
   }

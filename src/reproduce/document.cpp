@@ -110,7 +110,7 @@ void Document::verdicts(const std::vector<Verdict>& verdicts) {
                               : "open",
                          yes  ? "\u2713 holds"
                          : no ? "\u2717 does not hold"
-                              : "\u2013 mixed",
+                              : "\u2013 open",
                          escaped(verdict.claim), escaped(verdict.evidence));
   }
   body_ += "</ul>\n";

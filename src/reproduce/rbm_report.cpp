@@ -188,7 +188,8 @@ void RbmExperiment::add_comparison(Document& document, const Results& results, c
     if (!results.contains(key)) continue;
     const nlohmann::json& found = results.at(key);
     const Contestant& who = contestant(key);
-    steps.series.push_back(band_of(who, {numbers(found["mmd"]["step"]), numbers(found["mmd"]["mmd2"]), {}}, 240));
+    steps.series.push_back(band_of(
+        who, {numbers(found["mmd"]["step"]), numbers(found["mmd"]["mmd2"]), numbers(found["mmd"]["mmd2_error"])}, 60));
     evals.series.push_back(band_of(who, {numbers(found["mmd"]["evals"]), numbers(found["mmd"]["mmd2"]), {}}, 240));
     Boxed box{who.label, {}, who.color};
     for (const nlohmann::json& chain : found["ess"]) {
@@ -218,7 +219,8 @@ void RbmExperiment::add_comparison(Document& document, const Results& results, c
   evals.x_min = least;
   evals.x_max = most;
   document.figure({figure,
-                   fmt::format("{} Above: MMD\u00b2 of the {} chains to the ground truth against steps, and against "
+                   fmt::format("{} Above: MMD\u00b2 of the {} chains to the ground truth against steps (bands of two "
+                               "jackknife errors), and against "
                                "evaluations of the target as "
                                "counted. Grey: what as many exact draws have on average. Below: effective sample sizes "
                                "as boxes of quartiles, and "

@@ -45,7 +45,7 @@ nlohmann::json verdicts_json(const std::vector<Verdict>& verdicts) {
   for (const Verdict& verdict : verdicts) {
     const char* holds = verdict.holds == Verdict::Holds::yes  ? "yes"
                         : verdict.holds == Verdict::Holds::no ? "no"
-                                                              : "mixed";
+                                                              : "open";
     out.push_back({{"claim", verdict.claim}, {"holds", holds}, {"evidence", verdict.evidence}});
   }
   return out;

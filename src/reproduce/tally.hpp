@@ -11,7 +11,7 @@
 namespace poise::reproduction {
 
 /// A claim holds if it is so beyond chance in every case; it does not if it is so in none and the opposite is so beyond
-/// chance in some; all else is mixed.
+/// chance in some; all else is open.
 class Tally {
  public:
   void add(const std::string& name, bool so, bool opposite) {
