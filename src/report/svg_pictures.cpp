@@ -33,7 +33,8 @@ std::string base64(std::string_view bytes) {
 }  // namespace
 
 std::string render_panel(const PicturePanel& panel) {
-  if (panel.pictures.empty() || panel.per_row == 0) throw std::invalid_argument("render_panel: a panel without pictures");
+  if (panel.pictures.empty() || panel.per_row == 0)
+    throw std::invalid_argument("render_panel: a panel without pictures");
   constexpr double gap = 14;
   constexpr double caption = 22;
   const double top = panel.title.empty() ? 8 : 34;
@@ -59,7 +60,8 @@ std::string render_panel(const PicturePanel& panel) {
   for (std::size_t i = 0; i < panel.pictures.size(); ++i) {
     const Picture& picture = panel.pictures[i];
     const double x = gap + static_cast<double>(i % columns) * (panel.side + gap);
-    const double y = top + static_cast<double>(i / columns) * (tallest + caption + 6);
+    const std::size_t row = i / columns;
+    const double y = top + static_cast<double>(row) * (tallest + caption + 6);
     out += fmt::format(
         "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" "
         "style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>\n",
