@@ -40,11 +40,12 @@ void DistanceRecorder::add(std::size_t chain, std::span<const Value> x) {
   distances_[chain].insert(distances_[chain].end(), now.begin(), now.end());
 }
 
-std::vector<double> DistanceRecorder::effective_sizes(std::size_t chain) const {
+std::vector<double> DistanceRecorder::effective_sizes(std::size_t chain, const std::function<void()>& pause) const {
   const std::vector<std::uint16_t>& all = distances_[chain];
   std::vector<double> series(all.size() / share_);
   std::vector<double> out;
   for (std::size_t k = 0; k < share_; ++k) {
+    pause();
     for (std::size_t t = 0; t < series.size(); ++t) series[t] = all[t * share_ + k];
     out.push_back(ess_tfp(series));
   }

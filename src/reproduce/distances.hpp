@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,8 @@ class DistanceRecorder {
   void begin(std::size_t chain, std::span<const Value> x);
   /// Where it is after its next step.
   void add(std::size_t chain, std::span<const Value> x);
-  /// The estimator of TensorFlow Probability on every series of a chain.
-  [[nodiscard]] std::vector<double> effective_sizes(std::size_t chain) const;
+  /// The estimator of TensorFlow Probability on every series of a chain; `pause` is called before each of them.
+  [[nodiscard]] std::vector<double> effective_sizes(std::size_t chain, const std::function<void()>& pause) const;
 
  private:
   [[nodiscard]] const std::int8_t* column(std::size_t variable) const { return &by_variable_[variable * draws_]; }

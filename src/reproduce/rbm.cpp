@@ -242,8 +242,7 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
   const double acceptance = (total_accepted(ensemble) - accepted) / (steps * static_cast<double>(chains_));
   nlohmann::json ess;
   for (std::size_t c = 0; c < distances.chains(); ++c) {
-    stop.check();
-    ess.push_back(distances.effective_sizes(c));
+    ess.push_back(distances.effective_sizes(c, [&] { stop.check(); }));
   }
   nlohmann::json last = nlohmann::json::array();
   for (std::size_t c = 0; c < std::min<std::size_t>(chains_, 8); ++c) {
