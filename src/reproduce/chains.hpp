@@ -30,6 +30,8 @@ class Chains final : public Ensemble {
   [[nodiscard]] Index num_variables() const override { return members_[0]->num_variables(); }
   [[nodiscard]] std::uint64_t steps_per_sweep() const override { return members_[0]->steps_per_sweep(); }
 
+  [[nodiscard]] std::size_t group_size() const override { return members_[0]->group_size(); }
+
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
     for (std::uint64_t done = 0; done < steps;) {
       const std::uint64_t piece = watch_ ? 1 : steps;
@@ -47,6 +49,7 @@ class Chains final : public Ensemble {
   }
   [[nodiscard]] double log_prob(std::size_t c) const override { return of(c).log_prob(places_[c].chain); }
   void levels(std::size_t c, std::span<Value> out) const override { of(c).levels(places_[c].chain, out); }
+  void restart(std::size_t c, std::span<const Value> levels) override { of(c).restart(places_[c].chain, levels); }
   [[nodiscard]] std::int64_t distance(std::size_t c) const override { return of(c).distance(places_[c].chain); }
   void statistics(std::size_t c, std::span<double> out) const override { of(c).statistics(places_[c].chain, out); }
   [[nodiscard]] double accepted(std::size_t c) const override { return of(c).accepted(places_[c].chain); }

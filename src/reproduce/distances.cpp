@@ -21,7 +21,9 @@ void DistanceRecorder::begin(std::size_t chain, std::span<const Value> x) {
   now_[chain].assign(share_, 0);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::int8_t* reference = column(i) + chain * share_;
-    for (std::size_t k = 0; k < share_; ++k) now_[chain][k] += reference[k] != static_cast<std::int8_t>(x[i]) ? 1 : 0;
+    for (std::size_t k = 0; k < share_; ++k) {
+      if (reference[k] != static_cast<std::int8_t>(x[i])) ++now_[chain][k];
+    }
   }
 }
 

@@ -59,7 +59,7 @@ void write_numbers(const std::filesystem::path& out, nlohmann::json settings, co
   for (const auto& [key, result] : results) {
     nlohmann::json rest = result;
     if (rest.contains("seconds")) times["seconds"][key] = rest["seconds"];
-    for (const char* key : {"seconds", "weights"}) rest.erase(key);
+    for (const char* other : {"seconds", "weights"}) rest.erase(other);
     numbers["parts"][key] = std::move(rest);
   }
   write_whole(out / "results.json", numbers.dump(1) + "\n");

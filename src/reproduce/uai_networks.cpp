@@ -76,7 +76,7 @@ UaiProblem generate(const Shape& shape, std::uint64_t seed, std::uint64_t stream
   std::vector<Index> drawn(parents.size());
   for (Index child = 0; child < parents.size(); ++child) {
     std::vector<Index> before;
-    for (Index i = child > kReach ? child - kReach : 0; i < child; ++i) before.push_back(i);
+    for (Index i = child > kReach ? static_cast<Index>(child - kReach) : 0; i < child; ++i) before.push_back(i);
     shuffle(before, rng);
     before.resize(std::min<std::size_t>(parents[child], before.size()));
     std::vector<double> table;
