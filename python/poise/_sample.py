@@ -63,7 +63,10 @@ def sample(
     """
     model = as_target(model)
     core, user = as_model(model)
-    settings = run_settings(core, locals())
+    settings = run_settings(
+        core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
+        first_chain=first_chain, seconds=seconds, keep=keep, init=init,
+    )  # fmt: skip
     if sampler is None:
         sampler = "flsb" if user is not None and user.has_gradient else "lsb"
     name = text("sampler", sampler)
@@ -160,9 +163,10 @@ def compare(
         raise ValueError("samplers: found an empty list, expected at least one name")
     model = as_target(model)
     core, _ = as_model(model)
-    keep = "monitors"
-    first_chain = 0
-    settings = run_settings(core, locals())
+    settings = run_settings(
+        core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
+        seconds=seconds, keep="monitors", init=init,
+    )  # fmt: skip
     fits: list[Fit] = []
     for k, name in enumerate(names):
         with ProgressBars(progress, f"{name} ({k + 1} of {len(names)})") as bars:
@@ -185,28 +189,29 @@ def samplers() -> Table:
     return Table([name for name, _ in rows], {"help": [line for _, line in rows]})
 
 
-def run_settings(core: _core.Model, given: dict[str, Any]) -> dict[str, Any]:
+def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dict[str, Any]:
     """The engine's settings from the arguments of the functions above, checked."""
-    settings: dict[str, Any] = {
-        "chains": whole("chains", given["chains"], 1, 2**31),
-        "seed": whole("seed", given["seed"], 0, 2**64 - 1),
-    }
-    if "draws" in given:
-        settings["draws"] = whole("draws", given["draws"], 1)
-        settings["warmup"] = whole("warmup", given["warmup"])
-        settings["first_chain"] = whole("first_chain", given["first_chain"])
+    settings: dict[str, Any] = {}
+    for name, least, most in [
+        ("chains", 1, 2**31),
+        ("seed", 0, 2**64 - 1),
+        ("draws", 1, 2**62),
+        ("warmup", 0, 2**62),
+        ("thin", 1, 2**62),
+        ("threads", 0, 2**16),
+        ("first_chain", 0, 2**40),
+    ]:
+        if name in given and (given[name] is not None or name not in ("thin", "threads")):
+            settings[name] = whole(name, given[name], least, most)
+    if given.get("seconds") is not None:
+        settings["seconds"] = positive("seconds", given["seconds"])
+    if given.get("keep") is not None:
         settings["keep"] = choice("keep", given["keep"], ["draws", "monitors"])
-        if given["thin"] is not None:
-            settings["thin"] = whole("thin", given["thin"], 1)
-        if given["seconds"] is not None:
-            settings["seconds"] = positive("seconds", given["seconds"])
-    if given["threads"] is not None:
-        settings["threads"] = whole("threads", given["threads"], 0, 2**16)
     init = given["init"]
     if isinstance(init, str):
         settings["init"] = choice("init", init, ["uniform", "zeros", "dispersed"])
     else:
-        settings["given"] = levels_from_labels(core, init, settings["chains"], shape_of(given.get("model")))
+        settings["given"] = levels_from_labels(core, init, settings["chains"], shape)
     return settings
 
 

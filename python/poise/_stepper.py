@@ -44,9 +44,7 @@ class Stepper:
             target = as_target(target)
             model, self._user = as_model(target)
         self._model = model
-        settings = run_settings(
-            model, {"model": target, "chains": chains, "seed": seed, "init": init, "threads": threads}
-        )
+        settings = run_settings(model, shape_of(target), chains=chains, seed=seed, init=init, threads=threads)
         inner = shape_of(target) or ((model.rows, model.columns) if model.rows else (model.variables,))
         self._shape = (settings["chains"], *inner)
         self._core = _core.Stepper(model, text("sampler", sampler), settings)
