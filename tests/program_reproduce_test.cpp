@@ -65,9 +65,8 @@ TEST_F(ProgramReproduce, TheReportOpensInABrowserWithoutErrors) {
   const Outcome outcome = run({"reproduce", "ising", "--quick", "--out", "report"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("report/report.html"), std::string::npos) << outcome.out;
-  if (std::system("command -v chromium >/dev/null 2>&1") != 0) {
-    GTEST_SKIP() << "chromium is not installed: tools/install-packages report";
-  }
+  ASSERT_EQ(std::system("command -v chromium >/dev/null 2>&1"), 0)
+      << "chromium is not installed: tools/install-packages report";
   const std::string browser =
       "chromium --headless --no-sandbox --disable-gpu --no-first-run --user-data-dir=" + in_work("profile") +
       " --enable-logging=stderr --log-level=0 ";
