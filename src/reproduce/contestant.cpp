@@ -55,6 +55,20 @@ class PaperLearning {
 
 }  // namespace
 
+std::vector<Contestant> fixed_and_mixture(const std::string& learning) {
+  return {
+      {.key = "barker", .label = "t/(1+t)", .sampler = "lb:g=barker", .column = "barker", .color = "#0072b2"},
+      {.key = "sqrt", .label = "\u221at", .sampler = "lb:g=sqrt", .column = "sqrt", .color = "#000000"},
+      {.key = "min", .label = "min{1,t}", .sampler = "lb:g=min", .column = "min", .color = "#009e73", .dash = "2 3"},
+      {.key = "max",
+       .label = "max{1,t}",
+       .sampler = "lb:g=max",
+       .column = "max",
+       .color = "#cc79a7",
+       .dash = "8 3 2 3"},
+      {.key = "lsb1", .label = "LSB 1", .sampler = "lsb1:" + learning, .column = "lsb1", .color = "#56b4e9"}};
+}
+
 Balance burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan) {
   const Sampler sampler = parse_sampler(contestant.sampler);
   if (sampler.learns() && sampler.schedule == Sampler::Schedule::two_phase) {

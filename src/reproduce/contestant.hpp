@@ -21,6 +21,10 @@ struct Contestant {
   unsigned steps_per_iteration = 1;  ///< in burn-in: what one plotted iteration is made of
 };
 
+/// The four fixed functions and LSB 1: what the Ising and the network experiment have in common. `learning` are the
+/// paper's settings of the latter.
+[[nodiscard]] std::vector<Contestant> fixed_and_mixture(const std::string& learning);
+
 struct BurnInPlan {
   std::uint64_t iterations = 0;
   std::uint64_t learning = 0;  ///< iterations after which a rule that is learned from the first step on is frozen

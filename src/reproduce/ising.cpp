@@ -22,27 +22,13 @@ constexpr std::size_t kTraceStride = 5;
 constexpr const char* kPaperLearning = "objective=mi-bound,ridge=0,schedule=paper";
 
 std::vector<Contestant> make_contestants(Protocol protocol) {
-  std::vector<Contestant> out = {
-      {.key = "barker", .label = "t/(1+t)", .sampler = "lb:g=barker", .column = "barker", .color = "#0072b2"},
-      {.key = "sqrt", .label = "\u221at", .sampler = "lb:g=sqrt", .column = "sqrt", .color = "#000000"},
-      {.key = "min", .label = "min{1,t}", .sampler = "lb:g=min", .column = "min", .color = "#009e73", .dash = "2 3"},
-      {.key = "max",
-       .label = "max{1,t}",
-       .sampler = "lb:g=max",
-       .column = "max",
-       .color = "#cc79a7",
-       .dash = "8 3 2 3"},
-      {.key = "lsb1",
-       .label = "LSB 1",
-       .sampler = fmt::format("lsb1:{}", kPaperLearning),
-       .column = "lsb1",
-       .color = "#56b4e9"},
-      {.key = "lsb2",
-       .label = "LSB 2",
-       .sampler = fmt::format("lsb2:{}", kPaperLearning),
-       .column = "lsb2",
-       .color = "#e69f00",
-       .steps_per_iteration = protocol == Protocol::published ? 2U : 1U}};
+  std::vector<Contestant> out = fixed_and_mixture(kPaperLearning);
+  out.push_back({.key = "lsb2",
+                 .label = "LSB 2",
+                 .sampler = fmt::format("lsb2:{}", kPaperLearning),
+                 .column = "lsb2",
+                 .color = "#e69f00",
+                 .steps_per_iteration = protocol == Protocol::published ? 2U : 1U});
   if (protocol == Protocol::fair) {
     out.push_back({.key = "lsb1-entropy",
                    .label = "LSB 1, repaired",

@@ -25,33 +25,19 @@ constexpr int kFitSteps = 1000;
 
 std::vector<Contestant> make_contestants(Protocol protocol) {
   const unsigned twice = protocol == Protocol::published ? 2 : 1;
-  std::vector<Contestant> out = {
-      {.key = "barker", .label = "t/(1+t)", .sampler = "lb:g=barker", .column = "barker", .color = "#0072b2"},
-      {.key = "sqrt", .label = "\u221at", .sampler = "lb:g=sqrt", .column = "sqrt", .color = "#000000"},
-      {.key = "min", .label = "min{1,t}", .sampler = "lb:g=min", .column = "min", .color = "#009e73", .dash = "2 3"},
-      {.key = "max",
-       .label = "max{1,t}",
-       .sampler = "lb:g=max",
-       .column = "max",
-       .color = "#cc79a7",
-       .dash = "8 3 2 3"},
-      {.key = "lsb1",
-       .label = "LSB 1",
-       .sampler = fmt::format("lsb1:{}", kPaperLearning),
-       .column = "lsb1",
-       .color = "#56b4e9"},
-      {.key = "lsb2",
-       .label = "LSB 2, monotone",
-       .sampler = fmt::format("lsb2:net=monotone,init=max,{}", kPaperLearning),
-       .column = "lsb2",
-       .color = "#e69f00",
-       .steps_per_iteration = twice},
-      {.key = "lsb2-mlp",
-       .label = "LSB 2, MLP",
-       .sampler = fmt::format("lsb2:{}", kPaperLearning),
-       .color = "#e69f00",
-       .dash = "2 3",
-       .steps_per_iteration = twice}};
+  std::vector<Contestant> out = fixed_and_mixture(kPaperLearning);
+  out.insert(out.end(), {{.key = "lsb2",
+                          .label = "LSB 2, monotone",
+                          .sampler = fmt::format("lsb2:net=monotone,init=max,{}", kPaperLearning),
+                          .column = "lsb2",
+                          .color = "#e69f00",
+                          .steps_per_iteration = twice},
+                         {.key = "lsb2-mlp",
+                          .label = "LSB 2, MLP",
+                          .sampler = fmt::format("lsb2:{}", kPaperLearning),
+                          .color = "#e69f00",
+                          .dash = "2 3",
+                          .steps_per_iteration = twice}});
   if (protocol == Protocol::fair) {
     out.push_back({.key = "lsb2-entropy",
                    .label = "LSB 2, repaired",
