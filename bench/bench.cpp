@@ -10,6 +10,7 @@
 #include <poise/poise.hpp>
 #include <poise/run/chain.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include "learning.hpp"
 
 namespace {
 
@@ -157,20 +158,7 @@ BENCHMARK(eight_chains)->Arg(1)->Arg(2)->UseManualTime();
 /// Chain steps a second while a rule is being learned: rounds of one sweep and one update (lsb), and the paper's
 /// schedule of one update at every step (mi-bound).
 void learning(benchmark::State& state, const char* sampler, std::size_t warmup) {
-  const Model model = make_model("ising:case=3");
-  RunOptions options;
-  options.chains = 16;
-  options.warmup = warmup;
-  options.draws = 1;
-  options.keep = Keep::monitors;
-  options.threads = 1;
-  std::int64_t done = 0;
-  for (auto _ : state) {
-    const RunResult result = run(model, parse_sampler(sampler), options);
-    done += static_cast<std::int64_t>(result.warmup_steps * options.chains);
-    state.SetIterationTime(result.warmup_seconds);
-  }
-  state.SetItemsProcessed(done);
+  time_learning(state, make_model("ising:case=3"), sampler, warmup, 0);
 }
 BENCHMARK_CAPTURE(learning, lsb, "lsb", 1000)->UseManualTime()->Iterations(1);
 BENCHMARK_CAPTURE(learning, lsb2_paper, "lsb2:objective=mi-bound,schedule=paper", 3)->UseManualTime()->Iterations(1);

@@ -10,6 +10,7 @@
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/run/run.hpp>
+#include "learning.hpp"
 
 namespace {
 
@@ -95,21 +96,7 @@ BENCHMARK(rbm_gibbs)->Arg(250);
 
 /// Chain steps a second while the function is learned, in rounds of one update each, and at every step as in the paper.
 void learning_rbm(benchmark::State& state, const char* sampler, std::size_t warmup, std::uint64_t thin) {
-  const Model model = make_model("rbm", machine(250));
-  RunOptions options;
-  options.chains = 16;
-  options.warmup = warmup;
-  options.thin = thin;
-  options.draws = 1;
-  options.keep = Keep::monitors;
-  options.threads = 1;
-  std::int64_t done = 0;
-  for (auto _ : state) {
-    const RunResult result = run(model, parse_sampler(sampler), options);
-    done += static_cast<std::int64_t>(result.warmup_steps * options.chains);
-    state.SetIterationTime(result.warmup_seconds);
-  }
-  state.SetItemsProcessed(done);
+  time_learning(state, make_model("rbm", machine(250)), sampler, warmup, thin);
 }
 BENCHMARK_CAPTURE(learning_rbm, flsb, "flsb", 50, 784)->UseManualTime()->Iterations(1);
 BENCHMARK_CAPTURE(learning_rbm, flsb2_paper, "flsb2:objective=mi-bound,schedule=paper", 100, 1)
