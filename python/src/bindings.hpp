@@ -60,6 +60,12 @@ nb::ndarray<nb::numpy, T> array(std::vector<T> values, std::vector<std::size_t> 
 /// JSON as Python's own dictionaries and lists; null is None.
 [[nodiscard]] nb::object to_python(const nlohmann::json& json);
 
+/// One setting, where it is given.
+template <class T>
+void take(const nb::dict& settings, const char* key, T& out) {
+  if (settings.contains(key)) out = nb::cast<T>(settings[key]);
+}
+
 /// Named settings of a run, from Python's keyword arguments.
 [[nodiscard]] RunOptions run_options(const nb::dict& settings);
 

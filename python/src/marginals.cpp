@@ -21,15 +21,12 @@ struct Answer {
 
 MarginalsOptions marginals_options(const nb::dict& settings) {
   MarginalsOptions options;
-  const auto take = [&]<class T>(const char* key, T& out) {
-    if (settings.contains(key)) out = nb::cast<T>(settings[key]);
-  };
-  take("seconds", options.seconds);
-  take("memory", options.memory_limit);
-  take("sampler", options.sampler);
-  take("chains", options.chains);
-  take("seed", options.seed);
-  take("threads", options.threads);
+  take(settings, "seconds", options.seconds);
+  take(settings, "memory", options.memory_limit);
+  take(settings, "sampler", options.sampler);
+  take(settings, "chains", options.chains);
+  take(settings, "seed", options.seed);
+  take(settings, "threads", options.threads);
   const auto method = nb::cast<std::string>(settings["method"]);
   options.method = method == "exact" ? Method::exact : method == "sample" ? Method::sample : Method::automatic;
   if (!options.sampler.empty()) parse_sampler(options.sampler);

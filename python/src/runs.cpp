@@ -14,17 +14,14 @@ namespace poise::python {
 
 RunOptions run_options(const nb::dict& settings) {
   RunOptions options;
-  const auto take = [&]<class T>(const char* key, T& out) {
-    if (settings.contains(key)) out = nb::cast<T>(settings[key]);
-  };
-  take("chains", options.chains);
-  take("warmup", options.warmup);
-  take("draws", options.draws);
-  take("thin", options.thin);
-  take("seed", options.seed);
-  take("threads", options.threads);
-  take("seconds", options.seconds);
-  take("first_chain", options.first_chain);
+  take(settings, "chains", options.chains);
+  take(settings, "warmup", options.warmup);
+  take(settings, "draws", options.draws);
+  take(settings, "thin", options.thin);
+  take(settings, "seed", options.seed);
+  take(settings, "threads", options.threads);
+  take(settings, "seconds", options.seconds);
+  take(settings, "first_chain", options.first_chain);
   if (settings.contains("keep")) {
     options.keep = nb::cast<std::string>(settings["keep"]) == "monitors" ? Keep::monitors : Keep::draws;
   }
