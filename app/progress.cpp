@@ -20,8 +20,8 @@ constexpr std::chrono::seconds kBetweenLines{2};
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::approach: return "approach";
-    case Phase::adapt: return "adapt";
+    case Phase::initial: return "initial";
+    case Phase::adaptation: return "adaptation";
     case Phase::sample: return "sample";
   }
   return "";
@@ -102,7 +102,7 @@ void ProgressDisplay::update(const Progress& progress) {
     std::uint64_t start = 0;
     if (!rows_.empty()) {
       rows_.back().over = true;
-      if (progress.phase == Phase::adapt) start = rows_.back().progress.done;
+      if (progress.phase == Phase::adaptation) start = rows_.back().progress.done;
       if (style_ == ProgressStyle::lines) print_line(rows_.back());
     }
     rows_.push_back({progress, start, false});

@@ -90,7 +90,7 @@ Image draw_images(const Model& model, const RunResult& result) {
   const std::size_t last = (result.trace.draws - 1) * variables;
   for (std::size_t i = 0; i < variables; ++i) {
     draw[i] = result.trace.x[last + i] == result.layout.label(1) ? 1 : -1;
-    mean[i] = 2 * result.occupancy[i] - 1;
+    mean[i] = 2 * result.empirical_marginals[i] - 1;
   }
   return segmentation_panels(result.layout.rows, result.layout.columns, observed, draw, mean);
 }

@@ -41,20 +41,20 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   return x;
 }
 
-/// A rule that was really learned, on the small lattice.
-Balance learned() {
-  static const Balance balance = [] {
+/// A function that was really learned, on the small lattice.
+BalancingFunction learned() {
+  static const BalancingFunction balance = [] {
     RunOptions options;
     options.warmup = 200;
     options.draws = 1;
     const RunResult result = run(make_model("ising:case=3"), parse_sampler("lsb"), options);
-    return Balance(std::make_shared<const BalanceTable>(result.log_phi));
+    return BalancingFunction(std::make_shared<const BalanceTable>(result.log_phi));
   }();
   return balance;
 }
 
-Balance frozen_sqrt() {
-  return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints)));
+BalancingFunction frozen_sqrt() {
+  return BalancingFunction(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints)));
 }
 
 /// `together` chains, as one thread of a run moves them on.
@@ -92,16 +92,18 @@ struct Plain : PlainBalanced<LatticeIsing> {
                        Visit&&) const {}
 };
 
-void plain_30(benchmark::State& state) { steps<1>(state, 30, Plain(Balance()), 10); }
-void sqrt_30(benchmark::State& state) { steps<4>(state, 30, Fast(Balance()), 10000); }
-void sqrt_30_alone(benchmark::State& state) { steps<1>(state, 30, Fast(Balance()), 10000); }
-void barker_30(benchmark::State& state) { steps<4>(state, 30, Fast(Balance(Balance::Rule::barker)), 10000); }
+void plain_30(benchmark::State& state) { steps<1>(state, 30, Plain(BalancingFunction()), 10); }
+void sqrt_30(benchmark::State& state) { steps<4>(state, 30, Fast(BalancingFunction()), 10000); }
+void sqrt_30_alone(benchmark::State& state) { steps<1>(state, 30, Fast(BalancingFunction()), 10000); }
+void barker_30(benchmark::State& state) {
+  steps<4>(state, 30, Fast(BalancingFunction(BalancingFunction::Kind::barker)), 10000);
+}
 void frozen_sqrt_30(benchmark::State& state) { steps<4>(state, 30, Fast(frozen_sqrt()), 10000); }
 void learned_30(benchmark::State& state) { steps<4>(state, 30, Fast(learned()), 10000); }
 // Beyond 8192 sites weights are computed as needed, not tabled.
-void sqrt_100(benchmark::State& state) { steps<4>(state, 100, Fast(Balance()), 10000); }
+void sqrt_100(benchmark::State& state) { steps<4>(state, 100, Fast(BalancingFunction()), 10000); }
 void frozen_sqrt_100(benchmark::State& state) { steps<4>(state, 100, Fast(frozen_sqrt()), 10000); }
-void sqrt_1000(benchmark::State& state) { steps<2>(state, 1000, Fast(Balance()), 10000); }
+void sqrt_1000(benchmark::State& state) { steps<2>(state, 1000, Fast(BalancingFunction()), 10000); }
 BENCHMARK(plain_30);
 BENCHMARK(sqrt_30);
 BENCHMARK(frozen_sqrt_30);
@@ -155,7 +157,7 @@ void eight_chains(benchmark::State& state) {
 }
 BENCHMARK(eight_chains)->Arg(1)->Arg(2)->UseManualTime();
 
-/// Chain steps a second while a rule is being learned: rounds of one sweep and one update (lsb), and the paper's
+/// Chain steps a second while a function is being learned: rounds of one sweep and one update (lsb), and the paper's
 /// schedule of one update at every step (mi-bound).
 void learning(benchmark::State& state, const char* sampler, std::size_t warmup) {
   time_learning(state, make_model("ising:case=3"), sampler, warmup, 0);

@@ -73,7 +73,7 @@ void advance_network(benchmark::State& state, const K& kernel, std::uint64_t bat
 }
 
 void network_step(benchmark::State& state) {
-  advance_network(state, LocallyBalanced<MarkovNetwork>{Balance()}, 10000, 10000);
+  advance_network(state, LocallyBalanced<MarkovNetwork>{BalancingFunction()}, 10000, 10000);
 }
 BENCHMARK(network_step);
 

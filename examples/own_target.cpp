@@ -78,7 +78,7 @@ int main() {
   const poise::RunResult fit = poise::run(model, poise::parse_sampler("lsb"), options);
 
   double density = 0.0;
-  for (const double occupied : fit.occupancy) density += occupied / 40.0;
+  for (const double occupied : fit.empirical_marginals) density += occupied / 40.0;
   const double exact = (1.0 - 1.0 / std::sqrt(5.0)) / 2.0;  // of the infinite ring at activity 0, by transfer matrix
   std::printf("density %.4f, exact %.4f\n", density, exact);
   return std::abs(density - exact) < 0.005 ? 0 : 1;

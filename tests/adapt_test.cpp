@@ -1,4 +1,4 @@
-/// Learning: every gradient against finite differences, every optimiser and rule on a problem with a known answer.
+/// Learning: every gradient against finite differences, every optimiser and function on a problem with a known answer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <poise/adapt/fit.hpp>
 #include <poise/adapt/learner.hpp>
-#include <poise/adapt/linearize.hpp>
+#include <poise/adapt/transition_gradient.hpp>
 #include "support/small_targets.hpp"
 
 namespace poise {
@@ -14,34 +14,34 @@ namespace {
 
 using namespace poise::testing;
 
-std::vector<std::pair<std::string, std::unique_ptr<LearnedRule>>> all_rules(double spread) {
-  std::vector<std::pair<std::string, std::unique_ptr<LearnedRule>>> rules;
-  rules.emplace_back("mixture", std::make_unique<MixtureRule>());
-  rules.emplace_back("spline", std::make_unique<SplineRule>());
-  rules.emplace_back("mlp", std::make_unique<MlpRule>());
-  rules.emplace_back("monotone", std::make_unique<MonotoneRule>(5, 4));
+std::vector<std::pair<std::string, std::unique_ptr<LearnedFunction>>> all_functions(double spread) {
+  std::vector<std::pair<std::string, std::unique_ptr<LearnedFunction>>> functions;
+  functions.emplace_back("mixture", std::make_unique<MixtureFunction>());
+  functions.emplace_back("spline", std::make_unique<SplineFunction>());
+  functions.emplace_back("mlp", std::make_unique<MlpFunction>());
+  functions.emplace_back("monotone", std::make_unique<MonotoneFunction>(5, 4));
   Rng rng(23, 0);
-  for (auto& [name, rule] : rules) {
-    for (double& parameter : rule->parameters()) parameter += spread * rng.normal();
+  for (auto& [name, function] : functions) {
+    for (double& parameter : function->parameters()) parameter += spread * rng.normal();
   }
-  return rules;
+  return functions;
 }
 
-TEST(LearnedRule, BackwardMatchesFiniteDifferences) {
+TEST(LearnedFunction, BackwardMatchesFiniteDifferences) {
   const std::vector<double> points = {0.0, 0.4, 1.3, 3.0, 7.7, 20.0, 31.0};
   const std::vector<double> weights = {0.3, -1.0, 0.7, 1.1, -0.4, 0.2, 0.5};
   const double h = 1e-6;
-  for (auto& [name, rule] : all_rules(0.7)) {
-    std::vector<double> gradient(rule->parameters().size(), 0.0), values(points.size());
-    rule->backward(points, weights, gradient);
+  for (auto& [name, function] : all_functions(0.7)) {
+    std::vector<double> gradient(function->parameters().size(), 0.0), values(points.size());
+    function->backward(points, weights, gradient);
     const auto dot = [&] {
-      rule->phi(points, values);
+      function->phi(points, values);
       double sum = 0.0;
       for (std::size_t k = 0; k < points.size(); ++k) sum += weights[k] * values[k];
       return sum;
     };
     for (std::size_t i = 0; i < gradient.size(); ++i) {
-      double& parameter = rule->parameters()[i];
+      double& parameter = function->parameters()[i];
       const double kept = parameter;
       parameter = kept + h;
       const double above = dot();
@@ -69,26 +69,26 @@ TEST(SlopePenalty, GradientMatchesFiniteDifferences) {
   }
 }
 
-TEST(LearnedRule, SplineIsMonotoneWhateverItsParameters) {
+TEST(LearnedFunction, SplineIsMonotoneWhateverItsParameters) {
   Rng rng(3, 3);
   for (int trial = 0; trial < 50; ++trial) {
-    SplineRule rule;
-    for (double& parameter : rule.parameters()) parameter = 5.0 * rng.normal();
-    const auto table = rule.freeze();
+    SplineFunction function;
+    for (double& parameter : function.parameters()) parameter = 5.0 * rng.normal();
+    const auto table = function.freeze();
     // Between grid points e^phi is linear: off by at most (h/2)^2 / 8 = 5e-4 where |phi'| <= 1/2, h = 1/8.
     for (double u = -40.0; u < 40.0; u += 0.37) EXPECT_LE(table->log_g(u), table->log_g(u + 0.37) + 1e-3);
   }
 }
 
-TEST(LearnedRule, TablesAreBalancedToTheLastBitOfPhi) {
-  for (auto& [name, rule] : all_rules(1.0)) {
-    const auto table = rule->freeze();
+TEST(LearnedFunction, TablesAreBalancedToTheLastBitOfPhi) {
+  for (auto& [name, function] : all_functions(1.0)) {
+    const auto table = function->freeze();
     std::vector<double> phi(BalanceTable::kPoints);
-    rule->phi(balance_grid(), phi);
+    function->phi(balance_grid(), phi);
     for (double u = 0.01; u < 60.0; u += 0.73) {
       EXPECT_NEAR(table->log_g(u), u + table->log_g(-u), 1e-13 * (1.0 + u)) << name;
       // The vectorised weights are the same function.
-      const Balance balance(table);
+      const BalancingFunction balance(table);
       EXPECT_NEAR(std::log(balance.weights(broadcast8(u), 0.5)[2]), table->log_g(u) - 0.5, 1e-12 * (1.0 + u)) << name;
     }
     for (int k = 0; k < BalanceTable::kPoints; k += 16) {
@@ -115,17 +115,18 @@ TEST(BalanceTable, GradientMatchesFiniteDifferences) {
 }
 
 TEST(Fit, EveryRuleCanStartFromSqrt) {
-  for (auto& [name, rule] : all_rules(0.0)) EXPECT_LT(fit(*rule, Balance::Rule::sqrt, 2000), 0.25) << name;
-  MonotoneRule monotone;
-  EXPECT_LT(fit(monotone, Balance::Rule::max, 2000), 0.1);
-  SplineRule spline;
-  EXPECT_LT(fit(spline, Balance::Rule::barker, 5000), 0.05);
+  for (auto& [name, function] : all_functions(0.0))
+    EXPECT_LT(fit(*function, BalancingFunction::Kind::sqrt, 2000), 0.25) << name;
+  MonotoneFunction monotone;
+  EXPECT_LT(fit(monotone, BalancingFunction::Kind::max, 2000), 0.1);
+  SplineFunction spline;
+  EXPECT_LT(fit(spline, BalancingFunction::Kind::barker, 5000), 0.05);
 }
 
-/// An objective as a function of the rule's parameters, for a fixed set of states and fixed sampled moves.
+/// An objective as a function of the function's parameters, for a fixed set of states and fixed sampled moves.
 class Problem {
  public:
-  Problem(LearnedRule& rule, ObjectiveKind kind) : rule_(rule), kind_(kind) {
+  Problem(LearnedFunction& function, LearningObjectiveKind kind) : function_(function), kind_(kind) {
     Rng rng(31, 0);
     for (int c = 0; c < 3; ++c) {
       std::vector<Value> x(target_.num_variables());
@@ -136,7 +137,7 @@ class Problem {
     }
     linearize_at_present();
     for (const auto& chain : chains_) {
-      reference_.push_back(kind_ == ObjectiveKind::mi || kind_ == ObjectiveKind::mi_bound
+      reference_.push_back(kind_ == LearningObjectiveKind::mi || kind_ == LearningObjectiveKind::mi_bound
                                ? chain.sampled[0].transition / chain.sampled[0].accept_prob
                                : 0.0);
     }
@@ -145,10 +146,11 @@ class Problem {
   /// The criterion written out from its definition; Q_2 = Q at the reference parameters.
   double value() {
     linearize_at_present();
-    Objective objective(kind_);
+    LearningObjective objective(kind_);
     objective.raw_eta() = raw_eta_;
     objective.observe(chains_);
-    if (kind_ == ObjectiveKind::variance || kind_ == ObjectiveKind::entropy) return objective.value(chains_);
+    if (kind_ == LearningObjectiveKind::variance || kind_ == LearningObjectiveKind::entropy)
+      return objective.value(chains_);
     double largest = -INFINITY;
     for (const auto& chain : chains_) largest = std::max(largest, chain.log_prob);
     double sum = 0.0;
@@ -158,7 +160,7 @@ class Problem {
       const auto& proposal = chain.sampled[0];
       const double after = p * std::exp(proposal.log_ratio);
       sum += p * proposal.transition / reference_[c] * std::log(proposal.transition / after);
-      if (kind_ == ObjectiveKind::mi) {
+      if (kind_ == LearningObjectiveKind::mi) {
         double stay = 1.0;
         for (const auto& entry : chain.entries) stay -= entry.transition;
         sum += p * stay * std::log(stay / p);
@@ -172,7 +174,7 @@ class Problem {
 
   std::vector<double> gradient() {
     linearize_at_present();
-    Objective objective(kind_);
+    LearningObjective objective(kind_);
     objective.raw_eta() = raw_eta_;
     objective.observe(chains_);
     std::vector<double> by_phi(BalanceTable::kPoints, 0.0), coefficients;
@@ -182,8 +184,8 @@ class Problem {
       objective.coefficients(chains_[c], coefficients);
       add_gradient(kernel_, target_, states_[c], scratch, chains_[c], coefficients, by_phi);
     }
-    std::vector<double> out(rule_.parameters().size(), 0.0);
-    rule_.backward(balance_grid(), by_phi, out);
+    std::vector<double> out(function_.parameters().size(), 0.0);
+    function_.backward(balance_grid(), by_phi, out);
     eta_gradient_ = objective.raw_eta_gradient(chains_);
     return out;
   }
@@ -196,16 +198,16 @@ class Problem {
   using Scratch = Kernel::Scratch;
 
   void linearize_at_present() {
-    kernel_ = Kernel(Balance(rule_.freeze()));
+    kernel_ = Kernel(BalancingFunction(function_.freeze()));
     chains_.resize(states_.size());
-    LinearizeOptions options = Objective(kind_).needs();
+    TransitionGradientOptions options = LearningObjective(kind_).needs();
     const bool sampled = options.sampled_moves;
     options.sampled_moves = false;
     for (std::size_t c = 0; c < states_.size(); ++c) {
       Scratch scratch(target_);
       kernel_.prepare(target_, states_[c], scratch);
       Rng rng(1, 1);
-      linearize(kernel_, target_, states_[c], scratch, rng, options, chains_[c]);
+      transition_gradient(kernel_, target_, states_[c], scratch, rng, options, chains_[c]);
       if (!sampled) continue;
       for (const Index move : {proposed_[c], uniform_[c]}) {
         const auto proposal = kernel_.evaluate(target_, states_[c], scratch, move);
@@ -216,25 +218,25 @@ class Problem {
     }
   }
 
-  LearnedRule& rule_;
-  ObjectiveKind kind_;
+  LearnedFunction& function_;
+  LearningObjectiveKind kind_;
   TableTarget target_ = TableTarget::random({2, 3, 2, 2, 4}, 4.0, 41);
   Kernel kernel_;
   std::vector<TableTarget::State> states_;
   std::vector<Index> proposed_, uniform_;
-  std::vector<Linearization> chains_;
+  std::vector<TransitionGradient> chains_;
   std::vector<double> reference_;
 };
 
-TEST(Objective, GradientsMatchFiniteDifferences) {
-  for (const ObjectiveKind kind :
-       {ObjectiveKind::variance, ObjectiveKind::entropy, ObjectiveKind::mi, ObjectiveKind::mi_bound}) {
-    for (auto& [name, rule] : all_rules(0.5)) {
-      Problem problem(*rule, kind);
+TEST(LearningObjective, GradientsMatchFiniteDifferences) {
+  for (const LearningObjectiveKind kind : {LearningObjectiveKind::variance, LearningObjectiveKind::entropy,
+                                           LearningObjectiveKind::mi, LearningObjectiveKind::mi_bound}) {
+    for (auto& [name, function] : all_functions(0.5)) {
+      Problem problem(*function, kind);
       const std::vector<double> gradient = problem.gradient();
       const double h = 1e-5;
       for (std::size_t i = 0; i < gradient.size(); ++i) {
-        double& parameter = rule->parameters()[i];
+        double& parameter = function->parameters()[i];
         const double kept = parameter;
         parameter = kept + h;
         const double above = problem.value();
@@ -244,7 +246,7 @@ TEST(Objective, GradientsMatchFiniteDifferences) {
         EXPECT_NEAR(gradient[i], (above - below) / (2 * h), 2e-6 * (1.0 + std::abs(gradient[i])))
             << name << " objective " << static_cast<int>(kind) << " parameter " << i;
       }
-      if (kind == ObjectiveKind::mi_bound) {
+      if (kind == LearningObjectiveKind::mi_bound) {
         const double kept = problem.raw_eta_;
         problem.raw_eta_ = kept + h;
         const double above = problem.value();
@@ -257,15 +259,15 @@ TEST(Objective, GradientsMatchFiniteDifferences) {
   }
 }
 
-TEST(Objective, ConstantAddedToLogPChangesNothing) {
-  for (const ObjectiveKind kind : {ObjectiveKind::mi, ObjectiveKind::mi_bound}) {
-    std::vector<Linearization> chains(2);
+TEST(LearningObjective, ConstantAddedToLogPChangesNothing) {
+  for (const LearningObjectiveKind kind : {LearningObjectiveKind::mi, LearningObjectiveKind::mi_bound}) {
+    std::vector<TransitionGradient> chains(2);
     for (int c = 0; c < 2; ++c) {
       chains[c].log_prob = c * 0.7;
       chains[c].entries = {{0, 0, 1, 0.3, 0.9, 0.2}};
       chains[c].sampled = {{0, 0, 1, 0.3, 0.9, 0.2}, {1, 0, 1, -0.3, 0.8, 0.1}};
     }
-    Objective plain(kind), shifted(kind);
+    LearningObjective plain(kind), shifted(kind);
     plain.observe(chains);
     std::vector<double> a, b;
     plain.coefficients(chains[1], a);

@@ -1,11 +1,11 @@
-/// Targets that are computed elsewhere: turns, questions gathered into calls, exactness of every kernel on them.
+/// Targets that are computed elsewhere: turns, requests gathered into calls, exactness of every kernel on them.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 
 #include <poise/diagnose/diagnose.hpp>
-#include <poise/run/lock_step.hpp>
+#include <poise/run/fiber_scheduler.hpp>
 #include <poise/run/run.hpp>
 #include <poise/target/batch_target.hpp>
 #include "support/dense_exactness.hpp"
@@ -19,7 +19,7 @@ using namespace poise::testing;
 
 static_assert(GradientTarget<BatchTarget>);
 static_assert(BlockTarget<BatchTarget>);
-static_assert(RememberingTarget<BatchTarget>);
+static_assert(MemoisingTarget<BatchTarget>);
 
 enum class Offers { log_prob, gradient, one_hot, log_ratios };
 
@@ -275,10 +275,10 @@ TEST(BatchRun, ChainsMayBeginAtStatesOfTheirOwn) {
   EXPECT_NE(refusal([&] { run(user.model, parse_sampler("gibbs"), options); }).find("has 9 values"), std::string::npos);
 }
 
-TEST(LockStep, OneServiceAnswersAll) {
+TEST(FiberScheduler, OneServiceAnswersAll) {
   std::vector<std::size_t> asked;
   std::vector<std::size_t> services;
-  LockStep turns(
+  FiberScheduler turns(
       [&] {
         services.push_back(asked.size());
         asked.clear();
@@ -299,10 +299,10 @@ TEST(LockStep, OneServiceAnswersAll) {
   turns.for_each(0, [](std::size_t) {});
 }
 
-TEST(LockStep, AFailureEndsAllTurns) {
+TEST(FiberScheduler, AFailureEndsAllTurns) {
   bool fail = false;
   int forgotten = 0;
-  LockStep turns(
+  FiberScheduler turns(
       [&] {
         if (fail) throw std::domain_error("service");
       },

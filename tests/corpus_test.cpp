@@ -88,7 +88,7 @@ TEST(CorpusTest, Images) {
 TEST(CorpusTest, Networks) {
   const auto read_uai_text = [](const auto& path) {
     const Network network = parse_uai(content_of(path), "network");
-    EXPECT_EQ(read_uai(path.string()).values, network.values);  // in pieces, from the file
+    EXPECT_EQ(read_uai(path.string()).values, network.values);  // in chunks, from the file
   };
   EXPECT_GT(replay(corpus("uai"), read_uai_text), 0);
   const auto read_bif_text = [](const auto& path) {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/dense_balanced.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/target/markov_network.hpp>
@@ -134,12 +134,12 @@ TEST(Exactness, GradientSamplersWithZeros) {
 /// The plain kernel reads the same random numbers, so it must make the same chain, as far as floats and doubles agree.
 TEST(PlainKernel, MakesTheSameChainOnRbm) {
   const Rbm target(random_rbm(30, 17, 0.4, 2));
-  for (const auto rule : {Balance::Rule::sqrt, Balance::Rule::barker}) {
-    const DenseBalanced<Rbm> fast(Balance(rule), Ratios::first_order);
-    const PlainGradient plain{Balance(rule)};
+  for (const auto function : {BalancingFunction::Kind::sqrt, BalancingFunction::Kind::barker}) {
+    const InformedProposal<Rbm> fast(BalancingFunction(function), Ratios::first_order);
+    const PlainGradient plain{BalancingFunction(function)};
     auto a = target.make_state(Levels(30, 0));
     auto b = a;
-    DenseBalanced<Rbm>::Scratch fast_scratch(target);
+    InformedProposal<Rbm>::Scratch fast_scratch(target);
     PlainGradient::Scratch plain_scratch(target);
     fast.prepare(target, a, fast_scratch);
     Rng fast_rng(4, 4);
@@ -252,15 +252,15 @@ void expect_law_kept(const T& target, const K& kernel, int steps) {
 
 TEST(Law, DenseAndBlockKernelsKeepIt) {
   const Rbm rbm(random_rbm(4, 3, 1.0, 7));
-  expect_law_kept(rbm, DenseBalanced<Rbm>(Balance(), Ratios::first_order), 5);
-  expect_law_kept(rbm, DenseBalanced<Rbm>(Balance(Balance::Rule::barker), Ratios::exact), 5);
+  expect_law_kept(rbm, InformedProposal<Rbm>(BalancingFunction(), Ratios::first_order), 5);
+  expect_law_kept(rbm, InformedProposal<Rbm>(BalancingFunction(BalancingFunction::Kind::barker), Ratios::exact), 5);
   expect_law_kept(rbm, BlockGibbs<Rbm>(2), 3);
   expect_law_kept(rbm, HammingBall<Rbm>(3, 2), 3);
   expect_law_kept(rbm, RbmGibbs(), 2);
   const TableTarget table = TableTarget::random({3, 2, 3}, 1.0, 5);
   expect_law_kept(table, BlockGibbs<TableTarget>(2), 3);
   expect_law_kept(table, HammingBall<TableTarget>(2, 1), 3);
-  expect_law_kept(table, DenseBalanced<TableTarget>(Balance()), 5);
+  expect_law_kept(table, InformedProposal<TableTarget>(BalancingFunction()), 5);
 }
 
 }  // namespace

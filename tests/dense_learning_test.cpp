@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <poise/adapt/linearize_dense.hpp>
+#include <poise/adapt/transition_gradient_dense.hpp>
 #include <poise/run/run.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_rbms.hpp"
@@ -16,8 +16,8 @@ using namespace poise::testing;
 /// The sum of c_k Q_k A over all moves, with A the exact mean acceptance.
 double weighted_transitions(const Rbm& target, const Rbm::State& state, const std::vector<double>& phi, Ratios ratios,
                             const std::vector<double>& c) {
-  const DenseBalanced<Rbm> kernel(Balance(std::make_shared<const BalanceTable>(phi)), ratios);
-  DenseBalanced<Rbm>::Scratch scratch(target);
+  const InformedProposal<Rbm> kernel(BalancingFunction(std::make_shared<const BalanceTable>(phi)), ratios);
+  InformedProposal<Rbm>::Scratch scratch(target);
   kernel.prepare(target, state, scratch);
   double by_proposal = 0.0;
   double acceptance = 0.0;
@@ -37,13 +37,13 @@ TEST(DenseLearning, GradientIsThatOfTransitionProbabilities) {
   std::vector<double> phi(BalanceTable::kPoints);
   for (std::size_t k = 0; k < phi.size(); ++k) phi[k] = -0.1 * std::sqrt(0.125 * static_cast<double>(k));
   for (const Ratios ratios : {Ratios::first_order, Ratios::exact}) {
-    const DenseBalanced<Rbm> kernel(Balance(std::make_shared<const BalanceTable>(phi)), ratios);
-    DenseBalanced<Rbm>::Scratch scratch(target);
+    const InformedProposal<Rbm> kernel(BalancingFunction(std::make_shared<const BalanceTable>(phi)), ratios);
+    InformedProposal<Rbm>::Scratch scratch(target);
     kernel.prepare(target, state, scratch);
     std::vector<double> gradient(phi.size(), 0.0);
     for (Index probe = 0; probe < 6; ++probe) {
       const auto looked = kernel.evaluate(target, state, scratch, probe);
-      Linearization one;
+      TransitionGradient one;
       one.probes = {{probe, looked.accept_prob}};
       for (Index m = 0; m < 6; ++m) {
         const double q = scratch.here.weights[m] / scratch.here.total;
@@ -90,11 +90,11 @@ TEST(DenseLearning, EverySamplerFindsTheMeansOfAMachine) {
     options.chains = 4;
     options.warmup = std::string(name).find("paper") == std::string::npos ? 300 : 20;
     options.draws = 3000;
-    options.conditionals = true;
+    options.rao_blackwell = true;
     const RunResult result = run(model, parse_sampler(name), options);
     for (Index i = 0; i < truth.size(); ++i) {
-      EXPECT_NEAR(result.conditionals[i], truth[i], 6.0 * result.conditionals_mcse[i] + 1e-3);
-      EXPECT_NEAR(result.occupancy[i], truth[i], 0.05);
+      EXPECT_NEAR(result.rao_blackwell[i], truth[i], 6.0 * result.rao_blackwell_mcse[i] + 1e-3);
+      EXPECT_NEAR(result.empirical_marginals[i], truth[i], 0.05);
     }
   }
 }

@@ -40,7 +40,7 @@ TEST(PlainKernel, MakesTheSameChain) {
     expect_same_chain(lattice, balance, 1000, true);
     expect_same_chain(small_open(), balance, 2000, true);
   }
-  expect_same_chain(small_categorical(), Balance(), 1000);
+  expect_same_chain(small_categorical(), BalancingFunction(), 1000);
 }
 
 // Fields of +-5000 make log ratios of +-10^4: sums of weights leave the range of doubles again and again.
@@ -76,7 +76,7 @@ TEST(Range, WeightsThatCancelDoNotFreezeTheChain) {
   const GraphIsing target({999.8656357558876, 0.8474337369372327, 0.763774618976614, 0.3},
                           std::vector<Edge>{{0, 1, 1000.0}, {0, 2, 1000.0}});
   for (std::uint64_t stream = 0; stream < 20; ++stream) {
-    const LocallyBalanced<GraphIsing> kernel{Balance()};
+    const LocallyBalanced<GraphIsing> kernel{BalancingFunction()};
     auto state = target.make_state(Levels{1, 0, 0, 0});
     LocallyBalanced<GraphIsing>::Scratch scratch(target);
     kernel.prepare(target, state, scratch);
@@ -107,7 +107,7 @@ TEST(Range, AConstantAddedToLogPChangesNothing) {
   std::vector<double> shifted = log_p;
   for (double& value : shifted) value -= 1048576.0;
   const TableTarget a({2, 2, 2, 2, 2, 2}, log_p), b({2, 2, 2, 2, 2, 2}, shifted);
-  const LocallyBalanced<TableTarget> kernel{Balance()};
+  const LocallyBalanced<TableTarget> kernel{BalancingFunction()};
   auto sa = a.make_state(Levels(6, 0)), sb = b.make_state(Levels(6, 0));
   LocallyBalanced<TableTarget>::Scratch ca(a), cb(b);
   kernel.prepare(a, sa, ca);
@@ -180,9 +180,9 @@ void expect_lattice_gibbs_matches(Index rows, Index columns, Boundary boundary) 
     ASSERT_EQ(target.log_prob(state), target.log_prob(expected));
     for (Index i = 0; i < target.num_variables(); ++i) up[i] += target.level(state, i) / static_cast<double>(sweeps);
   }
-  std::vector<double> occupancy(target.num_variables());
-  kernel.add_occupancy(target, scratch, occupancy);
-  for (Index i = 0; i < target.num_variables(); ++i) ASSERT_NEAR(occupancy[i], up[i], 1e-12);
+  std::vector<double> empirical_marginals(target.num_variables());
+  kernel.add_marginals(target, scratch, empirical_marginals);
+  for (Index i = 0; i < target.num_variables(); ++i) ASSERT_NEAR(empirical_marginals[i], up[i], 1e-12);
 }
 
 TEST(LatticeGibbs, MatchesAScalarSweep) {

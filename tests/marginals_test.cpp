@@ -65,25 +65,25 @@ TEST(Marginals, EverySamplerFindsThem) {
     options.draws = 4000;
     options.warmup = 500;
     options.thin = std::string(sampler) == "gibbs" || std::string(sampler) == "exact" ? 1 : 8;
-    options.conditionals = true;
+    options.rao_blackwell = true;
     const RunResult result = run(model, parse_sampler(sampler), options);
     std::size_t entry = 0;
     for (Index i = 0; i < network.num_variables(); ++i) {
       if (network.is_observed(i)) continue;
       for (Index level = 1; level < network.cardinalities[i]; ++level, ++entry) {
-        const double error = result.conditionals_mcse[entry];
+        const double error = result.rao_blackwell_mcse[entry];
         ASSERT_TRUE(error > 0.0 || truth.of(i)[level] == 0.0);
         EXPECT_LT(error, 0.02);
-        EXPECT_NEAR(result.conditionals[entry], truth.of(i)[level], 6.0 * error + 1e-12);
-        EXPECT_NEAR(result.occupancy[entry], truth.of(i)[level], 0.03);
+        EXPECT_NEAR(result.rao_blackwell[entry], truth.of(i)[level], 6.0 * error + 1e-12);
+        EXPECT_NEAR(result.empirical_marginals[entry], truth.of(i)[level], 0.03);
       }
     }
-    EXPECT_EQ(entry, result.conditionals.size());
+    EXPECT_EQ(entry, result.rao_blackwell.size());
   }
 }
 
 TEST(Marginals, AveragedConditionalsAreTheSameFromRatiosAndFromGibbs) {
-  Conditionals averaged;
+  RaoBlackwell averaged;
   averaged.sums.assign(3, 0.0);
   averaged.add(0, std::vector<double>{std::log(2.0), -INFINITY, std::log(3.0)}, 1);  // levels 0, 2 and 3, now at 1
   EXPECT_NEAR(averaged.sums[0], 1.0 / 6.0, 1e-15);
@@ -136,7 +136,7 @@ TEST(Stuck, ChainsOnTheSameIslandAreNoticed) {
   options.draws = 200;
   options.start = Start::zeros;
   const Report report = make_report(run(make_model(shared(two_islands())), parse_sampler("gibbs"), options));
-  EXPECT_EQ(report.locked.size(), 3U);
+  EXPECT_EQ(report.frozen.size(), 3U);
   ASSERT_FALSE(report.warnings.empty());
   EXPECT_NE(report.warnings.front().find("3 of 3 variables never changed and could not"), std::string::npos);
 }
@@ -150,7 +150,7 @@ TEST(Stuck, WhatZerosDetermineIsNotLocked) {
   RunOptions options;
   options.draws = 500;
   const RunResult result = run(model, parse_sampler("gibbs"), options);
-  EXPECT_TRUE(result.locked.empty());
+  EXPECT_TRUE(result.frozen.empty());
   EXPECT_EQ(result.trace.x[2], 1);
 }
 

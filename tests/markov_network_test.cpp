@@ -128,8 +128,8 @@ TEST(Exactness, GibbsOnNetworks) {
 
 TEST(PlainKernel, MakesTheSameChainOnNetworks) {
   for (const Network& network : many_networks()) {
-    for (int rule = 0; rule < 4; ++rule) {
-      expect_same_chain(MarkovNetwork(network), Balance(static_cast<Balance::Rule>(rule)), 500);
+    for (int function = 0; function < 4; ++function) {
+      expect_same_chain(MarkovNetwork(network), BalancingFunction(static_cast<BalancingFunction::Kind>(function)), 500);
     }
   }
 }
@@ -140,7 +140,7 @@ TEST(LocallyBalanced, AnIsolatedStateIsKept) {
   network.cardinalities = {2, 2};
   network.add_factor(std::vector<Index>{0, 1}, std::vector<double>{1.0, 0.0, 0.0, 1.0});
   const MarkovNetwork target(network);
-  const LocallyBalanced<MarkovNetwork> kernel{Balance()};
+  const LocallyBalanced<MarkovNetwork> kernel{BalancingFunction()};
   auto state = target.make_state(Levels{1, 1});
   LocallyBalanced<MarkovNetwork>::Scratch scratch(target);
   kernel.prepare(target, state, scratch);

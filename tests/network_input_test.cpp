@@ -66,7 +66,7 @@ TEST(UaiTest, LayoutMeansNothing) {
 }
 
 TEST(UaiTest, FilesAreReadInPiecesToTheSameNetwork) {
-  Network network;  // more than a few pieces of text
+  Network network;  // more than a few chunks of text
   network.cardinalities = {40, 50, 60};
   Rng rng(3, 1);
   std::vector<double> table(std::size_t{40} * 50 * 60);

@@ -43,9 +43,9 @@ TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
 
   const json report = json::parse(read_text(work() / "run.json"));
   for (const char* key :
-       {"version", "model",    "sampler", "seed",           "chains",       "warmup",          "draws",
-        "thin",    "seconds",  "steps",   "evals",          "evals_warmup", "acceptance_rate", "monitors",
-        "balance", "warnings", "notes",   "approach_steps", "warmup_steps", "interrupted",     "variables"}) {
+       {"version", "model",    "sampler", "seed",          "chains",       "warmup",          "draws",
+        "thin",    "seconds",  "steps",   "evals",         "evals_warmup", "acceptance_rate", "monitors",
+        "balance", "warnings", "notes",   "initial_steps", "warmup_steps", "interrupted",     "variables"}) {
     EXPECT_TRUE(report.contains(key)) << key;
   }
   for (const char* monitor : {"log_prob", "magnetization", "hamming"}) {

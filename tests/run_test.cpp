@@ -1,11 +1,12 @@
-/// The runner: the same draws whatever the threads, chains that stand alone, occupancy, stopping, learning end to end.
+/// The runner: the same draws whatever the threads, chains that stand alone, empirical_marginals, stopping, learning
+/// end to end.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/run/run.hpp>
-#include <poise/run/workers.hpp>
+#include <poise/run/thread_pool.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
 
@@ -25,26 +26,26 @@ RunOptions short_run() {
 
 Model small_lattice() { return make_model("ising:size=6,lambda=0.5,mu=1,sigma=2,seed=3"); }
 
-TEST(Workers, EveryIndexOnce) {
+TEST(ThreadPool, EveryIndexOnce) {
   for (const unsigned threads : {1U, 2U, 7U}) {
-    Workers workers(threads);
+    ThreadPool pool(threads);
     for (int round = 0; round < 200; ++round) {
       std::vector<std::atomic<int>> seen(13);
-      workers.for_each(13, [&](std::size_t k) { ++seen[k]; });
+      pool.for_each(13, [&](std::size_t k) { ++seen[k]; });
       for (const auto& times : seen) ASSERT_EQ(times, 1);
     }
   }
 }
 
-TEST(Workers, AnExceptionComesBackAndTheWorkersLiveOn) {
-  Workers workers(3);
-  EXPECT_THROW(workers.for_each(10,
-                                [](std::size_t k) {
-                                  if (k == 4) throw InputError("four");
-                                }),
+TEST(ThreadPool, AnExceptionComesBackAndTheWorkersLiveOn) {
+  ThreadPool pool(3);
+  EXPECT_THROW(pool.for_each(10,
+                             [](std::size_t k) {
+                               if (k == 4) throw InputError("four");
+                             }),
                InputError);
   std::atomic<int> done = 0;
-  workers.for_each(10, [&](std::size_t) { ++done; });
+  pool.for_each(10, [&](std::size_t) { ++done; });
   EXPECT_EQ(done, 10);
 }
 
@@ -60,7 +61,7 @@ TEST(Run, TheSameDrawsForAnyNumberOfThreads) {
       EXPECT_EQ(one.trace.x, many.trace.x) << sampler;
       EXPECT_EQ(one.trace.monitors, many.trace.monitors) << sampler;
       EXPECT_EQ(one.log_phi, many.log_phi) << sampler;
-      EXPECT_EQ(one.occupancy, many.occupancy) << sampler;
+      EXPECT_EQ(one.empirical_marginals, many.empirical_marginals) << sampler;
       EXPECT_EQ(one.evals.ratio, many.evals.ratio) << sampler;
     }
   }
@@ -129,7 +130,7 @@ TEST(Run, MonitorsAreThoseOfTheRecordedStates) {
 }
 
 TEST(Run, OccupancyCountsEveryStep) {
-  // One step per draw: the occupancy is then the mean of the draws.
+  // One step per draw: the empirical_marginals is then the mean of the draws.
   for (const char* sampler : {"lb:g=sqrt", "gibbs"}) {
     RunOptions options = short_run();
     options.chains = 1;
@@ -139,7 +140,7 @@ TEST(Run, OccupancyCountsEveryStep) {
     for (Index i = 0; i < 36; ++i) {
       double mean = 0.0;
       for (std::size_t draw = 0; draw < 4000; ++draw) mean += result.trace.x[draw * 36 + i] > 0 ? 1.0 / 4000 : 0.0;
-      EXPECT_NEAR(result.occupancy[i], mean, 1e-9) << sampler;
+      EXPECT_NEAR(result.empirical_marginals[i], mean, 1e-9) << sampler;
     }
   }
 }
@@ -161,7 +162,7 @@ TEST(Run, MarginalsOfASmallModelAreExact) {
         double exact = 0.0;
         for (std::size_t s = 0; s < states.size(); ++s) exact += states[s][i] == level ? p[s] : 0.0;
         // 8 chains x 20000 sweeps, an autocorrelation time of a few sweeps: standard error below 0.004.
-        EXPECT_NEAR(result.occupancy[entry], exact, 0.02) << sampler;
+        EXPECT_NEAR(result.empirical_marginals[entry], exact, 0.02) << sampler;
       }
     }
   }
@@ -267,7 +268,7 @@ TEST(Run, TheApproachIsAsFastAsTheFastestFixedRule) {
     std::size_t compared = 0;
     for (std::size_t k = 0; k < learned.warmup_trace.size(); ++k) {
       const auto [step, log_prob] = learned.warmup_trace[k];
-      if (step > learned.approach_steps || step != fixed[0][k].step) break;
+      if (step > learned.initial_steps || step != fixed[0][k].step) break;
       double fastest = start;
       for (const auto& trace : fixed) fastest = std::max(fastest, trace[k].log_prob);
       EXPECT_GT(log_prob, fastest - 0.1 * (end - start)) << name << ", step " << step;

@@ -56,7 +56,7 @@ concept SparseTarget = Target<T> && requires(const T& target, const typename T::
 /// A target that keeps log p with every state it was computed for: `log_prob` of a state whose ratios or gradient were
 /// just asked for costs nothing, and copying a state is cheaper than computing it again.
 template <class T>
-concept RememberingTarget = Target<T> && T::kRemembers;
+concept MemoisingTarget = Target<T> && T::kMemoises;
 
 /// A kernel makes one transition that leaves the target invariant. Scratch is its memory between steps (one per chain),
 /// brought up to date by `prepare` after the state or the kernel was changed from outside.

@@ -88,10 +88,10 @@ class Fit(ShownAsText):
         return self._core.report()
 
     @property
-    def occupancy(self) -> npt.NDArray[np.float64] | None:
+    def empirical_marginals(self) -> npt.NDArray[np.float64] | None:
         """Part of all steps, not of draws alone, spent at each (variable, level > 0); for binary variables that is the
         mean of the level. None for runs that were loaded."""
-        found = self._core.occupancy
+        found = self._core.empirical_marginals
         return found if found.size else None
 
     @property

@@ -26,7 +26,7 @@ namespace nb = nanobind;
 struct Fit {
   StoredRun stored;
   Report report;
-  std::vector<double> occupancy;  ///< empty when read from a file
+  std::vector<double> empirical_marginals;  ///< empty when read from a file
   std::vector<RunResult::WarmupPoint> warmup_trace;
 };
 

@@ -41,8 +41,8 @@ namespace {
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::approach: return "approach";
-    case Phase::adapt: return "adapt";
+    case Phase::initial: return "initial";
+    case Phase::adaptation: return "adaptation";
     case Phase::sample: return "sample";
   }
   return "";
@@ -68,7 +68,7 @@ std::shared_ptr<Fit> make_fit(RunResult result) {
   fit->stored.results = report_json(fit->report);
   fit->stored.layout = std::move(result.layout);
   fit->stored.trace = std::move(result.trace);
-  fit->occupancy = std::move(result.occupancy);
+  fit->empirical_marginals = std::move(result.empirical_marginals);
   fit->warmup_trace = std::move(result.warmup_trace);
   return fit;
 }
@@ -102,7 +102,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
   }
   RunResult result;
   RunHooks hooks{.sink = sink.get()};
-  if (model.lock_step) {
+  if (model.fibers) {
     std::optional<nb::python_error> raised;
     std::atomic<bool> stop{false};
     hooks.stop = &stop;
@@ -244,9 +244,9 @@ void bind_runs(nb::module_& module) {
           },
           nb::rv_policy::reference)
       .def_prop_ro(
-          "occupancy",
+          "empirical_marginals",
           [](const std::shared_ptr<Fit>& fit) {
-            return view(fit->occupancy.data(), {fit->occupancy.size()}, nb::cast(fit));
+            return view(fit->empirical_marginals.data(), {fit->empirical_marginals.size()}, nb::cast(fit));
           },
           nb::rv_policy::reference)
       .def_prop_ro(

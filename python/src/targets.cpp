@@ -16,13 +16,13 @@ namespace poise::python {
 
 namespace {
 
-/// Memory for arrays that go out, aligned for every library. A piece comes back when the last array over it is gone, so
+/// Memory for arrays that go out, aligned for every library. A chunk comes back when the last array over it is gone, so
 /// user code may keep what it was given.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static constexpr std::size_t kAlignment = 64;
-  static constexpr std::size_t kKept = 8;  // pieces that wait for the next batch of their size
-  struct Piece {
+  static constexpr std::size_t kKept = 8;  // chunks that wait for the next batch of their size
+  struct Chunk {
     std::shared_ptr<Pool> pool;
     std::size_t bytes;
     void* memory;
@@ -32,14 +32,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
     for (const auto& [bytes, memory] : free_) release(memory);
   }
 
-  Piece* take(std::size_t bytes) {
-    const auto same = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.first == bytes; });
+  Chunk* take(std::size_t bytes) {
+    const auto same = std::find_if(free_.begin(), free_.end(), [&](const auto& chunk) { return chunk.first == bytes; });
     if (same == free_.end()) {
-      return new Piece{shared_from_this(), bytes, ::operator new (bytes, std::align_val_t{kAlignment})};
+      return new Chunk{shared_from_this(), bytes, ::operator new (bytes, std::align_val_t{kAlignment})};
     }
     void* memory = same->second;
     free_.erase(same);
-    return new Piece{shared_from_this(), bytes, memory};
+    return new Chunk{shared_from_this(), bytes, memory};
   }
   void give(std::size_t bytes, void* memory) {
     free_.emplace_back(bytes, memory);
@@ -147,12 +147,12 @@ class PythonFunction : public BatchFunction {
   template <class T>
   nb::object fill(std::span<const Value> rows, std::size_t count) {
     const std::size_t levels = appearance_.one_hot ? appearance_.levels : 1;
-    Pool::Piece* piece = pool_->take(std::max<std::size_t>(1, rows.size() * levels * sizeof(T)));
-    const nb::capsule owner(piece, [](void* pointer) noexcept {
-      const std::unique_ptr<Pool::Piece> back(static_cast<Pool::Piece*>(pointer));
+    Pool::Chunk* chunk = pool_->take(std::max<std::size_t>(1, rows.size() * levels * sizeof(T)));
+    const nb::capsule owner(chunk, [](void* pointer) noexcept {
+      const std::unique_ptr<Pool::Chunk> back(static_cast<Pool::Chunk*>(pointer));
       back->pool->give(back->bytes, back->memory);
     });
-    T* out = static_cast<T*>(piece->memory);
+    T* out = static_cast<T*>(chunk->memory);
     std::vector<std::size_t> shape = {count};
     shape.insert(shape.end(), appearance_.shape.begin(), appearance_.shape.end());
     if (appearance_.one_hot) {

@@ -55,8 +55,8 @@ def test_text(fit):
 
 
 def test_occupancy_counts_every_step(fit):
-    assert fit.occupancy.shape == (36,)
-    np.testing.assert_allclose(2 * fit.occupancy - 1, fit.draws.mean((0, 1)).ravel(), atol=0.25)
+    assert fit.empirical_marginals.shape == (36,)
+    np.testing.assert_allclose(2 * fit.empirical_marginals - 1, fit.draws.mean((0, 1)).ravel(), atol=0.25)
     assert fit.warmup_log_prob.shape[1] == 2
 
 

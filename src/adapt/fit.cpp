@@ -1,4 +1,4 @@
-/// Starting a learned rule from a fixed one.
+/// Starting a learned function from a fixed one.
 #include <poise/adapt/fit.hpp>
 
 #include <cmath>
@@ -8,19 +8,19 @@
 
 namespace poise {
 
-double fit(LearnedRule& rule, Balance::Rule target, int steps) {
+double fit(LearnedFunction& function, BalancingFunction::Kind target, int steps) {
   // Where the weight of a Markov chain lies: |u| up to 12, denser near 0.
   std::vector<double> points;
   for (double size = 0.0; size <= 12.0; size += size < 4.0 ? 0.25 : 1.0) points.push_back(size);
   const std::size_t n = points.size();
   std::vector<double> wanted(n), values(n), weights(n);
-  for (std::size_t k = 0; k < n; ++k) wanted[k] = Balance(target).log_g(points[k]) - 0.5 * points[k];
+  for (std::size_t k = 0; k < n; ++k) wanted[k] = BalancingFunction(target).log_g(points[k]) - 0.5 * points[k];
 
-  Optimizer optimizer(OptimizerKind::adam, 0.01, rule.parameters().size());
-  std::vector<double> gradient(rule.parameters().size());
+  Optimizer optimizer(OptimizerKind::adam, 0.01, function.parameters().size());
+  std::vector<double> gradient(function.parameters().size());
   double mean_square = 0.0;
   for (int step = 0; step <= steps; ++step) {
-    rule.phi(points, values);
+    function.phi(points, values);
     double shift = 0.0;  // g is determined up to a factor
     for (std::size_t k = 0; k < n; ++k) shift += (values[k] - wanted[k]) / static_cast<double>(n);
     mean_square = 0.0;
@@ -31,8 +31,8 @@ double fit(LearnedRule& rule, Balance::Rule target, int steps) {
     }
     if (step == steps) break;
     std::fill(gradient.begin(), gradient.end(), 0.0);
-    rule.backward(points, weights, gradient);
-    optimizer.step(rule.parameters(), gradient, 1.0 - static_cast<double>(step) / steps);
+    function.backward(points, weights, gradient);
+    optimizer.step(function.parameters(), gradient, 1.0 - static_cast<double>(step) / steps);
   }
   return std::sqrt(mean_square);
 }

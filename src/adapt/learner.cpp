@@ -31,25 +31,25 @@ double slope_penalty(std::span<const double> phi, double ridge, std::span<double
   return penalty;
 }
 
-// One more parameter than the rule has: the raw eta of mi-bound.
-Learner::Learner(std::unique_ptr<LearnedRule> rule, const LearnOptions& options)
-    : rule_(std::move(rule)),
+// One more parameter than the function has: the raw eta of mi-bound.
+Learner::Learner(std::unique_ptr<LearnedFunction> function, const LearnOptions& options)
+    : function_(std::move(function)),
       objective_(options.objective),
-      optimizer_(options.optimizer, options.rate, rule_->parameters().size() + 1),
+      optimizer_(options.optimizer, options.rate, function_->parameters().size() + 1),
       ridge_(options.ridge),
-      average_(rule_->parameters().size(), 0.0),
-      table_(rule_->freeze()) {}
+      average_(function_->parameters().size(), 0.0),
+      table_(function_->freeze()) {}
 
-void Learner::update(std::span<const Linearization> chains, std::span<const std::vector<double>> gradients,
+void Learner::update(std::span<const TransitionGradient> chains, std::span<const std::vector<double>> gradients,
                      double progress) {
   std::vector<double> by_phi(BalanceTable::kPoints, 0.0);
   for (const std::vector<double>& gradient : gradients) {
     for (std::size_t k = 0; k < by_phi.size(); ++k) by_phi[k] += gradient[k];
   }
-  const std::span<double> parameters = rule_->parameters();
+  const std::span<double> parameters = function_->parameters();
   std::vector<double> gradient(parameters.size() + 1, 0.0);
   slope_penalty(table_->phi(), ridge_, by_phi);
-  rule_->backward(balance_grid(), by_phi, std::span(gradient).first(parameters.size()));
+  function_->backward(balance_grid(), by_phi, std::span(gradient).first(parameters.size()));
   gradient.back() = objective_.raw_eta_gradient(chains);
   // A state of zero weight under the criterion can give 0 * inf; a round without a usable gradient is left out.
   if (!std::all_of(gradient.begin(), gradient.end(), [](double g) { return std::isfinite(g); })) return;
@@ -60,7 +60,7 @@ void Learner::update(std::span<const Linearization> chains, std::span<const std:
   optimizer_.step(all, gradient, fraction);
   const std::vector<double> before(parameters.begin(), parameters.end());
   std::copy(all.begin(), all.end() - 1, parameters.begin());
-  std::shared_ptr<const BalanceTable> table = rule_->freeze();
+  std::shared_ptr<const BalanceTable> table = function_->freeze();
   // e^phi must be a number; a step that leads beyond is not taken.
   const auto tame = [](double phi) { return std::abs(phi) < 300.0; };
   if (!std::all_of(table->phi().begin(), table->phi().end(), tame)) {
@@ -77,9 +77,9 @@ void Learner::update(std::span<const Linearization> chains, std::span<const std:
   }
 }
 
-Balance Learner::freeze() {
-  if (averaged_ > 0) std::copy(average_.begin(), average_.end(), rule_->parameters().begin());
-  table_ = rule_->freeze();
+BalancingFunction Learner::freeze() {
+  if (averaged_ > 0) std::copy(average_.begin(), average_.end(), function_->parameters().begin());
+  table_ = function_->freeze();
   return balance();
 }
 

@@ -28,13 +28,13 @@ constexpr std::size_t row_start(std::size_t i) { return i * (i - (i > 0 ? 1 : 0)
 
 /// Calls work(worker, 0) .. work(worker, count - 1) on several threads, this one among them.
 template <class Work>
-void share_out(std::size_t count, std::size_t workers, const Work& work) {
+void share_out(std::size_t count, std::size_t pool, const Work& work) {
   std::atomic<std::size_t> next = 0;
   const auto take = [&](std::size_t worker) {
     for (std::size_t item = next++; item < count; item = next++) work(worker, item);
   };
   std::vector<std::jthread> helpers;
-  for (std::size_t worker = 1; worker < std::min(workers, count); ++worker) helpers.emplace_back(take, worker);
+  for (std::size_t worker = 1; worker < std::min(pool, count); ++worker) helpers.emplace_back(take, worker);
   take(0);
 }
 
@@ -174,7 +174,7 @@ void choose(Rng& rng, std::size_t size, std::size_t lane, std::span<Membership> 
 /// however the products on the way wrap around.
 class PermutationTest {
  public:
-  /// Turns the distances into the rounded kernel, in place.
+  /// Fibers the distances into the rounded kernel, in place.
   PermutationTest(std::vector<std::uint32_t>& distances, std::size_t draws_a, std::size_t draws, std::size_t variables)
       : kernel_(distances), draws_a_(draws_a), draws_(draws), row_sums_(draws) {
     const std::size_t pairs = row_start(draws);
@@ -200,13 +200,13 @@ class PermutationTest {
   }
 
   /// How many permutations are as far apart as the samples, or farther.
-  [[nodiscard]] std::size_t as_far(const MmdOptions& options, std::size_t workers) const {
+  [[nodiscard]] std::size_t as_far(const MmdOptions& options, std::size_t pool) const {
     // Number 0 is the samples as they are.
     std::vector<std::int64_t> order(options.permutations + 1);
     const std::size_t blocks = (order.size() + kLanes - 1) / kLanes;
     const std::size_t rows = (draws_ + kRows - 1) / kRows * kRows;
-    std::vector<std::vector<Membership>> scratch(std::min(workers, blocks), std::vector<Membership>(rows));
-    share_out(blocks, workers, [&](std::size_t worker, std::size_t block) {
+    std::vector<std::vector<Membership>> scratch(std::min(pool, blocks), std::vector<Membership>(rows));
+    share_out(blocks, pool, [&](std::size_t worker, std::size_t block) {
       std::vector<Membership>& in = scratch[worker];
       std::fill(in.begin(), in.end(), Membership{});
       const std::size_t first = block * kLanes;
@@ -302,13 +302,13 @@ MmdResult mmd(std::span<const std::int8_t> a, std::span<const std::int8_t> b, st
     throw InputError("found " + std::to_string(draws) + " draws in both samples together, expected at most " +
                      std::to_string(kMostDraws));
   }
-  const std::size_t workers = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  const std::size_t pool = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
   // Up to a multiple of kRows draws, the last of which are not there: their rows are zero.
   std::vector<std::uint32_t> distances(row_start((draws + kRows - 1) / kRows * kRows));
   {
     const PackedDraws packed(a, b, variables);
     constexpr std::size_t kStripe = 16;
-    share_out((draws + kStripe - 1) / kStripe, workers, [&](std::size_t, std::size_t stripe) {
+    share_out((draws + kStripe - 1) / kStripe, pool, [&](std::size_t, std::size_t stripe) {
       for (std::size_t i = stripe * kStripe; i < std::min(draws, (stripe + 1) * kStripe); ++i) {
         distances_of(packed, i, distances.data() + row_start(i));
       }
@@ -318,7 +318,7 @@ MmdResult mmd(std::span<const std::int8_t> a, std::span<const std::int8_t> b, st
   if (options.permutations > 0) {
     const PermutationTest test(distances, result.draws_a, draws, variables);
     result.permutations = options.permutations;
-    result.as_far = test.as_far(options, workers);
+    result.as_far = test.as_far(options, pool);
     result.p_value = static_cast<double>(result.as_far + 1) / static_cast<double>(result.permutations + 1);
   }
   return result;

@@ -25,7 +25,7 @@ std::size_t block_width(const DrawsView& draws) {
   return std::clamp<std::size_t>(fitting, 8, 64);
 }
 
-/// Turns the series of one variable after another into rows. One per thread, so that memory is reused.
+/// Fibers the series of one variable after another into rows. One per thread, so that memory is reused.
 class RowMaker {
  public:
   explicit RowMaker(const DrawsView& draws)

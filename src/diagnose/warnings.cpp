@@ -1,4 +1,4 @@
-/// Turns diagnostics into sentences a user can act on.
+/// Fibers diagnostics into sentences a user can act on.
 #include <cmath>
 
 #include <fmt/format.h>

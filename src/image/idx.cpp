@@ -16,7 +16,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 16;
-constexpr std::size_t kPiece = std::size_t{1} << 22;  // memory is taken as pixels arrive
+constexpr std::size_t kChunk = std::size_t{1} << 22;  // memory is taken as pixels arrive
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 [[noreturn]] void fail(std::string_view name, const std::string& what) {
@@ -84,9 +84,9 @@ IdxImages parse_gzip(std::string_view content, std::string_view name, std::uint6
   const std::uint64_t size = std::uint64_t{images.count} * images.rows * images.columns;
   while (images.pixels.size() < size) {
     const std::size_t before = images.pixels.size();
-    const std::size_t piece = std::min<std::uint64_t>(kPiece, size - before);
-    images.pixels.resize(before + piece);
-    if (inflater.read(std::span(images.pixels).subspan(before)) < piece) {
+    const std::size_t chunk = std::min<std::uint64_t>(kChunk, size - before);
+    images.pixels.resize(before + chunk);
+    if (inflater.read(std::span(images.pixels).subspan(before)) < chunk) {
       fail(name, fmt::format("found the end before all of {} images of {} x {} pixels, expected {} bytes of pixels",
                              images.count, images.rows, images.columns, size));
     }
@@ -113,9 +113,9 @@ std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, "cannot be opened, expected a file that can be read");
   std::string content;
-  std::vector<char> piece(1 << 16);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    content.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  std::vector<char> chunk(1 << 16);
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+    content.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
     if (content.size() > kMaxIdxBytes + kHeaderBytes) fail(path, "found a longer file, expected at most 4 GiB");
   }
   if (file.bad()) fail(path, "reading failed, expected a file that can be read");

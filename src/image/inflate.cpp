@@ -1,4 +1,4 @@
-/// Deflate streams through zlib, which counts in 32 bits: both sides are handed to it in pieces.
+/// Deflate streams through zlib, which counts in 32 bits: both sides are handed to it in chunks.
 #include <poise/image/inflate.hpp>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 30;
+constexpr std::size_t kChunk = std::size_t{1} << 30;
 
 }  // namespace
 
@@ -26,8 +26,8 @@ Inflater::~Inflater() { inflateEnd(stream_.get()); }
 std::size_t Inflater::read(std::span<std::uint8_t> out) {
   std::size_t filled = 0;
   while (filled < out.size() && !ended_) {
-    const std::size_t given = std::min(rest_.size(), kPiece);
-    const std::size_t room = std::min(out.size() - filled, kPiece);
+    const std::size_t given = std::min(rest_.size(), kChunk);
+    const std::size_t room = std::min(out.size() - filled, kChunk);
     stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest_.data()));
     stream_->avail_in = static_cast<uInt>(given);
     stream_->next_out = out.data() + filled;

@@ -150,14 +150,14 @@ class Annealing {
 
 }  // namespace
 
-std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options, Workers& workers,
+std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options, ThreadPool& pool,
                            const LogPartitionHooks& hooks) {
   const Annealing annealing(machine, options);
   const std::size_t groups = (options.chains + kLanes - 1) / kLanes;
   Meter meter("annealing", static_cast<double>(groups) * static_cast<double>(options.temperatures), hooks);
   std::vector<double> all(groups * kLanes);
   std::vector<std::uint8_t> through(groups, 0);
-  workers.for_each(groups, [&](std::size_t group) {
+  pool.for_each(groups, [&](std::size_t group) {
     through[group] = annealing.run(group, all.data() + group * kLanes, meter) ? 1 : 0;
   });
   std::vector<double> log_weights;

@@ -180,13 +180,13 @@ class Enumeration {
 
 }  // namespace
 
-std::optional<double> enumerate(const RbmWeights& machine, Workers& workers, const LogPartitionHooks& hooks) {
+std::optional<double> enumerate(const RbmWeights& machine, ThreadPool& pool, const LogPartitionHooks& hooks) {
   const Enumeration all(machine);
   const std::size_t blocks = all.blocks();
   const std::size_t parts = std::min(blocks, kMostParts);
   Meter meter("enumeration", static_cast<double>(blocks), hooks);
   std::vector<LogSum> sums(parts);
-  workers.for_each(parts, [&](std::size_t part) {
+  pool.for_each(parts, [&](std::size_t part) {
     Enumeration::Scratch scratch(all);
     for (std::size_t block = blocks * part / parts; block < blocks * (part + 1) / parts && !meter.stopped(); ++block) {
       all.add_block(block, scratch, sums[part]);

@@ -105,17 +105,17 @@ LogPartition find_log_partition(const Rbm& machine, const LogPartitionOptions& o
   answer.hidden = weights.hidden;
   answer.seed = options.seed;
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
-  Workers workers(options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads);
+  ThreadPool pool(options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads);
   if (exact) {
     const auto start = Clock::now();
-    const std::optional<double> value = log_partition_parts::enumerate(weights, workers, hooks);
+    const std::optional<double> value = log_partition_parts::enumerate(weights, pool, hooks);
     if (value) {
       answer.exact = ExactLogPartition{*value, smaller, weights.hidden <= weights.visible, seconds_since(start)};
     }
   }
   if (annealed && !stopped()) {
     const auto start = Clock::now();
-    const std::vector<double> log_weights = log_partition_parts::anneal(weights, options, workers, hooks);
+    const std::vector<double> log_weights = log_partition_parts::anneal(weights, options, pool, hooks);
     if (log_weights.size() > 1) {
       answer.annealed = estimate(log_weights);
       answer.annealed->temperatures = options.temperatures;

@@ -104,14 +104,14 @@ class Sampling {
     const double done = static_cast<double>(second.steps) / static_cast<double>(options_.chains);
     for (std::size_t c = 0; c < second.batches.size(); ++c) {
       SettledChain chain{sampler, c, {}};
-      for (std::size_t k = 0; k < second.conditionals.size(); ++k) {
+      for (std::size_t k = 0; k < second.rao_blackwell.size(); ++k) {
         chain.entries.push_back(settled_mean(second.batches[c], k));
       }
       settled_.push_back(std::move(chain));
     }
     if (done > 0.0) {
       pilot.steps_per_second = done / std::max(second.sampling_seconds, 1e-6);
-      pilot.error = root_mean_square(second.conditionals_mcse) * std::sqrt(second.sampling_seconds);
+      pilot.error = root_mean_square(second.rao_blackwell_mcse) * std::sqrt(second.sampling_seconds);
       if (std::isnan(pilot.error)) pilot.error = std::numeric_limits<double>::infinity();
     }
     return pilot;
@@ -131,7 +131,7 @@ class Sampling {
     run.chains = options_.chains;
     run.seed = options_.seed;
     run.threads = options_.threads;
-    run.conditionals = true;
+    run.rao_blackwell = true;
     run.start = Start::dispersed;
     return run;
   }
@@ -160,7 +160,7 @@ class Sampling {
 
 void note_other_mode(const Network& network, std::span<const SettledChain> pilots, const RunResult& result,
                      MarginalsAnswer& answer) {
-  const std::optional<OtherMode> found = find_other_mode(pilots, result.conditionals, result.conditionals_mcse);
+  const std::optional<OtherMode> found = find_other_mode(pilots, result.rao_blackwell, result.rao_blackwell_mcse);
   if (!found) return;
   Index variable = 0;
   std::size_t entry = found->worst;
@@ -172,7 +172,7 @@ void note_other_mode(const Network& network, std::span<const SettledChain> pilot
       "or weighed wrongly.",
       chain.sampler, chain.chain, found->count, chain.entries.size(), network.variable_name(variable),
       network.level_name(variable, static_cast<Index>(entry + 1)), chain.entries[found->worst].mean,
-      result.conditionals[found->worst]));
+      result.rao_blackwell[found->worst]));
 }
 
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
@@ -191,9 +191,9 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   const RunResult result = sampling.final_run(answer.pilots.front());
   answer.interrupted = result.interrupted;
   answer.report = make_report(result);
-  answer.marginals = spread(*network, result.conditionals);
-  answer.counted = spread(*network, result.occupancy);
-  answer.mcse = spread_errors(*network, result.conditionals_mcse);
+  answer.marginals = spread(*network, result.rao_blackwell);
+  answer.counted = spread(*network, result.empirical_marginals);
+  answer.mcse = spread_errors(*network, result.rao_blackwell_mcse);
   note_other_mode(*network, sampling.settled(), result, answer);
   if (options.sampler.empty()) {
     answer.reason += fmt::format("; the sampler is the one with the smallest error per second in a pilot of {}",

@@ -85,7 +85,7 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
   }
 }
 
-void LatticeGibbs::reset_occupancy(Scratch& scratch) const {
+void LatticeGibbs::reset_marginals(Scratch& scratch) const {
   for (Plane& plane : scratch.plane) {
     std::fill(plane.up.begin(), plane.up.end(), 0);
     plane.earlier.clear();
@@ -93,7 +93,7 @@ void LatticeGibbs::reset_occupancy(Scratch& scratch) const {
   scratch.sweeps = scratch.recent = 0;
 }
 
-void LatticeGibbs::add_occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const {
+void LatticeGibbs::add_marginals(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const {
   const double scale = scratch.sweeps > 0 ? 1.0 / static_cast<double>(scratch.sweeps) : 0.0;
   for (unsigned colour = 0; colour < 2; ++colour) {
     const Plane& plane = scratch.plane[colour];

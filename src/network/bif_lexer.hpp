@@ -19,8 +19,8 @@ struct BifToken {
   [[nodiscard]] bool is(std::string_view word) const { return kind == Kind::word && text == word; }
 };
 
-/// Words end at blanks, signs, quotes and comments. Commas are left out, as the format has it: people forget them. A
-/// copy goes on by itself from where it was made.
+/// Tokenizer end at blanks, signs, quotes and comments. Commas are left out, as the format has it: people forget them.
+/// A copy goes on by itself from where it was made.
 class BifLexer {
  public:
   BifLexer(std::string_view content, std::string_view name);

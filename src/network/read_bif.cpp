@@ -14,7 +14,7 @@
 #include <poise/spec.hpp>
 #include "bayes.hpp"
 #include "bif_lexer.hpp"
-#include "words.hpp"
+#include "tokenizer.hpp"
 
 namespace poise {
 namespace {
@@ -121,7 +121,7 @@ class BifReader {
     }
     const BifToken end = lexer_.take();
     if (levels.empty()) lexer_.refuse(end, fmt::format("a level of {}", quote(name)));
-    if (declared && Words::parse_count(declared->text) != levels.size()) {
+    if (declared && Tokenizer::parse_count(declared->text) != levels.size()) {
       lexer_.fail(declared->line, fmt::format("found {}, expected {}, the number of levels of {} that follow",
                                               quote(declared->text), levels.size(), quote(name)));
     }
@@ -222,8 +222,8 @@ class BifReader {
         lexer_.fail(found.line, fmt::format("found {} numbers, expected {}, {}", numbers.size(), expected, which));
       }
       double value = 0;
-      if (found.kind != BifToken::Kind::word || !Words::parse_weight(found.text, value)) {
-        lexer_.refuse(found, fmt::format("';' or a finite number of at least 0{}", Words::reason(found.text)));
+      if (found.kind != BifToken::Kind::word || !Tokenizer::parse_weight(found.text, value)) {
+        lexer_.refuse(found, fmt::format("';' or a finite number of at least 0{}", Tokenizer::reason(found.text)));
       }
       if (numbers.size() == expected) lexer_.refuse(found, fmt::format("';' after {} numbers, {}", expected, which));
       numbers.push_back(value);

@@ -10,7 +10,7 @@
 
 #include <poise/network/read.hpp>
 #include <poise/spec.hpp>
-#include "words.hpp"
+#include "tokenizer.hpp"
 
 namespace poise {
 namespace {
@@ -52,10 +52,10 @@ class Collector {
 
 /// Whether the text is a number and then as many records `count variable level ...`.
 bool is_list_of_samples(std::string_view content, std::string_view name) {
-  Words words(content, name);
-  const std::optional<std::uint64_t> samples = Words::parse_count(words.next());
+  Tokenizer words(content, name);
+  const std::optional<std::uint64_t> samples = Tokenizer::parse_count(words.next());
   for (std::uint64_t s = 0; samples && s < *samples; ++s) {
-    const std::optional<std::uint64_t> pairs = Words::parse_count(words.next());
+    const std::optional<std::uint64_t> pairs = Tokenizer::parse_count(words.next());
     if (!pairs) return false;
     for (std::uint64_t k = 0; k < *pairs; ++k) {
       words.next();
@@ -68,8 +68,8 @@ bool is_list_of_samples(std::string_view content, std::string_view name) {
 /// Whether the number of samples, here 1, comes before the record `count variable level ...`. The older form has it and
 /// then an even number of words in all, the present form an odd one: however lines are broken, they cannot be mistaken.
 bool has_sample_count(std::string_view content, std::string_view name) {
-  Words words(content, name);
-  const std::optional<std::uint64_t> first = Words::parse_count(words.next());
+  Tokenizer words(content, name);
+  const std::optional<std::uint64_t> first = Tokenizer::parse_count(words.next());
   const std::size_t line = words.line();
   std::uint64_t count = 1;
   while (!words.next().empty()) ++count;
@@ -82,13 +82,13 @@ bool has_sample_count(std::string_view content, std::string_view name) {
 }
 
 Evidence read_numbers(std::string_view content, std::string_view name, const Network& network) {
-  Words ahead(content, name);
+  Tokenizer ahead(content, name);
   const std::string_view first = ahead.next();
   if (first.empty()) return {};  // as UAI programs read it
-  if (!Words::parse_count(first)) {
+  if (!Tokenizer::parse_count(first)) {
     ahead.fail(fmt::format("found {}, expected the number of observed variables, or 'variable = level'", quote(first)));
   }
-  Words words(content, name);
+  Tokenizer words(content, name);
   if (has_sample_count(content, name)) words.next();
   Collector collector(network, name);
   const std::uint64_t n = network.num_variables();
@@ -188,7 +188,7 @@ class NameReader {
   std::optional<Index> find_variable(std::string_view text) const {
     if (const auto place = variables_.find(text); place != variables_.end()) return place->second;
     if (text.starts_with("x[") && text.ends_with("]")) text = text.substr(2, text.size() - 3);
-    const std::optional<std::uint64_t> number = Words::parse_count(text);
+    const std::optional<std::uint64_t> number = Tokenizer::parse_count(text);
     if (!number || *number >= network_.num_variables()) return std::nullopt;
     return static_cast<Index>(*number);
   }
@@ -200,7 +200,7 @@ class NameReader {
       return static_cast<Index>(place - names.begin());
     }
     const Index last = network_.cardinalities[variable] - 1;
-    const std::optional<std::uint64_t> number = Words::parse_count(text);
+    const std::optional<std::uint64_t> number = Tokenizer::parse_count(text);
     if (number && *number <= last) return static_cast<Index>(*number);
     collector_.fail(line, fmt::format("found {}, expected a level of {}{}, from 0 to {}{}", quote(text),
                                       network_.variable_name(variable), names.empty() ? "" : " or its number", last,

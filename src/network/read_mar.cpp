@@ -9,7 +9,7 @@
 
 #include <poise/network/read.hpp>
 #include "bayes.hpp"
-#include "words.hpp"
+#include "tokenizer.hpp"
 
 namespace poise {
 namespace {
@@ -30,7 +30,7 @@ Place find_marginals(std::string_view content, std::string_view name) {
   std::uint64_t count = 0;
   std::optional<std::uint64_t> first;
   std::optional<std::uint64_t> second;
-  Words words(content, name);
+  Tokenizer words(content, name);
   words.next();
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     if (word == kBegin) {
@@ -39,8 +39,8 @@ Place find_marginals(std::string_view content, std::string_view name) {
       continue;
     }
     ++count;
-    if (count == 1) first = Words::parse_count(word);
-    if (count == 2) second = Words::parse_count(word);
+    if (count == 1) first = Tokenizer::parse_count(word);
+    if (count == 2) second = Tokenizer::parse_count(word);
   }
   place.has_sample_count = count > 2 && first == 1 && second && *second != count - 2;
   return place;
@@ -54,7 +54,7 @@ bool is_header(std::string_view word) {
 }  // namespace
 
 Marginals parse_mar(std::string_view content, std::string_view name) {
-  Words words(content, name);
+  Tokenizer words(content, name);
   const std::string_view header = words.word([] { return kHeader; });
   if (!is_header(header)) words.fail(fmt::format("found {}, expected {}", quote(header), kHeader));
   const Place place = find_marginals(content, name);

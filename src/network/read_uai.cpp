@@ -9,7 +9,7 @@
 
 #include <poise/network/read.hpp>
 #include "bayes.hpp"
-#include "words.hpp"
+#include "tokenizer.hpp"
 
 namespace poise {
 namespace {
@@ -28,7 +28,7 @@ bool same_letters(std::string_view word, std::string_view upper) {
 
 class UaiReader {
  public:
-  explicit UaiReader(Words& words) : words_(words) { network_.name = words.name(); }
+  explicit UaiReader(Tokenizer& words) : words_(words) { network_.name = words.name(); }
 
   Network read() {
     const std::string_view type = words_.word([] { return "MARKOV or BAYES"; });
@@ -168,7 +168,7 @@ class UaiReader {
                             network_.variable_name(*variable)));
   }
 
-  Words& words_;
+  Tokenizer& words_;
   Network network_;
   bool is_bayes_ = false;
   std::vector<Index> child_in_;  ///< the factor a variable is the child of; kFree: none yet
@@ -178,12 +178,12 @@ class UaiReader {
 }  // namespace
 
 Network parse_uai(std::string_view content, std::string_view name) {
-  Words words(content, name);
+  Tokenizer words(content, name);
   return UaiReader(words).read();
 }
 
 Network read_uai(const std::string& path) {
-  Words words(path);
+  Tokenizer words(path);
   return UaiReader(words).read();
 }
 

@@ -75,14 +75,14 @@ void add_warnings(Report& report, bool ended) {
         "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
         report.draws));
   }
-  if (!report.locked.empty()) {
-    const Index first = report.locked.front();
+  if (!report.frozen.empty()) {
+    const Index first = report.frozen.front();
     report.warnings.push_back(fmt::format(
         "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
         "tables "
         "leave them one level; unless the evidence determines them, the chains are stuck in a part of the distribution "
         "and their marginals are wrong; use exact inference if it fits.",
-        report.locked.size(), report.num_variables - report.observed,
+        report.frozen.size(), report.num_variables - report.observed,
         first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
   }
   const VariablesSummary none;
@@ -156,7 +156,7 @@ Report make_report(const RunResult& result) {
   report.sampling_seconds = result.sampling_seconds;
   report.steps = result.steps;
   report.updates = result.updates;
-  report.approach_steps = result.approach_steps;
+  report.initial_steps = result.initial_steps;
   report.warmup_steps = result.warmup_steps;
   report.evals = result.evals;
   report.warmup_evals = result.warmup_evals;
@@ -166,7 +166,7 @@ Report make_report(const RunResult& result) {
   report.objective = result.objective;
   report.interrupted = result.interrupted;
   report.notes = result.notes;
-  report.locked = result.locked;
+  report.frozen = result.frozen;
   add_trace(report, result.trace, result.layout, result.options.threads);
   add_warnings(report, true);
   return report;
@@ -188,7 +188,7 @@ Report make_report(const StoredRun& stored) {
   report.steps =
       static_cast<std::uint64_t>(std::accumulate(trace.n_steps.begin(), trace.n_steps.end(), std::int64_t{0}));
   report.updates = results.count("updates");
-  report.approach_steps = results.count("approach_steps");
+  report.initial_steps = results.count("initial_steps");
   report.warmup_steps = results.count("warmup_steps");
   report.evals = results.evals("evals");
   report.warmup_evals = results.evals("evals_warmup");
@@ -200,8 +200,8 @@ Report make_report(const StoredRun& stored) {
   report.objective = results.number("objective");
   report.interrupted = results.flag("interrupted");
   report.notes = results.texts("notes");
-  for (const double variable : results.numbers("locked")) {
-    if (variable >= 0.0 && variable < stored.layout.variables) report.locked.push_back(static_cast<Index>(variable));
+  for (const double variable : results.numbers("frozen")) {
+    if (variable >= 0.0 && variable < stored.layout.variables) report.frozen.push_back(static_cast<Index>(variable));
   }
   add_trace(report, trace, stored.layout, 0);
   add_warnings(report, stored.results.is_object());

@@ -34,15 +34,15 @@ class Chains final : public Ensemble {
 
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
     for (std::uint64_t done = 0; done < steps;) {
-      const std::uint64_t piece = watch_ ? 1 : steps;
+      const std::uint64_t chunk = watch_ ? 1 : steps;
       if (members_.size() == 1) {
-        members_[0]->advance(first, count, piece);
+        members_[0]->advance(first, count, chunk);
       } else {
-        for (std::size_t c = first; c < first + count; ++c) of(c).advance(places_[c].chain, 1, piece);
+        for (std::size_t c = first; c < first + count; ++c) of(c).advance(places_[c].chain, 1, chunk);
       }
-      done += piece;
+      done += chunk;
       for (std::size_t c = first; c < first + count; ++c) {
-        steps_[c] += piece;
+        steps_[c] += chunk;
         if (watch_) watch_(c, steps_[c]);
       }
     }
@@ -54,26 +54,26 @@ class Chains final : public Ensemble {
   void statistics(std::size_t c, std::span<double> out) const override { of(c).statistics(places_[c].chain, out); }
   [[nodiscard]] double accepted(std::size_t c) const override { return of(c).accepted(places_[c].chain); }
   [[nodiscard]] Evals evals(std::size_t c) const override { return of(c).evals(places_[c].chain); }
-  void reset_occupancy(std::size_t c) override { of(c).reset_occupancy(places_[c].chain); }
-  void add_occupancy(std::size_t c, std::span<double> out) override { of(c).add_occupancy(places_[c].chain, out); }
-  void reset_conditionals(std::size_t c) override { of(c).reset_conditionals(places_[c].chain); }
-  void visit_conditionals(std::size_t c) override { of(c).visit_conditionals(places_[c].chain); }
-  [[nodiscard]] const Conditionals& conditionals(std::size_t c) const override {
-    return of(c).conditionals(places_[c].chain);
+  void reset_marginals(std::size_t c) override { of(c).reset_marginals(places_[c].chain); }
+  void add_marginals(std::size_t c, std::span<double> out) override { of(c).add_marginals(places_[c].chain, out); }
+  void reset_rao_blackwell(std::size_t c) override { of(c).reset_rao_blackwell(places_[c].chain); }
+  void visit_rao_blackwell(std::size_t c) override { of(c).visit_rao_blackwell(places_[c].chain); }
+  [[nodiscard]] const RaoBlackwell& rao_blackwell(std::size_t c) const override {
+    return of(c).rao_blackwell(places_[c].chain);
   }
-  void find_locked(std::size_t c, std::span<std::uint8_t> out) const override {
-    of(c).find_locked(places_[c].chain, out);
+  void find_frozen(std::size_t c, std::span<std::uint8_t> out) const override {
+    of(c).find_frozen(places_[c].chain, out);
   }
-  void set_balance(const Balance& balance, std::uint64_t steps) override {
-    for (const auto& member : members_) member->set_balance(balance, steps / members_.size());
+  void set_function(const BalancingFunction& balance, std::uint64_t steps) override {
+    for (const auto& member : members_) member->set_function(balance, steps / members_.size());
   }
   void prepare(std::size_t c) override { of(c).prepare(places_[c].chain); }
-  void linearize(std::size_t c, const LinearizeOptions& options, Linearization& out) override {
-    of(c).linearize(places_[c].chain, options, out);
+  void transition_gradient(std::size_t c, const TransitionGradientOptions& options, TransitionGradient& out) override {
+    of(c).transition_gradient(places_[c].chain, options, out);
   }
-  void add_gradient(std::size_t c, const Linearization& linearization, std::span<const double> coefficients,
+  void add_gradient(std::size_t c, const TransitionGradient& transition_gradient, std::span<const double> coefficients,
                     std::span<double> out) override {
-    of(c).add_gradient(places_[c].chain, linearization, coefficients, out);
+    of(c).add_gradient(places_[c].chain, transition_gradient, coefficients, out);
   }
 
  private:

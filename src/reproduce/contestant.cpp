@@ -13,21 +13,21 @@ constexpr std::uint64_t kForGood = std::numeric_limits<std::uint64_t>::max();
 /// Starting states have streams of their own, far from those of chains and of learning.
 constexpr std::uint64_t kStartStreams = std::uint64_t{3} << 60;
 
-/// One update of the rule from the present states of all chains.
+/// One update of the function from the present states of all chains.
 class PaperLearning {
  public:
   PaperLearning(Ensemble& ensemble, const Sampler& sampler)
       : ensemble_(ensemble),
-        learner_(sampler.make_rule(), sampler.learn),
+        learner_(sampler.make_function(), sampler.learn),
         states_(ensemble.num_chains()),
         gradients_(ensemble.num_chains()) {}
 
   void round() {
     const std::size_t chains = ensemble_.num_chains();
-    ensemble_.set_balance(learner_.balance(), chains);
+    ensemble_.set_function(learner_.balance(), chains);
     for (std::size_t c = 0; c < chains; ++c) {
       ensemble_.prepare(c);
-      ensemble_.linearize(c, learner_.objective().needs(), states_[c]);
+      ensemble_.transition_gradient(c, learner_.objective().needs(), states_[c]);
     }
     learner_.observe(states_);
     for (std::size_t c = 0; c < chains; ++c) {
@@ -38,9 +38,9 @@ class PaperLearning {
     learner_.update(states_, gradients_, 0.0);  // always as at the beginning: full rate, no averaging
   }
 
-  Balance freeze() {
-    Balance balance = learner_.freeze();
-    ensemble_.set_balance(balance, kForGood);
+  BalancingFunction freeze() {
+    BalancingFunction balance = learner_.freeze();
+    ensemble_.set_function(balance, kForGood);
     for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) ensemble_.prepare(c);
     return balance;
   }
@@ -48,7 +48,7 @@ class PaperLearning {
  private:
   Ensemble& ensemble_;
   Learner learner_;
-  std::vector<Linearization> states_;
+  std::vector<TransitionGradient> states_;
   std::vector<std::vector<double>> gradients_;
   std::vector<double> coefficients_;
 };
@@ -69,13 +69,13 @@ std::vector<Contestant> fixed_and_mixture(const std::string& learning) {
       {.key = "lsb1", .label = "LSB 1", .sampler = "lsb1:" + learning, .column = "lsb1", .color = "#56b4e9"}};
 }
 
-Balance burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan) {
+BalancingFunction burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan) {
   const Sampler sampler = parse_sampler(contestant.sampler);
   if (sampler.learns() && sampler.schedule == Sampler::Schedule::two_phase) {
-    Workers alone(1);
+    ThreadPool alone(1);
     return warm_up(ensemble, sampler, plan.iterations, alone, [](Phase, std::uint64_t) { return true; }).balance;
   }
-  Balance balance(sampler.rule);
+  BalancingFunction balance(sampler.function);
   const std::uint64_t learning = sampler.learns() ? std::min(plan.learning, plan.iterations) : 0;
   if (learning > 0) {
     PaperLearning learner(ensemble, sampler);
@@ -99,7 +99,7 @@ std::vector<Value> uniform_start(const Model& model, std::uint64_t seed, std::ui
   return x;
 }
 
-std::vector<double> tabulated(const Balance& balance) {
+std::vector<double> tabulated(const BalancingFunction& balance) {
   std::vector<double> phi;
   for (int k = 0; k <= 128; ++k) {
     const double u = BalanceTable::grid(k);

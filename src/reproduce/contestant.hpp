@@ -27,20 +27,20 @@ struct Contestant {
 
 struct BurnInPlan {
   std::uint64_t iterations = 0;
-  std::uint64_t learning = 0;  ///< iterations after which a rule that is learned from the first step on is frozen
+  std::uint64_t learning = 0;  ///< iterations after which a function that is learned from the first step on is frozen
 };
 
 /// Moves all chains through burn-in and gives the balancing function that they sample with from then on.
 ///
 /// A sampler with `schedule=paper` learns as the paper's code does, at every step from the first, at the full rate and
 /// without averaging. (`poise sample` averages the second half of the parameters, which is better.)
-Balance burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan);
+BalancingFunction burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan);
 
 /// A state with every free variable at a level drawn uniformly. The same seed and chain give the same state.
 [[nodiscard]] std::vector<Value> uniform_start(const Model& model, std::uint64_t seed, std::uint64_t chain);
 
 /// phi of a balancing function at |u| = 0, 1/8, ..., 16, with phi(0) = 0.
-[[nodiscard]] std::vector<double> tabulated(const Balance& balance);
+[[nodiscard]] std::vector<double> tabulated(const BalancingFunction& balance);
 
 /// Evaluations of the target by all chains so far, in any form, per chain.
 [[nodiscard]] double evals_per_chain(const Ensemble& ensemble);

@@ -61,19 +61,20 @@ std::string balance_figure(const std::string& title, const std::vector<LearnedFu
     plot.series.push_back(std::move(series));
   }
   struct Fixed {
-    Balance::Rule rule;
+    BalancingFunction::Kind function;
     const char* label;
     const char* dash;
   };
   for (const Fixed& fixed :
-       {Fixed{Balance::Rule::max, "max{1, t}", "8 3 2 3"}, Fixed{Balance::Rule::sqrt, "\u221at", ""},
-        Fixed{Balance::Rule::barker, "t/(1 + t)", "7 3"}, Fixed{Balance::Rule::min, "min{1, t}", "2 3"}}) {
+       {Fixed{BalancingFunction::Kind::max, "max{1, t}", "8 3 2 3"},
+        Fixed{BalancingFunction::Kind::sqrt, "\u221at", ""}, Fixed{BalancingFunction::Kind::barker, "t/(1 + t)", "7 3"},
+        Fixed{BalancingFunction::Kind::min, "min{1, t}", "2 3"}}) {
     Series series;
     series.label = fixed.label;
     series.color = "#9a9a9a";
     series.dash = fixed.dash;
     series.line_width = 1.3;
-    const Balance balance(fixed.rule);
+    const BalancingFunction balance(fixed.function);
     for (int i = 0; i <= points; ++i) {
       const double u = range * (2.0 * i / points - 1.0);
       series.x.push_back(std::exp(u));

@@ -116,7 +116,8 @@ nlohmann::json IsingExperiment::measure(const IsingCase& which, const Contestant
     if (c == 0 && iteration == kRealisation) picture = picture_of(*ensemble);
     if (published() && iteration > which.window_start) sums[c].push_back(magnetization(*ensemble, c));
   });
-  const Balance balance = burn_in(*ensemble, contestant, {published() ? which.burn_in : fair_burn_in_, which.burn_in});
+  const BalancingFunction balance =
+      burn_in(*ensemble, contestant, {published() ? which.burn_in : fair_burn_in_, which.burn_in});
   const double burn_in_evals = evals_per_chain(*ensemble);
   const double accepted = total_accepted(*ensemble);
   const std::size_t transient = sums[0].size();

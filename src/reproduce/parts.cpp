@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <poise/run/workers.hpp>
+#include <poise/run/thread_pool.hpp>
 #include <poise/types.hpp>
 
 namespace poise::reproduction {
@@ -81,8 +81,8 @@ Results PartRunner::run(const std::vector<Part>& parts) {
   }
   const StopFlag stop(hooks_.stop);
   std::mutex mutex;
-  Workers workers(threads_);
-  workers.for_each(open.size(), [&](std::size_t index) {
+  ThreadPool pool(threads_);
+  pool.for_each(open.size(), [&](std::size_t index) {
     stop.check();
     // Through text, as a later run will read it: NaN becomes null, and nothing else changes.
     const nlohmann::json result = nlohmann::json::parse(open[index]->compute(stop).dump());

@@ -219,7 +219,7 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
     if (c + 1 == chains_ && step % every_ == 0) look_at_discrepancy(step);
   };
   ensemble.watch(common);
-  const Balance balance = burn_in(ensemble, contestant, {burn_in_, burn_in_});
+  const BalancingFunction balance = burn_in(ensemble, contestant, {burn_in_, burn_in_});
   const Estimate early = jackknife(mean_of(looks));
   const double burn_in_evals = evals_per_chain(ensemble);
   const double accepted = total_accepted(ensemble);

@@ -70,13 +70,13 @@ nlohmann::json exact_marginals(const UaiProblem& problem) {
 
 /// The monotone network on its way to max{1,t} (Figure 11).
 nlohmann::json fit_to_max() {
-  MonotoneRule rule(20, 20);
+  MonotoneFunction function(20, 20);
   nlohmann::json out;
   for (int round = 0; round <= kFitRounds; ++round) {
-    const double error = fit(rule, Balance::Rule::max, round == 0 ? 0 : kFitSteps);
+    const double error = fit(function, BalancingFunction::Kind::max, round == 0 ? 0 : kFitSteps);
     out["steps"].push_back(round * kFitSteps);
     out["error"].push_back(error);
-    out["phi"].push_back(tabulated(Balance(rule.freeze())));
+    out["phi"].push_back(tabulated(BalancingFunction(function.freeze())));
   }
   return out;
 }
@@ -218,7 +218,7 @@ nlohmann::json UaiExperiment::measure(const UaiProblem& problem, const Contestan
     if (step % 64 == 0) stop.check();
     if (step % contestant.steps_per_iteration == 0) curve.look(c, step / contestant.steps_per_iteration * stride);
   });
-  const Balance balance = burn_in(*ensemble, contestant, {burn_in_ / stride, learning_});
+  const BalancingFunction balance = burn_in(*ensemble, contestant, {burn_in_ / stride, learning_});
   const nlohmann::json burn_in_curve = by_sweep ? nlohmann::json() : curve.curve();
   if (published() && contestant.key != "gibbs") {
     // Every sampler goes on where the burn-in of sqrt ended; what is not free takes the evidence.
@@ -230,7 +230,7 @@ nlohmann::json UaiExperiment::measure(const UaiProblem& problem, const Contestan
     for (std::size_t c = 0; c < chains_; ++c) other->levels(c, options.starts[c]);
     options.first_chain = kLaterChains;
     ensemble = make_chains(model, sampler, options);
-    ensemble->set_balance(balance, sampling_ * chains_);
+    ensemble->set_function(balance, sampling_ * chains_);
     for (std::size_t c = 0; c < chains_; ++c) ensemble->prepare(c);
   }
 

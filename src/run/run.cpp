@@ -13,8 +13,8 @@
 
 #include <poise/run/batch_means.hpp>
 #include <poise/run/start.hpp>
+#include <poise/run/thread_pool.hpp>
 #include <poise/run/warmup.hpp>
-#include <poise/run/workers.hpp>
 #include "recorder.hpp"
 
 namespace poise {
@@ -47,39 +47,40 @@ std::string best_objective(const Model& model, const Trace& trace) {
                      *best, place / trace.draws, place % trace.draws);
 }
 
-void average_conditionals(const Ensemble& ensemble, std::span<const BatchMeans> batches, Index entries,
-                          RunResult& result) {
-  result.conditionals.assign(entries, 0.0);
-  result.conditionals_mcse.assign(entries, 0.0);
+void average_rao_blackwell(const Ensemble& ensemble, std::span<const BatchMeans> batches, Index entries,
+                           RunResult& result) {
+  result.rao_blackwell.assign(entries, 0.0);
+  result.rao_blackwell_mcse.assign(entries, 0.0);
   double visits = 0.0;
   for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
-    const Conditionals& conditionals = ensemble.conditionals(c);
-    visits += static_cast<double>(conditionals.count);
-    for (Index k = 0; k < entries; ++k) result.conditionals[k] += conditionals.sums[k];
+    const RaoBlackwell& rao_blackwell = ensemble.rao_blackwell(c);
+    visits += static_cast<double>(rao_blackwell.count);
+    for (Index k = 0; k < entries; ++k) result.rao_blackwell[k] += rao_blackwell.sums[k];
   }
   for (Index k = 0; k < entries; ++k) {
-    result.conditionals[k] = visits > 0.0 ? result.conditionals[k] / visits : std::nan("");
-    result.conditionals_mcse[k] = standard_error(batches, k);
+    result.rao_blackwell[k] = visits > 0.0 ? result.rao_blackwell[k] / visits : std::nan("");
+    result.rao_blackwell_mcse[k] = standard_error(batches, k);
   }
 }
 
 /// Variables at one level in all chains, all the time, that no zero rules out other levels of by itself, and that every
 /// chain ended with no way to change.
-std::vector<Index> locked_variables(const Model& model, const Ensemble& ensemble, std::span<const double> occupancy) {
+std::vector<Index> frozen_variables(const Model& model, const Ensemble& ensemble,
+                                    std::span<const double> empirical_marginals) {
   const Index n = model.layout.variables;
-  std::vector<std::uint8_t> locked(n, 1);
+  std::vector<std::uint8_t> frozen(n, 1);
   std::vector<std::uint8_t> here(n);
   for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
-    ensemble.find_locked(c, here);
-    for (Index i = 0; i < n; ++i) locked[i] = static_cast<std::uint8_t>(locked[i] & here[i]);
+    ensemble.find_frozen(c, here);
+    for (Index i = 0; i < n; ++i) frozen[i] = static_cast<std::uint8_t>(frozen[i] & here[i]);
   }
   std::vector<Index> out;
   Index first = 0;
   for (Index i = 0; i < n; ++i) {
-    const std::span<const double> parts = occupancy.subspan(first, model.layout.levels(i) - 1);
+    const std::span<const double> parts = empirical_marginals.subspan(first, model.layout.levels(i) - 1);
     first += model.layout.levels(i) - 1;
     const bool constant = std::all_of(parts.begin(), parts.end(), [](double p) { return p == 0.0 || p == 1.0; });
-    if (constant && locked[i] != 0 && model.possible(i) > 1) out.push_back(i);
+    if (constant && frozen[i] != 0 && model.possible(i) > 1) out.push_back(i);
   }
   return out;
 }
@@ -159,14 +160,14 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       {options.seed, options.first_chain, starting_states(model, options), reference_state(model, options.seed)});
   options.given.clear();
   if (options.thin == 0) options.thin = ensemble->steps_per_sweep();
-  std::optional<Workers> place;  // of the work
-  if (model.lock_step) {
+  std::optional<ThreadPool> place;  // of the work
+  if (model.fibers) {
     options.threads = 1;
-    place.emplace(model.lock_step);
+    place.emplace(model.fibers);
   } else {
     place.emplace(options.threads);
   }
-  Workers& workers = *place;
+  ThreadPool& pool = *place;
   const std::size_t chains = options.chains;
   bool given_up = false;  // by the target
   const auto stopped = [&] {
@@ -219,11 +220,11 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
   };
   WarmupOutcome warmup;
   try {
-    warmup = warm_up(*ensemble, sampler, warmup_steps, workers, report_warmup);
+    warmup = warm_up(*ensemble, sampler, warmup_steps, pool, report_warmup);
   } catch (const RunStopped&) {
     given_up = true;
   }
-  result.approach_steps = warmup.approach_steps;
+  result.initial_steps = warmup.initial_steps;
   result.warmup_steps = warmup.steps;
   result.warmup_trace = std::move(warmup.trace);
   result.objective = warmup.objective;
@@ -245,16 +246,16 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
     hooks.sink->begin(model.layout, chains, recorder.names(), settings_json(result).dump(-1, ' ', false, replace));
   }
   const auto sampling_started = Clock::now();
-  for (std::size_t c = 0; c < chains; ++c) ensemble->reset_occupancy(c);
+  for (std::size_t c = 0; c < chains; ++c) ensemble->reset_marginals(c);
   std::vector<BatchMeans> batches(chains);
-  if (options.conditionals) {
-    for (std::size_t c = 0; c < chains; ++c) ensemble->reset_conditionals(c);
+  if (options.rao_blackwell) {
+    for (std::size_t c = 0; c < chains; ++c) ensemble->reset_rao_blackwell(c);
   }
-  const std::vector<ChainGroup> groups = workers.groups(chains, ensemble->group_size());
+  const std::vector<ChainGroup> groups = pool.groups(chains, ensemble->group_size());
   const bool by_clock = options.seconds > 0.0;
   const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
-  // Long draws are made in pieces, between which a chain looks whether it should stop.
-  const std::uint64_t piece = ensemble->piece();
+  // Long draws are made in chunks, between which a chain looks whether it should stop.
+  const std::uint64_t chunk = ensemble->chunk();
   std::size_t block = 1;
   auto ess_time = sampling_started;
   double ess = std::numeric_limits<double>::quiet_NaN();
@@ -268,7 +269,7 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
       for (std::size_t c = 0; c < group; ++c) accepted[c] = ensemble->accepted(first_chain + c);
       for (std::size_t draw = 0; draw < count; ++draw) {
         for (std::uint64_t done = 0; done < options.thin;) {
-          const std::uint64_t steps = std::min(piece, options.thin - done);
+          const std::uint64_t steps = std::min(chunk, options.thin - done);
           ensemble->advance(first_chain, group, steps);
           done += steps;
           if (stopped() || (done < options.thin && time_is_up())) return;
@@ -278,17 +279,17 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
           const double rate = (now - accepted[c]) / static_cast<double>(options.thin);
           recorder.record(*ensemble, first_chain + c, rate, options.thin);
           accepted[c] = now;
-          if (options.conditionals) {
-            ensemble->visit_conditionals(first_chain + c);
-            const Conditionals& conditionals = ensemble->conditionals(first_chain + c);
-            batches[first_chain + c].add(first + draw + 1, conditionals.sums, conditionals.count);
+          if (options.rao_blackwell) {
+            ensemble->visit_rao_blackwell(first_chain + c);
+            const RaoBlackwell& rao_blackwell = ensemble->rao_blackwell(first_chain + c);
+            batches[first_chain + c].add(first + draw + 1, rao_blackwell.sums, rao_blackwell.count);
           }
         }
         if (time_is_up()) return;
       }
     };
     try {
-      workers.for_each(groups.size(), draw_group);
+      pool.for_each(groups.size(), draw_group);
     } catch (const RunStopped&) {
       given_up = true;
     }
@@ -342,16 +343,16 @@ RunResult run(const Model& model, const Sampler& sampler, const RunOptions& give
 
   Index entries = 0;
   for (Index i = 0; i < model.layout.variables; ++i) entries += model.layout.levels(i) - 1;
-  result.occupancy.assign(entries, 0.0);
-  for (std::size_t c = 0; c < chains; ++c) ensemble->add_occupancy(c, result.occupancy);
-  for (double& part : result.occupancy) part /= static_cast<double>(chains);
+  result.empirical_marginals.assign(entries, 0.0);
+  for (std::size_t c = 0; c < chains; ++c) ensemble->add_marginals(c, result.empirical_marginals);
+  for (double& part : result.empirical_marginals) part /= static_cast<double>(chains);
   if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
-  if (options.conditionals) {
-    average_conditionals(*ensemble, batches, entries, result);
+  if (options.rao_blackwell) {
+    average_rao_blackwell(*ensemble, batches, entries, result);
     result.batches = std::move(batches);
   }
   if (model.into_support && result.trace.draws > 0)
-    result.locked = locked_variables(model, *ensemble, result.occupancy);
+    result.frozen = frozen_variables(model, *ensemble, result.empirical_marginals);
   return result;
 }
 

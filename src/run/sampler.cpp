@@ -41,10 +41,10 @@ Sampler parse_sampler(const std::string& text) {
   sampler.name = spec.text();
   SpecReader reader(spec, "sampler");
   std::vector<std::string> keys;
-  const auto rule = [&](const char* key, const char* otherwise) {
-    const std::string name = reader.choice(key, otherwise, {kRuleNames.begin(), kRuleNames.end()});
-    const auto found = std::find(kRuleNames.begin(), kRuleNames.end(), name);
-    return static_cast<Balance::Rule>(found - kRuleNames.begin());
+  const auto function = [&](const char* key, const char* otherwise) {
+    const std::string name = reader.choice(key, otherwise, {kFunctionNames.begin(), kFunctionNames.end()});
+    const auto found = std::find(kFunctionNames.begin(), kFunctionNames.end(), name);
+    return static_cast<BalancingFunction::Kind>(found - kFunctionNames.begin());
   };
   if (spec.name == "gibbs") {
     sampler.block = static_cast<Index>(reader.integer("block", 1, 1, 20));
@@ -63,7 +63,7 @@ Sampler parse_sampler(const std::string& text) {
   } else if (spec.name == "gwg") {
     sampler.family = Sampler::Family::fixed;
     sampler.first_order = true;
-    sampler.rule = rule("g", "sqrt");
+    sampler.function = function("g", "sqrt");
     keys = {"g"};
   } else if (spec.name == "exact") {
     sampler.kind = Sampler::Kind::exact;
@@ -72,15 +72,15 @@ Sampler parse_sampler(const std::string& text) {
     keys = {"memory"};
   } else if (spec.name == "lb") {
     sampler.family = Sampler::Family::fixed;
-    sampler.rule = rule("g", "sqrt");
+    sampler.function = function("g", "sqrt");
     keys = {"g"};
   } else {
     keys = {"objective", "optimizer", "rate", "ridge", "schedule"};
     const std::string objective = reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
-    sampler.learn.objective = objective == "variance"  ? ObjectiveKind::variance
-                              : objective == "entropy" ? ObjectiveKind::entropy
-                              : objective == "mi"      ? ObjectiveKind::mi
-                                                       : ObjectiveKind::mi_bound;
+    sampler.learn.objective = objective == "variance"  ? LearningObjectiveKind::variance
+                              : objective == "entropy" ? LearningObjectiveKind::entropy
+                              : objective == "mi"      ? LearningObjectiveKind::mi
+                                                       : LearningObjectiveKind::mi_bound;
     sampler.learn.optimizer =
         reader.choice("optimizer", "adam", {"adam", "sgd"}) == "adam" ? OptimizerKind::adam : OptimizerKind::sgd;
     sampler.learn.rate = reader.real("rate", 0.01, 1e-8, 10.0);
@@ -105,23 +105,23 @@ Sampler parse_sampler(const std::string& text) {
         sampler.hidden = static_cast<int>(reader.integer("hidden", 10, 1, 10000));
         keys.emplace_back("hidden");
       }
-      sampler.rule = rule("init", "sqrt");
+      sampler.function = function("init", "sqrt");
     }
   }
   reader.finish(keys);
   return sampler;
 }
 
-std::unique_ptr<LearnedRule> Sampler::make_rule() const {
-  std::unique_ptr<LearnedRule> made;
+std::unique_ptr<LearnedFunction> Sampler::make_function() const {
+  std::unique_ptr<LearnedFunction> made;
   switch (family) {
     case Family::fixed: return nullptr;
-    case Family::mixture: return std::make_unique<MixtureRule>();
-    case Family::spline: return std::make_unique<SplineRule>();
-    case Family::mlp: made = std::make_unique<MlpRule>(hidden); break;
-    case Family::monotone: made = std::make_unique<MonotoneRule>(blocks, units); break;
+    case Family::mixture: return std::make_unique<MixtureFunction>();
+    case Family::spline: return std::make_unique<SplineFunction>();
+    case Family::mlp: made = std::make_unique<MlpFunction>(hidden); break;
+    case Family::monotone: made = std::make_unique<MonotoneFunction>(blocks, units); break;
   }
-  fit(*made, rule, 2000);
+  fit(*made, function, 2000);
   return made;
 }
 

@@ -1,4 +1,4 @@
-/// An ensemble, its workers, and a word on whether the target is still the same.
+/// An ensemble, its pool, and a word on whether the target is still the same.
 #include <poise/run/stepper.hpp>
 
 #include <algorithm>
@@ -18,12 +18,12 @@ Stepper::Stepper(Model model, const Sampler& sampler, const RunOptions& options)
   options.check(model_);
   ensemble_ = model_.make_ensemble(sampler_, {options.seed, options.first_chain, starting_states(model_, options),
                                               reference_state(model_, options.seed)});
-  if (model_.lock_step) {
-    workers_ = std::make_unique<Workers>(model_.lock_step);
+  if (model_.fibers) {
+    pool_ = std::make_unique<ThreadPool>(model_.fibers);
   } else {
     const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
     const auto chains = static_cast<unsigned>(std::min<std::size_t>(options.chains, 4 * cores));
-    workers_ = std::make_unique<Workers>(std::min(options.threads == 0 ? cores : options.threads, chains));
+    pool_ = std::make_unique<ThreadPool>(std::min(options.threads == 0 ? cores : options.threads, chains));
   }
 }
 
@@ -31,19 +31,18 @@ void Stepper::refresh() {
   if (!stale_) return;
   const std::vector<Value> levels = states();
   const std::size_t n = model_.layout.variables;
-  workers_->for_each(num_chains(), [&](std::size_t c) { ensemble_->restart(c, {levels.data() + c * n, n}); });
+  pool_->for_each(num_chains(), [&](std::size_t c) { ensemble_->restart(c, {levels.data() + c * n, n}); });
   stale_ = false;
 }
 
 void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
   refresh();
-  const std::vector<ChainGroup> groups = workers_->groups(num_chains(), ensemble_->group_size());
+  const std::vector<ChainGroup> groups = pool_->groups(num_chains(), ensemble_->group_size());
   for (std::uint64_t done = 0; done < steps;) {
-    const std::uint64_t piece = std::min(ensemble_->piece(), steps - done);
-    steps_ += piece;
-    workers_->for_each(groups.size(),
-                       [&](std::size_t g) { ensemble_->advance(groups[g].first, groups[g].count, piece); });
-    done += piece;
+    const std::uint64_t chunk = std::min(ensemble_->chunk(), steps - done);
+    steps_ += chunk;
+    pool_->for_each(groups.size(), [&](std::size_t g) { ensemble_->advance(groups[g].first, groups[g].count, chunk); });
+    done += chunk;
     if (done < steps && go_on && !go_on()) return;
   }
 }
@@ -51,7 +50,7 @@ void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
 void Stepper::warm_up(std::uint64_t steps, const std::function<bool()>& go_on) {
   refresh();
   const WarmupOutcome outcome =
-      poise::warm_up(*ensemble_, sampler_, steps, *workers_, [&](Phase, std::uint64_t) { return !go_on || go_on(); });
+      poise::warm_up(*ensemble_, sampler_, steps, *pool_, [&](Phase, std::uint64_t) { return !go_on || go_on(); });
   steps_ += outcome.steps;
 }
 
@@ -74,14 +73,14 @@ void Stepper::set_states(std::span<const Value> levels) {
     throw InputError(fmt::format("variable {} of chain {} is set to level {}, but it has only {} levels", i, k / n,
                                  levels[k], model_.layout.cardinality(i)));
   }
-  workers_->for_each(num_chains(), [&](std::size_t c) { ensemble_->restart(c, levels.subspan(c * n, n)); });
+  pool_->for_each(num_chains(), [&](std::size_t c) { ensemble_->restart(c, levels.subspan(c * n, n)); });
   stale_ = false;
 }
 
 std::vector<double> Stepper::log_prob() {
   refresh();
   std::vector<double> out(num_chains());
-  workers_->for_each(num_chains(), [&](std::size_t c) { out[c] = ensemble_->log_prob(c); });
+  pool_->for_each(num_chains(), [&](std::size_t c) { out[c] = ensemble_->log_prob(c); });
   return out;
 }
 

@@ -49,11 +49,11 @@ class RiseDetector {
 /// The state of a warm-up under way.
 class Warmup {
  public:
-  Warmup(Ensemble& ensemble, Workers& workers, std::uint64_t steps,
+  Warmup(Ensemble& ensemble, ThreadPool& pool, std::uint64_t steps,
          const std::function<bool(Phase, std::uint64_t)>& report)
       : ensemble_(ensemble),
-        workers_(workers),
-        groups_(workers.groups(ensemble.num_chains(), ensemble.group_size())),
+        pool_(pool),
+        groups_(pool.groups(ensemble.num_chains(), ensemble.group_size())),
         total_(steps),
         report_(report) {
     record();
@@ -62,11 +62,11 @@ class Warmup {
   /// Moves all chains on; false when the user has stopped the run.
   bool advance(std::uint64_t steps, Phase phase) {
     for (std::uint64_t done = 0; done < steps;) {
-      const std::uint64_t piece = std::min(ensemble_.piece(), steps - done);
-      workers_.for_each(groups_.size(),
-                        [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, piece); });
-      done += piece;
-      outcome_.steps += piece;
+      const std::uint64_t chunk = std::min(ensemble_.chunk(), steps - done);
+      pool_.for_each(groups_.size(),
+                     [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, chunk); });
+      done += chunk;
+      outcome_.steps += chunk;
       if (!report_(phase, outcome_.steps)) return false;
     }
     record();
@@ -77,7 +77,7 @@ class Warmup {
   void plain() {
     while (outcome_.steps < total_) {
       const std::uint64_t steps = std::max(round_length(), outcome_.steps / 64);
-      if (!advance(std::min(steps, total_ - outcome_.steps), Phase::approach)) return;
+      if (!advance(std::min(steps, total_ - outcome_.steps), Phase::initial)) return;
     }
   }
 
@@ -86,21 +86,21 @@ class Warmup {
     while (outcome_.steps < total_ / 2) {
       const std::uint64_t steps = std::min(round_length(), total_ / 2 - outcome_.steps);
       const double before = accepted();
-      if (!advance(steps, Phase::approach)) return false;
+      if (!advance(steps, Phase::initial)) return false;
       escape_trap((accepted() - before) / static_cast<double>(steps * ensemble_.num_chains()));
       for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) detector.add(c, ensemble_.log_prob(c));
       if (!detector.still_rising()) break;
     }
-    outcome_.approach_steps = outcome_.steps;
+    outcome_.initial_steps = outcome_.steps;
     return true;
   }
 
-  /// One update of the rule per round. `at_every_step` is the paper's schedule.
+  /// One update of the function per round. `at_every_step` is the paper's schedule.
   void adapt(const Sampler& sampler, bool at_every_step) {
-    Learner learner(sampler.make_rule(), sampler.learn);
+    Learner learner(sampler.make_function(), sampler.learn);
     const std::size_t chains = ensemble_.num_chains();
-    const LinearizeOptions needs = learner.objective().needs();
-    std::vector<Linearization> states(chains);
+    const TransitionGradientOptions needs = learner.objective().needs();
+    std::vector<TransitionGradient> states(chains);
     std::vector<std::vector<double>> gradients(chains);
     const std::uint64_t available = total_ - outcome_.steps;
     // A round looks at every variable a few times over, so it should move a good part of them on.
@@ -109,13 +109,13 @@ class Warmup {
     outcome_.objective = std::numeric_limits<double>::quiet_NaN();
     const std::uint64_t start = outcome_.steps;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      ensemble_.set_balance(learner.balance(), available / rounds * chains);
-      workers_.for_each(chains, [&](std::size_t c) {
+      ensemble_.set_function(learner.balance(), available / rounds * chains);
+      pool_.for_each(chains, [&](std::size_t c) {
         ensemble_.prepare(c);
-        ensemble_.linearize(c, needs, states[c]);
+        ensemble_.transition_gradient(c, needs, states[c]);
       });
       learner.observe(states);
-      workers_.for_each(chains, [&](std::size_t c) {
+      pool_.for_each(chains, [&](std::size_t c) {
         std::vector<double> coefficients;
         learner.objective().coefficients(states[c], coefficients);
         gradients[c].assign(BalanceTable::kPoints, 0.0);
@@ -125,17 +125,17 @@ class Warmup {
       learner.update(states, gradients, static_cast<double>(round) / static_cast<double>(rounds));
       const auto share = static_cast<unsigned __int128>(available) * (round + 1) / rounds;
       const std::uint64_t until = start + static_cast<std::uint64_t>(share);
-      if (!advance(until - outcome_.steps, Phase::adapt)) break;
+      if (!advance(until - outcome_.steps, Phase::adaptation)) break;
     }
     outcome_.balance = learner.freeze();
-    ensemble_.set_balance(outcome_.balance, kForGood);
-    workers_.for_each(chains, [&](std::size_t c) { ensemble_.prepare(c); });
+    ensemble_.set_function(outcome_.balance, kForGood);
+    pool_.for_each(chains, [&](std::size_t c) { ensemble_.prepare(c); });
   }
 
   WarmupOutcome outcome_;
 
  private:
-  static constexpr std::uint64_t kRounds = 1000;  // updates of the rule at most, however long the warm-up
+  static constexpr std::uint64_t kRounds = 1000;  // updates of the function at most, however long the warm-up
 
   /// An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.
   [[nodiscard]] std::uint64_t round_length() const {
@@ -154,8 +154,8 @@ class Warmup {
   void escape_trap(double acceptance_rate) {
     if (escaped_ || acceptance_rate > 0.02) return;
     escaped_ = true;
-    ensemble_.set_balance(Balance(Balance::Rule::barker), kForGood);
-    workers_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.prepare(c); });
+    ensemble_.set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
+    pool_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.prepare(c); });
   }
 
   void record() {
@@ -165,7 +165,7 @@ class Warmup {
   }
 
   Ensemble& ensemble_;
-  Workers& workers_;
+  ThreadPool& pool_;
   std::vector<ChainGroup> groups_;
   std::uint64_t total_;
   bool escaped_ = false;
@@ -174,18 +174,18 @@ class Warmup {
 
 }  // namespace
 
-WarmupOutcome warm_up(Ensemble& ensemble, const Sampler& sampler, std::uint64_t steps, Workers& workers,
+WarmupOutcome warm_up(Ensemble& ensemble, const Sampler& sampler, std::uint64_t steps, ThreadPool& pool,
                       const std::function<bool(Phase, std::uint64_t)>& report) {
-  Warmup warmup(ensemble, workers, steps, report);
-  warmup.outcome_.balance = Balance(sampler.rule);
+  Warmup warmup(ensemble, pool, steps, report);
+  warmup.outcome_.balance = BalancingFunction(sampler.function);
   warmup.outcome_.objective = std::numeric_limits<double>::quiet_NaN();
   if (!sampler.learns()) {
     warmup.plain();
   } else if (sampler.schedule == Sampler::Schedule::paper) {
     warmup.adapt(sampler, true);
   } else {
-    ensemble.set_balance(Balance(Balance::Rule::sqrt), kForGood);
-    workers.for_each(ensemble.num_chains(), [&](std::size_t c) { ensemble.prepare(c); });
+    ensemble.set_function(BalancingFunction(BalancingFunction::Kind::sqrt), kForGood);
+    pool.for_each(ensemble.num_chains(), [&](std::size_t c) { ensemble.prepare(c); });
     if (warmup.approach()) warmup.adapt(sampler, false);
   }
   return std::move(warmup.outcome_);

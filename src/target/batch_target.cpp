@@ -1,4 +1,4 @@
-/// Questions gathered, asked in one call, and remembered.
+/// Requests gathered, asked in one call, and remembered.
 #include <poise/target/batch_target.hpp>
 
 #include <algorithm>
@@ -26,41 +26,41 @@ BatchTarget::BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> functi
   }
 }
 
-std::pair<std::size_t, std::span<Value>> BatchTarget::ask(Questions& questions) const {
-  if (questions.answered) {
-    questions.rows.clear();
-    questions.answered = false;
+std::pair<std::size_t, std::span<Value>> BatchTarget::ask(Requests& requests) const {
+  if (requests.answered) {
+    requests.rows.clear();
+    requests.answered = false;
   }
-  const std::size_t size = questions.rows.size();
-  questions.rows.resize(size + num_variables());
-  return {size / num_variables(), {questions.rows.data() + size, num_variables()}};
+  const std::size_t size = requests.rows.size();
+  requests.rows.resize(size + num_variables());
+  return {size / num_variables(), {requests.rows.data() + size, num_variables()}};
 }
 
-std::size_t BatchTarget::ask(Questions& questions, const State& state) const {
-  const auto [number, row] = ask(questions);
+std::size_t BatchTarget::ask(Requests& requests, const State& state) const {
+  const auto [number, row] = ask(requests);
   std::copy(state.x.begin(), state.x.end(), row.begin());
   return number;
 }
 
 void BatchTarget::forget() const {
-  for (Questions* questions : {&values_, &slopes_, &ratios_}) questions->answered = true;
+  for (Requests* requests : {&values_, &slopes_, &ratios_}) requests->answered = true;
 }
 
 void BatchTarget::serve() const try {
   const std::size_t n = num_variables();
   const std::size_t at_once = std::max<std::size_t>(1, kLevelsPerCall / n);
-  const auto answer = [&](Questions& questions, std::size_t width, auto&& call) {
-    if (questions.answered) return;
-    const std::size_t rows = questions.rows.size() / n;
-    questions.log_prob.resize(rows);
-    questions.numbers.resize(rows * width);
+  const auto answer = [&](Requests& requests, std::size_t width, auto&& call) {
+    if (requests.answered) return;
+    const std::size_t rows = requests.rows.size() / n;
+    requests.log_prob.resize(rows);
+    requests.numbers.resize(rows * width);
     for (std::size_t first = 0; first < rows; first += at_once) {
       const std::size_t count = std::min(at_once, rows - first);
-      call(std::span<const Value>(questions.rows.data() + first * n, count * n),
-           std::span<double>(questions.log_prob.data() + first, count),
-           std::span<double>(questions.numbers.data() + first * width, count * width));
+      call(std::span<const Value>(requests.rows.data() + first * n, count * n),
+           std::span<double>(requests.log_prob.data() + first, count),
+           std::span<double>(requests.numbers.data() + first * width, count * width));
     }
-    questions.answered = true;
+    requests.answered = true;
   };
   answer(values_, 0, [&](auto rows, auto log_prob, auto) { function_->log_prob(rows, log_prob); });
   answer(slopes_, function_->one_hot() ? one_hot_width_ : n,

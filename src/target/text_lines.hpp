@@ -25,7 +25,7 @@ class Lines {
   std::function<void(std::string_view)> see_comment;  ///< called, when given, with what follows a '#'
 
  private:
-  /// Words end at blanks or at one comma; nothing between two commas, or after the last, is an empty word.
+  /// Tokenizer end at blanks or at one comma; nothing between two commas, or after the last, is an empty word.
   void split(std::string_view line);
 
   std::string_view rest_;

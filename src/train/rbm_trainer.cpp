@@ -1,6 +1,6 @@
 /// Contrastive divergence: a few rows of the batch at a time, then the gradient a few hidden units at a time.
 ///
-/// Threads share out pieces of a fixed size, so that every matrix product has the same shape, and hence the same order
+/// Threads share out chunks of a fixed size, so that every matrix product has the same shape, and hence the same order
 /// of sums, for any number of them. Each row of the batch has random numbers of its own.
 #include <poise/train/rbm_trainer.hpp>
 
@@ -22,8 +22,8 @@ namespace poise {
 
 namespace {
 
-constexpr std::size_t kRows = 4;     // of the batch in one piece: OpenBLAS has kernels that do not pack for so few
-constexpr std::size_t kHidden = 32;  // hidden units in one piece of the gradient
+constexpr std::size_t kRows = 4;     // of the batch in one chunk: OpenBLAS has kernels that do not pack for so few
+constexpr std::size_t kHidden = 32;  // hidden units in one chunk of the gradient
 
 // Streams of random numbers; rows of the batch have those below.
 constexpr std::uint64_t kStartStream = std::uint64_t{1} << 40;
@@ -31,7 +31,7 @@ constexpr std::uint64_t kShuffleStream = kStartStream + 1;
 constexpr std::uint64_t kChainStream = kStartStream + 2;
 constexpr std::uint64_t kEvaluateStream = std::uint64_t{1} << 41;
 
-/// Threads are ours: each takes pieces, and calls OpenBLAS for its piece alone.
+/// Threads are ours: each takes chunks, and calls OpenBLAS for its chunk alone.
 class OneBlasThread {
  public:
   OneBlasThread() : before_(openblas_get_num_threads()) { openblas_set_num_threads(1); }
@@ -45,9 +45,9 @@ class OneBlasThread {
 
 blasint blas(std::size_t size) { return static_cast<blasint>(size); }
 
-std::size_t pieces(std::size_t count, std::size_t size) { return (count + size - 1) / size; }
+std::size_t chunks(std::size_t count, std::size_t size) { return (count + size - 1) / size; }
 
-std::size_t padded(std::size_t count) { return pieces(count, kUnitLanes) * kUnitLanes; }
+std::size_t padded(std::size_t count) { return chunks(count, kUnitLanes) * kUnitLanes; }
 
 RbmWeights zeros_like(const RbmWeights& rbm) {
   RbmWeights out = rbm;
@@ -74,14 +74,14 @@ std::size_t rows_of(std::span<const Value> data, std::size_t visible) {
   return data.size() / visible;
 }
 
-/// As many as there are pieces of a batch at most, and one where a step is over before a second thread has woken up.
+/// As many as there are chunks of a batch at most, and one where a step is over before a second thread has woken up.
 unsigned useful_threads(const RbmWeights& rbm, const RbmTrainerOptions& options) {
   constexpr double few = 1e6;  // products, which take about 0.1 ms
   const double products = static_cast<double>(options.batch) * static_cast<double>(options.gibbs_steps) *
                           static_cast<double>(rbm.visible) * static_cast<double>(rbm.hidden);
   if (products < few) return 1;
   const unsigned wanted = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
-  const std::size_t most = std::max(pieces(options.batch, kRows), pieces(rbm.hidden, kHidden));
+  const std::size_t most = std::max(chunks(options.batch, kRows), chunks(rbm.hidden, kHidden));
   return static_cast<unsigned>(std::min<std::size_t>(wanted, most));
 }
 
@@ -148,7 +148,7 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
       visible_stride_(padded(weights_.visible)),
       hidden_stride_(padded(weights_.hidden)),
       shuffle_(options.seed, kShuffleStream),
-      workers_(useful_threads(weights_, options)) {
+      pool_(useful_threads(weights_, options)) {
   check_start(weights_);
   options_.check();
   for (auto* rows : {&data_visible_, &chain_visible_, &reconstruction_}) rows->resize(options_.batch * visible_stride_);
@@ -262,8 +262,8 @@ RbmMetrics RbmTrainer::step(std::span<const Value> rows) {
   const bool kept = options_.method == Divergence::pcd;
   const std::size_t chains = kept ? options_.batch : data_rows;
   const OneBlasThread guard;
-  workers_.for_each(pieces(chains, kRows), [&](std::size_t piece) {
-    const std::size_t first = piece * kRows;
+  pool_.for_each(chunks(chains, kRows), [&](std::size_t chunk) {
+    const std::size_t first = chunk * kRows;
     if (first < data_rows) see_data(rows, {first, std::min(kRows, data_rows - first)}, rngs_);
     const Rows mine{first, std::min(kRows, chains - first)};
     if (kept) hidden_activations(chain_visible_, chain_hidden_, mine);
@@ -275,9 +275,9 @@ RbmMetrics RbmTrainer::step(std::span<const Value> rows) {
 
 void RbmTrainer::update(std::size_t data_rows, std::size_t chains) {
   ++updates_;
-  const std::size_t last = pieces(weights_.hidden, kHidden);
-  workers_.for_each(last + 1, [&](std::size_t piece) {
-    if (piece < last) return update_hidden(piece * kHidden, data_rows, chains);
+  const std::size_t last = chunks(weights_.hidden, kHidden);
+  pool_.for_each(last + 1, [&](std::size_t chunk) {
+    if (chunk < last) return update_hidden(chunk * kHidden, data_rows, chains);
     mean_difference({data_visible_.data(), data_rows, visible_stride_},
                     {chain_visible_.data(), chains, visible_stride_}, gradient_.visible_bias);
     AdamStep(options_.rate, updates_)
@@ -319,7 +319,7 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   }
   RbmEpoch epoch;
   RbmProgress progress;
-  progress.batches = pieces(count, options_.batch);
+  progress.batches = chunks(count, options_.batch);
   std::vector<Value> batch;
   while (progress.rows < count && !epoch.interrupted) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - progress.rows);
@@ -352,8 +352,8 @@ RbmMetrics RbmTrainer::evaluate(std::span<const Value> data) {
   for (std::size_t done = 0; done < count; done += options_.batch) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - done);
     const auto part = data.subspan(done * visible, rows * visible);
-    workers_.for_each(pieces(rows, kRows), [&](std::size_t piece) {
-      see_data(part, {piece * kRows, std::min(kRows, rows - piece * kRows)}, rngs);
+    pool_.for_each(chunks(rows, kRows), [&](std::size_t chunk) {
+      see_data(part, {chunk * kRows, std::min(kRows, rows - chunk * kRows)}, rngs);
     });
     const RbmMetrics mean = mean_metrics(rows);
     sum.reconstruction_error += static_cast<double>(rows) * mean.reconstruction_error;

@@ -5,8 +5,8 @@
 #include <map>
 
 #include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/dense_balanced.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 #include "support/exactness.hpp"
 
 namespace poise::testing {
@@ -18,8 +18,8 @@ void expect_dense_balance(const T& target, Ratios ratios) {
   std::map<Levels, std::size_t> number;
   for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
   for (const auto& [name, balance] : all_balances()) {
-    const DenseBalanced<T> kernel(balance, ratios);
-    typename DenseBalanced<T>::Scratch scratch(target);
+    const InformedProposal<T> kernel(balance, ratios);
+    typename InformedProposal<T>::Scratch scratch(target);
     Matrix k(states.size(), std::vector<double>(states.size(), 0.0));
     for (std::size_t s = 0; s < states.size(); ++s) {
       if (p[s] == 0.0) continue;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/balance/learned_rule.hpp>
+#include <poise/balance/learned_function.hpp>
 #include <poise/kernel/plain_balanced.hpp>
 #include "support/enumerate.hpp"
 
@@ -17,22 +17,23 @@ namespace poise::testing {
 
 struct NamedBalance {
   std::string name;
-  Balance balance;
+  BalancingFunction balance;
 };
 
-/// Every rule there is: fixed ones, and every learned family at random parameters.
+/// Every function there is: fixed ones, and every learned family at random parameters.
 inline std::vector<NamedBalance> all_balances() {
   std::vector<NamedBalance> all;
-  for (int rule = 0; rule < 4; ++rule) all.push_back({kRuleNames[rule], Balance(static_cast<Balance::Rule>(rule))});
-  std::vector<std::pair<std::string, std::unique_ptr<LearnedRule>>> learned;
-  learned.emplace_back("mixture", std::make_unique<MixtureRule>());
-  learned.emplace_back("spline", std::make_unique<SplineRule>());
-  learned.emplace_back("mlp", std::make_unique<MlpRule>());
-  learned.emplace_back("monotone", std::make_unique<MonotoneRule>(4, 3));
+  for (int function = 0; function < 4; ++function)
+    all.push_back({kFunctionNames[function], BalancingFunction(static_cast<BalancingFunction::Kind>(function))});
+  std::vector<std::pair<std::string, std::unique_ptr<LearnedFunction>>> learned;
+  learned.emplace_back("mixture", std::make_unique<MixtureFunction>());
+  learned.emplace_back("spline", std::make_unique<SplineFunction>());
+  learned.emplace_back("mlp", std::make_unique<MlpFunction>());
+  learned.emplace_back("monotone", std::make_unique<MonotoneFunction>(4, 3));
   Rng rng(17, 0);
-  for (auto& [name, rule] : learned) {
-    for (double& parameter : rule->parameters()) parameter += 2.0 * rng.normal();
-    all.push_back({name, Balance(rule->freeze())});
+  for (auto& [name, function] : learned) {
+    for (double& parameter : function->parameters()) parameter += 2.0 * rng.normal();
+    all.push_back({name, BalancingFunction(function->freeze())});
   }
   return all;
 }
@@ -82,7 +83,7 @@ void expect_invariant(const T& target) {
 /// The plain kernel recomputes everything at every step. Both kernels read the same random numbers in the same way, so
 /// they must make the same chain.
 template <class T>
-void expect_same_chain(const T& target, Balance balance, int steps, bool tabled = false) {
+void expect_same_chain(const T& target, BalancingFunction balance, int steps, bool tabled = false) {
   LocallyBalanced<T> fast(balance);
   if (tabled) fast.tabulate(target);
   const PlainBalanced<T> plain(balance);

@@ -99,7 +99,7 @@ class ProgramTest : public testing::Test {
   /// Waits until the child has shown progress: it is then at work and listens to signals.
   void wait_for_progress() {
     for (int attempt = 0; attempt < 3000; ++attempt) {
-      if (read_text(root_ / "err").find("approach") != std::string::npos) return;
+      if (read_text(root_ / "err").find("initial") != std::string::npos) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     FAIL() << "no progress: " << read_text(root_ / "err");

@@ -5,14 +5,14 @@
 #include <span>
 #include <vector>
 
-#include <poise/adapt/objective.hpp>
+#include <poise/adapt/learning_objective.hpp>
 #include <poise/adapt/optimizer.hpp>
-#include <poise/balance/learned_rule.hpp>
+#include <poise/balance/learned_function.hpp>
 
 namespace poise {
 
 struct LearnOptions {
-  ObjectiveKind objective = ObjectiveKind::variance;
+  LearningObjectiveKind objective = LearningObjectiveKind::variance;
   OptimizerKind optimizer = OptimizerKind::adam;
   double rate = 0.01;
   double ridge = 0.02;  ///< weight of slope_penalty
@@ -25,27 +25,28 @@ double slope_penalty(std::span<const double> phi, double ridge, std::span<double
 
 class Learner {
  public:
-  Learner(std::unique_ptr<LearnedRule> rule, const LearnOptions& options);
+  Learner(std::unique_ptr<LearnedFunction> function, const LearnOptions& options);
 
-  [[nodiscard]] const Objective& objective() const { return objective_; }
-  [[nodiscard]] const LearnedRule& rule() const { return *rule_; }
+  [[nodiscard]] const LearningObjective& objective() const { return objective_; }
+  [[nodiscard]] const LearnedFunction& function() const { return *function_; }
 
   /// The balancing function to make the next steps with.
-  [[nodiscard]] Balance balance() const { return Balance(table_); }
+  [[nodiscard]] BalancingFunction balance() const { return BalancingFunction(table_); }
 
   /// First half of a round: the states of all chains, linearised at `balance()`.
-  void observe(std::span<const Linearization> chains) { objective_.observe(chains); }
+  void observe(std::span<const TransitionGradient> chains) { objective_.observe(chains); }
 
   /// Second half: the gradient in phi of every chain, as grid values. `progress` in [0, 1] is the part of learning that
   /// is over: in its second half the rate falls to a tenth and the parameters are averaged.
-  void update(std::span<const Linearization> chains, std::span<const std::vector<double>> gradients, double progress);
+  void update(std::span<const TransitionGradient> chains, std::span<const std::vector<double>> gradients,
+              double progress);
 
   /// The average of the last half of the learning, frozen.
-  [[nodiscard]] Balance freeze();
+  [[nodiscard]] BalancingFunction freeze();
 
  private:
-  std::unique_ptr<LearnedRule> rule_;
-  Objective objective_;
+  std::unique_ptr<LearnedFunction> function_;
+  LearningObjective objective_;
   Optimizer optimizer_;
   double ridge_;
   std::vector<double> average_;  // of the parameters

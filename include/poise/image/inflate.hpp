@@ -1,4 +1,4 @@
-/// Compressed bytes, taken out piece by piece: what the readers of gzip and zip files share.
+/// Compressed bytes, taken out chunk by chunk: what the readers of gzip and zip files share.
 #pragma once
 
 #include <cstddef>

@@ -132,7 +132,7 @@ void weigh_settings(const T& target, const typename T::State& state, BlockScratc
   scratch.evals.ratio += scratch.weights.size();
 }
 
-/// Turns log ratios into probabilities; the present state is among the settings, so some are positive.
+/// Fibers log ratios into probabilities; the present state is among the settings, so some are positive.
 template <class Scratch>
 void normalise(Scratch& scratch) {
   double largest = -std::numeric_limits<double>::infinity();

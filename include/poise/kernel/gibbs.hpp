@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
-#include <poise/kernel/conditionals.hpp>
+#include <poise/kernel/rao_blackwell.hpp>
 
 namespace poise {
 
@@ -28,7 +28,7 @@ class Gibbs {
     std::vector<Index> changed;     // variables changed by the last step, and the levels they had
     std::vector<Value> old_levels;
     std::vector<double> weights;
-    Conditionals conditionals;  // of every variable when its turn came
+    RaoBlackwell rao_blackwell;  // of every variable when its turn came
     bool ordered = false;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
@@ -79,8 +79,8 @@ class Gibbs {
     for (const Index i : scratch.order) {
       conditional(target, state, scratch, i);
       if (scratch.failure != nullptr) break;
-      if (!scratch.conditionals.sums.empty()) {
-        double* sums = scratch.conditionals.sums.data() + scratch.first_move[i];
+      if (!scratch.rao_blackwell.sums.empty()) {
+        double* sums = scratch.rao_blackwell.sums.data() + scratch.first_move[i];
         for (std::size_t k = 1; k < scratch.weights.size(); ++k) sums[k - 1] += scratch.weights[k];
       }
       double place = rng.uniform();
@@ -93,7 +93,7 @@ class Gibbs {
       scratch.changed.push_back(i);
       scratch.old_levels.push_back(old);
     }
-    ++scratch.conditionals.count;
+    ++scratch.rao_blackwell.count;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
   }
 

@@ -61,9 +61,9 @@ class LatticeGibbs {
                                     Visit&&) const {}
 
   /// Starts the counting of spins anew.
-  void reset_occupancy(Scratch& scratch) const;
+  void reset_marginals(Scratch& scratch) const;
   /// Adds the part of the sweeps after which each spin was up.
-  void add_occupancy(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const;
+  void add_marginals(const LatticeIsing& target, const Scratch& scratch, std::span<double> out) const;
 
   /// Column of site k of a row in the plane of a colour is 2 k + parity.
   [[nodiscard]] static Index parity(Index row, unsigned colour) { return (row + colour) & 1; }

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <poise/balance/balance.hpp>
+#include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 #include <poise/weight_tree.hpp>
 
@@ -59,9 +59,9 @@ class LocallyBalanced {
   };
 
   LocallyBalanced() = default;
-  explicit LocallyBalanced(Balance balance) : balance_(std::move(balance)) {}
+  explicit LocallyBalanced(BalancingFunction balance) : balance_(std::move(balance)) {}
 
-  [[nodiscard]] const Balance& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
 
   /// Tables the weights of all moves at all codes, if they fit a second-level cache and all are far from overflow, so
@@ -235,7 +235,7 @@ class LocallyBalanced {
     scratch.evals.balance += weights.size();
   }
 
-  /// Turns log ratios into weights, in place.
+  /// Fibers log ratios into weights, in place.
   POISE_INLINE void fill(std::span<double> weights, double offset, Scratch& scratch) const {
     const std::size_t n = weights.size();
     std::size_t i = 0;
@@ -293,7 +293,7 @@ class LocallyBalanced {
   static constexpr Index kMostTabled = 8192;
   static constexpr double kTamest = 1e-80;  // weights between this and its inverse: sums stay in range at offset 0
 
-  Balance balance_;
+  BalancingFunction balance_;
   std::shared_ptr<const std::vector<double>> coded_;  // [move * codes + code]; null: weights are computed as needed
 };
 

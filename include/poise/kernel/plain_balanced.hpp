@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include <poise/balance/balance.hpp>
+#include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 
 namespace poise {
@@ -22,7 +22,7 @@ class PlainBalanced {
     Evals evals;
   };
 
-  explicit PlainBalanced(Balance balance) : balance_(std::move(balance)) {}
+  explicit PlainBalanced(BalancingFunction balance) : balance_(std::move(balance)) {}
 
   void prepare(const T&, const typename T::State&, Scratch&) const {}
 
@@ -59,7 +59,7 @@ class PlainBalanced {
     return largest + std::log(total);
   }
 
-  Balance balance_;
+  BalancingFunction balance_;
 };
 
 }  // namespace poise

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/balance/balance.hpp>
+#include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 #include <poise/target/rbm.hpp>
 
@@ -20,11 +20,11 @@ class PlainGradient {
     Evals evals;
   };
 
-  explicit PlainGradient(Balance balance) : balance_(std::move(balance)) {}
+  explicit PlainGradient(BalancingFunction balance) : balance_(std::move(balance)) {}
 
   void prepare(const Rbm&, const Rbm::State&, Scratch&) const {}
 
-  /// Reads its random numbers as DenseBalanced does, so that both make the same chain.
+  /// Reads its random numbers as InformedProposal does, so that both make the same chain.
   StepInfo step(const Rbm& target, Rbm::State& state, Scratch&, Rng& rng) const {
     const RbmWeights& weights = target.weights();
     const Look here = look(weights, state.x);
@@ -72,7 +72,7 @@ class PlainGradient {
     return out;
   }
 
-  Balance balance_;
+  BalancingFunction balance_;
 };
 
 }  // namespace poise

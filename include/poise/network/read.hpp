@@ -18,7 +18,7 @@ namespace poise {
 /// their scopes (`size variable ...`), then their tables (`size number ...`), in any layout. '#' starts a comment, and
 /// so does a line that begins with the word `c`. In a network of type BAYES each variable must be the last one in one
 /// scope, without cycles, and its numbers must add up to 1 for each combination of the others, up to rounding, or all
-/// be 0. The file is read in pieces, so that memory is needed for the network only.
+/// be 0. The file is read in chunks, so that memory is needed for the network only.
 [[nodiscard]] Network read_uai(const std::string& path);
 
 /// The Bayesian Interchange Format as JavaBayes and bnlearn write it: blocks `variable` and `probability`, the latter

@@ -34,9 +34,9 @@ struct Report {
   std::uint64_t steps = 0;  ///< sampling steps, all chains together
   /// Changes of a single variable that these steps could make: one a step, or one per variable where a step is a sweep.
   std::optional<std::uint64_t> updates;
-  std::optional<std::uint64_t> approach_steps;  ///< of one chain
-  std::optional<std::uint64_t> warmup_steps;    ///< of one chain
-  std::optional<Evals> evals;                   ///< of sampling
+  std::optional<std::uint64_t> initial_steps;  ///< of one chain
+  std::optional<std::uint64_t> warmup_steps;   ///< of one chain
+  std::optional<Evals> evals;                  ///< of sampling
   std::optional<Evals> warmup_evals;
   double acceptance_rate = 0.0;
 
@@ -45,7 +45,7 @@ struct Report {
   std::vector<std::string> variable_names;            ///< empty: x[0], x[1], ...
   std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
   std::size_t observed = 0;                           ///< variables that evidence holds fixed; they have no rows
-  std::vector<Index> locked;                          ///< see RunResult::locked
+  std::vector<Index> frozen;                          ///< see RunResult::frozen
 
   std::vector<double> knots;  ///< of the balancing function used for sampling; empty where there is none
   std::vector<double> log_phi;
@@ -60,9 +60,9 @@ struct Report {
 [[nodiscard]] Report make_report(const StoredRun& stored);
 
 /// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
-/// sampling}, steps, updates, approach_steps, warmup_steps, evals{target, ratio, gradient, balance}, evals_warmup{...},
+/// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
-/// transitions, status}}, observed, locked[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
+/// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
 /// sampler has a balancing function, objective where it learned one, and variables{count, constant, frozen, rare,
 /// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///

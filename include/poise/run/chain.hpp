@@ -5,8 +5,8 @@
 #include <span>
 
 #include <poise/concepts.hpp>
-#include <poise/kernel/conditionals.hpp>
-#include <poise/run/occupancy.hpp>
+#include <poise/kernel/rao_blackwell.hpp>
+#include <poise/run/empirical_marginals.hpp>
 
 namespace poise {
 
@@ -18,7 +18,7 @@ struct Chain {
         scratch(target),
         rng(random),
         reference(reference_state),
-        occupancy(kCountsItself ? 0 : target.num_moves()) {
+        empirical_marginals(kCountsItself ? 0 : target.num_moves()) {
     distance = measure_distance(target);
   }
 
@@ -35,7 +35,7 @@ struct Chain {
 
   /// Whether the kernel keeps its own account of where variables are.
   static constexpr bool kCountsItself = requires(const K& kernel, typename K::Scratch& memory) {
-    kernel.reset_occupancy(memory);
+    kernel.reset_marginals(memory);
   };
 
   typename T::State state;
@@ -43,20 +43,20 @@ struct Chain {
   Rng rng;
   std::span<const Value> reference;
   std::int64_t distance = 0;  // from the reference, where it is tracked
-  Occupancy occupancy;
-  Conditionals conditionals;       // at recorded draws; unused where the kernel averages them by itself
+  EmpiricalMarginals empirical_marginals;
+  RaoBlackwell rao_blackwell;      // at recorded draws; unused where the kernel averages them by itself
   std::vector<double> log_ratios;  // a buffer for them
   std::uint64_t steps = 0;
   double accepted = 0.0;      // sum of acceptance probabilities
-  std::uint64_t settled = 0;  // step at which `occupancy` was last brought up to date in full
+  std::uint64_t settled = 0;  // step at which `empirical_marginals` was last brought up to date in full
 };
 
-/// Brings the occupancy of every variable up to the present step.
+/// Brings the empirical_marginals of every variable up to the present step.
 template <Target T, class K>
 void settle(const T& target, Chain<T, K>& chain) {
   Index first = 0;
   for (Index i = 0; i < target.num_variables(); ++i) {
-    if (target.cardinality(i) > 1) chain.occupancy.leave(first, target.level(chain.state, i), chain.steps);
+    if (target.cardinality(i) > 1) chain.empirical_marginals.leave(first, target.level(chain.state, i), chain.steps);
     first += target.cardinality(i) - 1;
   }
   chain.settled = chain.steps;
@@ -68,7 +68,7 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   const std::uint64_t before = chain.steps++;  // a variable has its old level up to the step before this one
   chain.accepted += info.accept_prob;
   kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
-    chain.occupancy.leave(first, old, before);
+    chain.empirical_marginals.leave(first, old, before);
     if (!chain.tracks_distance()) return;
     const Value place = chain.reference[variable];
     chain.distance += (old == place ? 1 : 0) - (target.level(chain.state, variable) == place ? 1 : 0);
@@ -77,7 +77,7 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
 
 /// The loop for targets that may throw, or wait, in the middle of a step: nothing is cloned here, for GCC takes what it
 /// clones for functions that do not throw.
-template <RememberingTarget T, class K>
+template <MemoisingTarget T, class K>
 void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
   for (std::uint64_t step = 0; step < steps; ++step) {
     count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
@@ -107,7 +107,7 @@ concept StagedKernel = requires(const K& kernel, const T& target, typename T::St
 /// Fetches ahead what `count_step` will touch if the proposed move is accepted.
 template <Target T, class K>
 POISE_INLINE void prefetch_counts(const Chain<T, K>& chain) {
-  if (chain.scratch.tree.is_large()) chain.occupancy.prefetch(chain.scratch.move);
+  if (chain.scratch.tree.is_large()) chain.empirical_marginals.prefetch(chain.scratch.move);
 }
 
 /// N chains, each making the steps that `advance` would make.

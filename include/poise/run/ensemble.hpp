@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <poise/adapt/linearize.hpp>
-#include <poise/balance/balance.hpp>
-#include <poise/kernel/conditionals.hpp>
+#include <poise/adapt/transition_gradient.hpp>
+#include <poise/balance/balancing_function.hpp>
+#include <poise/kernel/rao_blackwell.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -29,8 +29,8 @@ class Ensemble {
   /// Steps that give every variable one chance to change, on average.
   [[nodiscard]] virtual std::uint64_t steps_per_sweep() const = 0;
 
-  /// Steps that take milliseconds: between pieces of this length a run looks whether it should stop.
-  [[nodiscard]] virtual std::uint64_t piece() const {
+  /// Steps that take milliseconds: between chunks of this length a run looks whether it should stop.
+  [[nodiscard]] virtual std::uint64_t chunk() const {
     const std::uint64_t updates = std::uint64_t{1} << 20;
     return std::max<std::uint64_t>(1, updates * steps_per_sweep() / std::max<Index>(1, num_variables()));
   }
@@ -56,28 +56,29 @@ class Ensemble {
   [[nodiscard]] virtual Evals evals(std::size_t chain) const = 0;
 
   /// Starts counting how long variables are at their levels.
-  virtual void reset_occupancy(std::size_t chain) = 0;
+  virtual void reset_marginals(std::size_t chain) = 0;
   /// Adds the part of steps spent at each (variable, level > 0) to `out`.
-  virtual void add_occupancy(std::size_t chain, std::span<double> out) = 0;
+  virtual void add_marginals(std::size_t chain, std::span<double> out) = 0;
 
   /// Starts averaging the conditional probabilities P(variable at level | all others). Kernels that compute them anyway
-  /// average them over every step; for the others `visit_conditionals` adds those of the present state.
-  virtual void reset_conditionals(std::size_t chain) = 0;
-  virtual void visit_conditionals(std::size_t chain) = 0;
-  [[nodiscard]] virtual const Conditionals& conditionals(std::size_t chain) const = 0;
+  /// average them over every step; for the others `visit_rao_blackwell` adds those of the present state.
+  virtual void reset_rao_blackwell(std::size_t chain) = 0;
+  virtual void visit_rao_blackwell(std::size_t chain) = 0;
+  [[nodiscard]] virtual const RaoBlackwell& rao_blackwell(std::size_t chain) const = 0;
 
   /// Whether the variable could not change now: every other level has probability zero while the rest stays.
-  virtual void find_locked(std::size_t chain, std::span<std::uint8_t> out) const = 0;
+  virtual void find_frozen(std::size_t chain, std::span<std::uint8_t> out) const = 0;
 
   // Learning; only for samplers that take a balancing function.
 
   /// `steps` is about how many steps all chains will make with it: whether tables are worth their making.
-  virtual void set_balance(const Balance& balance, std::uint64_t steps) = 0;
-  /// Brings the weights of a chain up to date after `set_balance`.
+  virtual void set_function(const BalancingFunction& balance, std::uint64_t steps) = 0;
+  /// Brings the weights of a chain up to date after `set_function`.
   virtual void prepare(std::size_t chain) = 0;
-  virtual void linearize(std::size_t chain, const LinearizeOptions& options, Linearization& out) = 0;
-  virtual void add_gradient(std::size_t chain, const Linearization& linearization, std::span<const double> coefficients,
-                            std::span<double> out) = 0;
+  virtual void transition_gradient(std::size_t chain, const TransitionGradientOptions& options,
+                                   TransitionGradient& out) = 0;
+  virtual void add_gradient(std::size_t chain, const TransitionGradient& transition_gradient,
+                            std::span<const double> coefficients, std::span<double> out) = 0;
 };
 
 }  // namespace poise

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include <poise/adapt/linearize_dense.hpp>
-#include <poise/adapt/objective.hpp>
+#include <poise/adapt/learning_objective.hpp>
+#include <poise/adapt/transition_gradient_dense.hpp>
 #include <poise/run/chain.hpp>
 #include <poise/run/ensemble.hpp>
 
@@ -48,7 +48,7 @@ class EnsembleOf final : public Ensemble {
   void advance(std::size_t first, std::size_t count, std::uint64_t steps) override {
     std::vector<Chain<T, K>*> group;
     for (std::size_t c = first; c < first + count; ++c) group.push_back(chains_[c].get());
-    if constexpr (RememberingTarget<T>) {
+    if constexpr (MemoisingTarget<T>) {
       for (Chain<T, K>* chain : group) {
         advance_waiting<T, K>(kernel_, *target_, *chain, steps);
         after_advance(*chain);
@@ -77,12 +77,12 @@ class EnsembleOf final : public Ensemble {
     for (Index i = 0; i < target_->num_variables(); ++i) out[i] = target_->level(chains_[c]->state, i);
   }
 
-  [[nodiscard]] std::uint64_t piece() const override {
+  [[nodiscard]] std::uint64_t chunk() const override {
     // Where log p is computed elsewhere, a step takes as long as a call.
-    if constexpr (RememberingTarget<T>) {
-      return kWaitingPiece;
+    if constexpr (MemoisingTarget<T>) {
+      return kWaitingChunk;
     } else {
-      return Ensemble::piece();
+      return Ensemble::chunk();
     }
   }
 
@@ -96,7 +96,7 @@ class EnsembleOf final : public Ensemble {
     if (target_->log_prob(chain.state) == -std::numeric_limits<double>::infinity()) throw InputError(kNoStart);
     kernel_.prepare(*target_, chain.state, chain.scratch);
     chain.distance = chain.measure_distance(*target_);
-    reset_occupancy(c);
+    reset_marginals(c);
   }
 
   [[nodiscard]] std::int64_t distance(std::size_t c) const override {
@@ -113,36 +113,36 @@ class EnsembleOf final : public Ensemble {
   [[nodiscard]] double accepted(std::size_t c) const override { return chains_[c]->accepted; }
   [[nodiscard]] Evals evals(std::size_t c) const override { return chains_[c]->scratch.evals; }
 
-  void reset_occupancy(std::size_t c) override {
+  void reset_marginals(std::size_t c) override {
     Chain<T, K>& chain = *chains_[c];
     if constexpr (Chain<T, K>::kCountsItself) {
-      kernel_.reset_occupancy(chain.scratch);
+      kernel_.reset_marginals(chain.scratch);
     } else {
-      chain.occupancy.reset(chain.steps);
+      chain.empirical_marginals.reset(chain.steps);
       chain.settled = chain.steps;
     }
   }
 
-  void add_occupancy(std::size_t c, std::span<double> out) override {
+  void add_marginals(std::size_t c, std::span<double> out) override {
     Chain<T, K>& chain = *chains_[c];
     if constexpr (Chain<T, K>::kCountsItself) {
-      kernel_.add_occupancy(*target_, chain.scratch, out);
+      kernel_.add_marginals(*target_, chain.scratch, out);
     } else {
       settle(*target_, chain);
-      const auto steps = static_cast<double>(chain.steps - chain.occupancy.start());
+      const auto steps = static_cast<double>(chain.steps - chain.empirical_marginals.start());
       if (steps <= 0.0) return;
-      for (Index k = 0; k < out.size(); ++k) out[k] += static_cast<double>(chain.occupancy.time(k)) / steps;
+      for (Index k = 0; k < out.size(); ++k) out[k] += static_cast<double>(chain.empirical_marginals.time(k)) / steps;
     }
   }
 
-  void reset_conditionals(std::size_t c) override {
-    Conditionals& kept = conditionals(*chains_[c]);
+  void reset_rao_blackwell(std::size_t c) override {
+    RaoBlackwell& kept = rao_blackwell(*chains_[c]);
     kept.sums.assign(target_->num_moves(), 0.0);
     kept.count = 0;
   }
 
-  void visit_conditionals(std::size_t c) override {
-    if constexpr (!kAveragesConditionals) {
+  void visit_rao_blackwell(std::size_t c) override {
+    if constexpr (!kRaoBlackwellises) {
       Chain<T, K>& chain = *chains_[c];
       chain.log_ratios.resize(target_->num_moves());
       target_->log_ratios(chain.state, chain.log_ratios);
@@ -150,16 +150,16 @@ class EnsembleOf final : public Ensemble {
       for (Index i = 0; i < target_->num_variables(); ++i) {
         const Index moves = target_->cardinality(i) - 1;
         if (moves > 0)
-          chain.conditionals.add(first, {chain.log_ratios.data() + first, moves}, target_->level(chain.state, i));
+          chain.rao_blackwell.add(first, {chain.log_ratios.data() + first, moves}, target_->level(chain.state, i));
         first += moves;
       }
-      ++chain.conditionals.count;
+      ++chain.rao_blackwell.count;
     }
   }
 
-  [[nodiscard]] const Conditionals& conditionals(std::size_t c) const override { return conditionals(*chains_[c]); }
+  [[nodiscard]] const RaoBlackwell& rao_blackwell(std::size_t c) const override { return rao_blackwell(*chains_[c]); }
 
-  void find_locked(std::size_t c, std::span<std::uint8_t> out) const override {
+  void find_frozen(std::size_t c, std::span<std::uint8_t> out) const override {
     std::vector<double> ratios(target_->num_moves());
     target_->log_ratios(chains_[c]->state, ratios);
     Index move = 0;
@@ -171,10 +171,10 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
-  void set_balance(const Balance& balance, std::uint64_t steps) override {
+  void set_function(const BalancingFunction& balance, std::uint64_t steps) override {
     if constexpr (requires { kernel_.ratios(); }) {
       kernel_ = K(balance, kernel_.ratios());
-    } else if constexpr (std::constructible_from<K, Balance>) {
+    } else if constexpr (std::constructible_from<K, BalancingFunction>) {
       kernel_ = K(balance);
       // A table holds some ten weights per move; a step that needs none saves about three.
       if constexpr (requires { kernel_.tabulate(*target_); }) {
@@ -193,24 +193,25 @@ class EnsembleOf final : public Ensemble {
     }
   }
 
-  void linearize(std::size_t c, const LinearizeOptions& options, Linearization& out) override {
+  void transition_gradient(std::size_t c, const TransitionGradientOptions& options, TransitionGradient& out) override {
     if constexpr (kLearns) {
       probes_[c].reset();
       // Q_1 of the paper: now and then a state drawn uniformly takes the place of the chain's own.
-      if (options.sampled_moves && learning_rngs_[c].uniform() < Objective::kUniformShare) probe_uniform_state(c);
+      if (options.sampled_moves && learning_rngs_[c].uniform() < LearningObjective::kUniformShare)
+        probe_uniform_state(c);
       with_probe(c, [&](const auto& state, auto& scratch) {
-        poise::linearize(kernel_, *target_, state, scratch, learning_rngs_[c], options, out);
+        poise::transition_gradient(kernel_, *target_, state, scratch, learning_rngs_[c], options, out);
       });
     } else {
       throw std::logic_error("this kernel does not learn");
     }
   }
 
-  void add_gradient(std::size_t c, const Linearization& linearization, std::span<const double> coefficients,
+  void add_gradient(std::size_t c, const TransitionGradient& transition_gradient, std::span<const double> coefficients,
                     std::span<double> out) override {
     if constexpr (kLearns) {
       with_probe(c, [&](const auto& state, auto& scratch) {
-        poise::add_gradient(kernel_, *target_, state, scratch, linearization, coefficients, out);
+        poise::add_gradient(kernel_, *target_, state, scratch, transition_gradient, coefficients, out);
       });
     } else {
       throw std::logic_error("this kernel does not learn");
@@ -218,21 +219,21 @@ class EnsembleOf final : public Ensemble {
   }
 
  private:
-  static constexpr std::uint64_t kWaitingPiece = 64;
+  static constexpr std::uint64_t kWaitingChunk = 64;
 
   /// Whether the kernel averages conditional probabilities by itself.
-  static constexpr bool kAveragesConditionals = requires(typename K::Scratch & scratch) { scratch.conditionals; };
+  static constexpr bool kRaoBlackwellises = requires(typename K::Scratch & scratch) { scratch.rao_blackwell; };
 
-  static auto& conditionals(auto& chain) {
-    if constexpr (kAveragesConditionals) {
-      return chain.scratch.conditionals;
+  static auto& rao_blackwell(auto& chain) {
+    if constexpr (kRaoBlackwellises) {
+      return chain.scratch.rao_blackwell;
     } else {
-      return chain.conditionals;
+      return chain.rao_blackwell;
     }
   }
 
   static constexpr bool kLearns = [] {
-    if constexpr (std::same_as<K, DenseBalanced<T>>) {
+    if constexpr (std::same_as<K, InformedProposal<T>>) {
       return true;
     } else if constexpr (SparseTarget<T>) {
       return std::same_as<K, LocallyBalanced<T>>;
@@ -243,14 +244,14 @@ class EnsembleOf final : public Ensemble {
 
   void after_advance(Chain<T, K>& chain) {
     // While the chains are still together: one by one, each would be a call of its own.
-    if constexpr (RememberingTarget<T>) static_cast<void>(target_->log_prob(chain.state));
+    if constexpr (MemoisingTarget<T>) static_cast<void>(target_->log_prob(chain.state));
     if constexpr (requires { chain.scratch.failure; }) {
       if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
     }
     if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
       kernel_.publish(*target_, chain.state, chain.scratch);
     } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
-      settle(*target_, chain);  // before the 32-bit clock of the occupancy wraps
+      settle(*target_, chain);  // before the 32-bit clock of the empirical_marginals wraps
     }
   }
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/dense_balanced.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/locally_balanced.hpp>
 #include <poise/network/network.hpp>
 #include <poise/run/ensemble_of.hpp>
-#include <poise/run/lock_step.hpp>
+#include <poise/run/fiber_scheduler.hpp>
 #include <poise/run/sampler.hpp>
 #include <poise/target/batch_target.hpp>
 #include <poise/target/ising_model.hpp>
@@ -32,7 +32,7 @@ struct Model {
   std::function<std::unique_ptr<Ensemble>(const Sampler&, const EnsembleOptions&)> make_ensemble;
 
   /// Set where chains take turns on one thread, because log p of all of them is computed in one call.
-  std::shared_ptr<LockStep> lock_step;
+  std::shared_ptr<FiberScheduler> fibers;
 
   std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
@@ -41,8 +41,8 @@ struct Model {
   /// Makes a state one of positive probability, near the given one; throws InputError where it cannot. Empty where
   /// every state has positive probability.
   std::function<std::vector<Value>(std::vector<Value>, Rng)> into_support;
-  /// Levels of each variable that zeros in the tables do not rule out by themselves; empty where nothing is ruled out.
-  /// A variable that could take several but is locked at one has chains that do not see the whole distribution.
+  /// Levels of each variable that zeros in the tables do not function out by themselves; empty where nothing is ruled
+  /// out. A variable that could take several but is frozen at one has chains that do not see the whole distribution.
   std::vector<Index> possible_levels;
 
   [[nodiscard]] Index possible(Index i) const {
@@ -73,12 +73,12 @@ std::unique_ptr<Ensemble> make_ensemble(std::shared_ptr<const T> target, const S
   }
   if constexpr (SparseTarget<T>) {
     // On the sparse targets there are, log p is linear in every variable: first-order ratios are the exact ones.
-    return std::make_unique<EnsembleOf<T, LocallyBalanced<T>>>(std::move(target),
-                                                               LocallyBalanced<T>(Balance(sampler.rule)), options);
+    return std::make_unique<EnsembleOf<T, LocallyBalanced<T>>>(
+        std::move(target), LocallyBalanced<T>(BalancingFunction(sampler.function)), options);
   } else {
     const Ratios ratios = sampler.first_order ? Ratios::first_order : Ratios::exact;
-    return std::make_unique<EnsembleOf<T, DenseBalanced<T>>>(std::move(target),
-                                                             DenseBalanced<T>(Balance(sampler.rule), ratios), options);
+    return std::make_unique<EnsembleOf<T, InformedProposal<T>>>(
+        std::move(target), InformedProposal<T>(BalancingFunction(sampler.function), ratios), options);
   }
 }
 

@@ -32,7 +32,7 @@ struct RunOptions {
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
-  bool conditionals = false;     ///< average P(variable at level | all others): better marginals than counting gives
+  bool rao_blackwell = false;    ///< average P(variable at level | all others): better marginals than counting gives
   /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
   /// then the chains of a run have a part in each other.
   std::uint64_t first_chain = 0;
@@ -41,10 +41,10 @@ struct RunOptions {
   void check(const Model& model) const;
 };
 
-enum class Phase { approach, adapt, sample };
+enum class Phase { initial, adaptation, sample };
 
 struct Progress {
-  Phase phase = Phase::approach;
+  Phase phase = Phase::initial;
   std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
   std::uint64_t total = 0;        ///< 0 when the clock decides
   double seconds = 0.0;           ///< since the phase began (approach and adapt count as one)
@@ -71,21 +71,21 @@ struct RunResult {
   RunOptions options;  ///< as used: thin, threads and draws filled in
   VariableLayout layout;
   Trace trace;
-  std::vector<double> occupancy;          ///< part of all steps spent at each (variable, level > 0), mean over chains
-  std::vector<double> conditionals;       ///< mean of P(variable at level | all others) at each; empty unless asked for
-  std::vector<double> conditionals_mcse;  ///< its standard error, from batch means
-  std::vector<BatchMeans> batches;        ///< of the same, one per chain
+  std::vector<double> empirical_marginals;  ///< part of all steps spent at each (variable, level > 0), mean over chains
+  std::vector<double> rao_blackwell;  ///< mean of P(variable at level | all others) at each; empty unless asked for
+  std::vector<double> rao_blackwell_mcse;  ///< its standard error, from batch means
+  std::vector<BatchMeans> batches;         ///< of the same, one per chain
   /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
   /// may be possible.
-  std::vector<Index> locked;
+  std::vector<Index> frozen;
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;
   std::uint64_t steps = 0;  ///< sampling steps, all chains together
   std::uint64_t updates =
       0;  ///< changes of a single variable that these steps could make: one a step, or a sweep of them
-  std::uint64_t approach_steps = 0;  ///< of one chain, before learning began
-  std::uint64_t warmup_steps = 0;    ///< of one chain
+  std::uint64_t initial_steps = 0;  ///< of one chain, before learning began
+  std::uint64_t warmup_steps = 0;   ///< of one chain
   double acceptance_rate = 0.0;
   Evals evals;  ///< of sampling
   Evals warmup_evals;

@@ -18,7 +18,8 @@ struct Sampler {
 
   Kind kind = Kind::locally_balanced;
   Family family = Family::spline;
-  Balance::Rule rule = Balance::Rule::sqrt;  ///< of a fixed sampler; what a network is first fitted to
+  BalancingFunction::Kind function =
+      BalancingFunction::Kind::sqrt;  ///< of a fixed sampler; what a network is first fitted to
   Schedule schedule = Schedule::two_phase;
   LearnOptions learn;
   int hidden = 10;  ///< units of the MLP
@@ -31,8 +32,8 @@ struct Sampler {
   std::string name = "lsb";  ///< the spec as given
 
   [[nodiscard]] bool learns() const { return kind == Kind::locally_balanced && family != Family::fixed; }
-  /// The rule to learn, at its starting point.
-  [[nodiscard]] std::unique_ptr<LearnedRule> make_rule() const;
+  /// The function to learn, at its starting point.
+  [[nodiscard]] std::unique_ptr<LearnedFunction> make_function() const;
 };
 
 /// Reads a sampler spec; throws InputError with the nearest name where a word is unknown.

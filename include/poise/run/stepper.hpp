@@ -11,7 +11,7 @@
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/sampler.hpp>
-#include <poise/run/workers.hpp>
+#include <poise/run/thread_pool.hpp>
 
 namespace poise {
 
@@ -50,7 +50,7 @@ class Stepper {
   Model model_;
   Sampler sampler_;
   std::unique_ptr<Ensemble> ensemble_;
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<ThreadPool> pool_;
   std::uint64_t steps_ = 0;
   bool stale_ = false;
 };

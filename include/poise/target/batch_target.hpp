@@ -1,7 +1,8 @@
 /// A target whose log p someone else computes, for many states at once: code of the user's, in Python say.
 ///
-/// What is asked for is gathered until `wait` returns (see run/lock_step.hpp), so that one call serves all chains. A
-/// state remembers its log p and that of the states around it that were looked at last, so that nothing is asked twice.
+/// What is asked for is gathered until `wait` returns (see run/fiber_scheduler.hpp), so that one call serves all
+/// chains. A state remembers its log p and that of the states around it that were looked at last, so that nothing is
+/// asked twice.
 #pragma once
 
 #include <functional>
@@ -44,8 +45,8 @@ struct BatchShape {
 
 class BatchTarget {
  public:
-  /// log p and first-order ratios come from one evaluation and are kept with the state (see DenseBalanced).
-  static constexpr bool kRemembers = true;
+  /// log p and first-order ratios come from one evaluation and are kept with the state (see InformedProposal).
+  static constexpr bool kMemoises = true;
 
   struct State {
     std::vector<Value> x;
@@ -58,12 +59,12 @@ class BatchTarget {
 
   BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function);
 
-  /// Called when an answer is needed; has to call `serve` before it returns. Without it every question is served at
+  /// Called when an answer is needed; has to call `serve` before it returns. Without it every request is served at
   /// once.
   void set_wait(std::function<void()> wait) { wait_ = std::move(wait); }
-  /// Answers all questions asked since the last time, in as few calls as there are kinds of them.
+  /// Answers all requests asked since the last time, in as few calls as there are kinds of them.
   void serve() const;
-  /// Drops the questions that nobody waits for any more, after a failure.
+  /// Drops the requests that nobody waits for any more, after a failure.
   void forget() const;
 
   [[nodiscard]] const BatchFunction& function() const { return *function_; }
@@ -95,7 +96,7 @@ class BatchTarget {
 
  private:
   /// Rows that wait for the same kind of answer, and the answers.
-  struct Questions {
+  struct Requests {
     std::vector<Value> rows;
     std::vector<double> log_prob;
     std::vector<double> numbers;  // of all rows: derivatives or ratios
@@ -103,8 +104,8 @@ class BatchTarget {
   };
 
   /// Room for one more row; its number is what the answer is found by after `wait`.
-  std::pair<std::size_t, std::span<Value>> ask(Questions& questions) const;
-  std::size_t ask(Questions& questions, const State& state) const;
+  std::pair<std::size_t, std::span<Value>> ask(Requests& requests) const;
+  std::size_t ask(Requests& requests, const State& state) const;
   void wait() const { wait_ ? wait_() : serve(); }
   void learn(const State& state, double log_prob) const;
   /// First-order ratios of all moves from derivatives by levels, or by the numbers that stand for them.
@@ -119,9 +120,9 @@ class BatchTarget {
   Index num_moves_ = 0;
   bool binary_ = true;
   std::size_t one_hot_width_ = 0;
-  mutable Questions values_;
-  mutable Questions slopes_;
-  mutable Questions ratios_;
+  mutable Requests values_;
+  mutable Requests slopes_;
+  mutable Requests ratios_;
 };
 
 template <class Walk>

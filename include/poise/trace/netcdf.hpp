@@ -35,7 +35,7 @@ struct NetcdfOptions {
 
 /// Writes a run to PATH itself, from the moment of begin(); until then a file already there stays as it is.
 ///
-/// Draws wait in memory and go to the file in one piece with a sync behind them, so that the file on the disk is
+/// Draws wait in memory and go to the file in one chunk with a sync behind them, so that the file on the disk is
 /// complete up to the last sync at all times but the milliseconds in which it is being written. Compressed files
 /// take whole chunks only: to rewrite a compressed chunk would move it, and free what a reader of a killed run needs.
 ///

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <poise/rng.hpp>
-#include <poise/run/workers.hpp>
+#include <poise/run/thread_pool.hpp>
 #include <poise/target/rbm_weights.hpp>
 #include <poise/types.hpp>
 
@@ -121,7 +121,7 @@ class RbmTrainer {
   std::vector<Rng> rngs_;
 
   Rng shuffle_;
-  Workers workers_;
+  ThreadPool pool_;
 };
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-/// Cutting texts into words, piece by piece.
-#include "words.hpp"
+/// Cutting texts into words, chunk by chunk.
+#include "tokenizer.hpp"
 
 #include <array>
 #include <charconv>
@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kChunk = std::size_t{1} << 20;
 constexpr std::size_t kLongestWord = std::size_t{1} << 16;
 constexpr std::uint64_t kLongestText = std::uint64_t{1} << 31;
 
@@ -54,24 +54,25 @@ std::optional<std::uint64_t> size_of(const std::string& path) {
 
 }  // namespace
 
-Words::Words(std::string_view text, std::string_view name)
+Tokenizer::Tokenizer(std::string_view text, std::string_view name)
     : name_(name), size_(text.size()), taken_(text.size()), at_(text.data()), end_(text.data() + text.size()) {
   skip_byte_order_mark();
 }
 
-Words::Words(const std::string& path) : name_(path), file_(open_file(path)), buffer_(kPiece), size_(size_of(path)) {
+Tokenizer::Tokenizer(const std::string& path)
+    : name_(path), file_(open_file(path)), buffer_(kChunk), size_(size_of(path)) {
   at_ = end_ = buffer_.data();
   refill();
   skip_byte_order_mark();
 }
 
-void Words::skip_byte_order_mark() {
+void Tokenizer::skip_byte_order_mark() {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(mark)) at_ += mark.size();
 }
 
 /// Moves what is not yet used to the front and reads on behind it; whether anything came.
-bool Words::refill() {
+bool Tokenizer::refill() {
   if (buffer_.empty()) return false;
   const auto kept = static_cast<std::size_t>(end_ - at_);
   std::memmove(buffer_.data(), at_, kept);
@@ -84,13 +85,13 @@ bool Words::refill() {
   return came > 0;
 }
 
-void Words::skip_line() {
+void Tokenizer::skip_line() {
   do {
     at_ = std::find(at_, end_, '\n');
   } while (at_ == end_ && refill());
 }
 
-std::string_view Words::next() {
+std::string_view Tokenizer::next() {
   for (;;) {
     while (at_ != end_ || refill()) {
       const Kind kind = kind_of(*at_);
@@ -124,16 +125,16 @@ std::string_view Words::next() {
   }
 }
 
-void Words::finish(std::string_view after) {
+void Tokenizer::finish(std::string_view after) {
   const std::string_view found = next();
   if (!found.empty()) fail(fmt::format("found {}, expected nothing after {}", quote(found), after));
 }
 
-void Words::fail(const std::string& what) const {
+void Tokenizer::fail(const std::string& what) const {
   throw InputError(fmt::format("{}, line {}: {}", name_, line(), what));
 }
 
-std::optional<std::uint64_t> Words::parse_count(std::string_view word) {
+std::optional<std::uint64_t> Tokenizer::parse_count(std::string_view word) {
   word = without_plus(word);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -141,7 +142,7 @@ std::optional<std::uint64_t> Words::parse_count(std::string_view word) {
   return value;
 }
 
-bool Words::parse_weight(std::string_view word, double& value) {
+bool Tokenizer::parse_weight(std::string_view word, double& value) {
   word = without_plus(word);
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0) return false;
@@ -149,7 +150,7 @@ bool Words::parse_weight(std::string_view word, double& value) {
   return true;
 }
 
-std::string_view Words::reason(std::string_view word) {
+std::string_view Tokenizer::reason(std::string_view word) {
   word = without_plus(word);
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

@@ -14,14 +14,14 @@
 namespace poise {
 
 /// Which transition probabilities of a state an objective needs.
-struct LinearizeOptions {
+struct TransitionGradientOptions {
   bool all_moves = true;       ///< every move (of at most max_variables variables, evenly spread)
   bool sampled_moves = false;  ///< one proposal from Q and one uniform move, as the paper's estimators use
   Index max_variables = 4096;
 };
 
 /// Transition probabilities of one state at the present balancing function.
-struct Linearization {
+struct TransitionGradient {
   struct Entry {
     Index move;
     Index position;  ///< which of the variables looked at it changes
@@ -42,10 +42,10 @@ struct Linearization {
 };
 
 template <SparseTarget T>
-POISE_HOT void linearize(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
-                         typename LocallyBalanced<T>::Scratch& scratch, Rng& rng, const LinearizeOptions& options,
-                         Linearization& out) {
-  using Entry = Linearization::Entry;
+POISE_HOT void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
+                                   typename LocallyBalanced<T>::Scratch& scratch, Rng& rng,
+                                   const TransitionGradientOptions& options, TransitionGradient& out) {
+  using Entry = TransitionGradient::Entry;
   const auto look_at = [&](Index move, Index position) {
     const auto proposal = kernel.evaluate(target, state, scratch, move);
     const Move change = target.move_at(state, move);
@@ -81,13 +81,14 @@ POISE_HOT void linearize(const LocallyBalanced<T>& kernel, const T& target, cons
 /// `entries` first, then those of `sampled`.
 template <SparseTarget T>
 POISE_HOT void add_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
-                            typename LocallyBalanced<T>::Scratch& scratch, const Linearization& linearization,
-                            std::span<const double> coefficients, std::span<double> out) {
+                            typename LocallyBalanced<T>::Scratch& scratch,
+                            const TransitionGradient& transition_gradient, std::span<const double> coefficients,
+                            std::span<double> out) {
   const BalanceTable& table = *kernel.balance().table();
   const double total = scratch.tree.total();
   double mean_weight = 0.0;  // of the mean of d log g over the moves of x, divided by Z(x)
   std::size_t index = 0;
-  const auto add = [&](const Linearization::Entry& entry) {
+  const auto add = [&](const TransitionGradient::Entry& entry) {
     const double weight = coefficients[index++] * entry.transition;
     if (weight == 0.0) return;
     if (entry.accept_prob >= 1.0) {
@@ -110,8 +111,8 @@ POISE_HOT void add_gradient(const LocallyBalanced<T>& kernel, const T& target, c
       }
     });
   };
-  for (const auto& entry : linearization.entries) add(entry);
-  for (const auto& entry : linearization.sampled) add(entry);
+  for (const auto& entry : transition_gradient.entries) add(entry);
+  for (const auto& entry : transition_gradient.sampled) add(entry);
   if (mean_weight == 0.0) return;
   for (Index move = 0; move < target.num_moves(); ++move) {
     const double log_ratio = target.log_ratio(state, target.move_at(state, move));

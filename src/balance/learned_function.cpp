@@ -1,5 +1,5 @@
-/// The learned rules that are simple enough for closed-form gradients: the mixture and the spline.
-#include <poise/balance/learned_rule.hpp>
+/// The learned functions that are simple enough for closed-form gradients: the mixture and the spline.
+#include <poise/balance/learned_function.hpp>
 
 #include <numeric>
 
@@ -14,7 +14,7 @@ std::span<const double> balance_grid() {
   return points;
 }
 
-std::shared_ptr<const BalanceTable> LearnedRule::freeze() const {
+std::shared_ptr<const BalanceTable> LearnedFunction::freeze() const {
   std::vector<double> values(BalanceTable::kPoints);
   phi(balance_grid(), values);
   return std::make_shared<const BalanceTable>(values);
@@ -52,13 +52,13 @@ std::array<double, 4> shares(const std::array<double, 4>& weights, double size, 
 
 }  // namespace
 
-void MixtureRule::phi(std::span<const double> points, std::span<double> out) const {
+void MixtureFunction::phi(std::span<const double> points, std::span<double> out) const {
   const std::array<double, 4> weights = softmax(parameters_);
   for (std::size_t k = 0; k < points.size(); ++k) shares(weights, points[k], out[k]);
 }
 
-void MixtureRule::backward(std::span<const double> points, std::span<const double> weights,
-                           std::span<double> out) const {
+void MixtureFunction::backward(std::span<const double> points, std::span<const double> weights,
+                               std::span<double> out) const {
   // d log sum_i w_i g_i / d theta_j = share_j - w_j.
   const std::array<double, 4> mixture = softmax(parameters_);
   for (std::size_t k = 0; k < points.size(); ++k) {
@@ -71,8 +71,8 @@ void MixtureRule::backward(std::span<const double> points, std::span<const doubl
 namespace {
 
 /// Weights of the knot slopes in phi(size) = integral of the slope from 0 to size; the slope is linear between knots.
-std::array<double, SplineRule::kKnots.size()> slope_weights(double size) {
-  constexpr const auto& knots = SplineRule::kKnots;
+std::array<double, SplineFunction::kKnots.size()> slope_weights(double size) {
+  constexpr const auto& knots = SplineFunction::kKnots;
   std::array<double, knots.size()> weights{};
   for (std::size_t k = 0; k + 1 < knots.size() && knots[k] < size; ++k) {
     const double width = knots[k + 1] - knots[k];
@@ -89,7 +89,7 @@ double slope(double theta) { return 0.5 * std::tanh(theta); }
 
 }  // namespace
 
-void SplineRule::phi(std::span<const double> points, std::span<double> out) const {
+void SplineFunction::phi(std::span<const double> points, std::span<double> out) const {
   for (std::size_t k = 0; k < points.size(); ++k) {
     const auto weights = slope_weights(points[k]);
     out[k] = 0.0;
@@ -97,8 +97,8 @@ void SplineRule::phi(std::span<const double> points, std::span<double> out) cons
   }
 }
 
-void SplineRule::backward(std::span<const double> points, std::span<const double> weights,
-                          std::span<double> out) const {
+void SplineFunction::backward(std::span<const double> points, std::span<const double> weights,
+                              std::span<double> out) const {
   std::array<double, kKnots.size()> slopes{};
   for (std::size_t k = 0; k < points.size(); ++k) {
     const auto by_slope = slope_weights(points[k]);

@@ -10,10 +10,10 @@
 
 namespace poise {
 
-class Occupancy {
+class EmpiricalMarginals {
  public:
   /// `entries` is the number of (variable, level > 0) pairs; for binary variables, of variables.
-  explicit Occupancy(Index entries) : entries_(entries) {}
+  explicit EmpiricalMarginals(Index entries) : entries_(entries) {}
 
   /// A variable had `level` up to and including step `now`, and no longer. `first` is the entry of its level 1.
   POISE_INLINE void leave(Index first, Value level, std::uint64_t now) {

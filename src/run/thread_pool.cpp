@@ -1,5 +1,5 @@
 /// Rounds over a small pool of threads; the calling thread works too.
-#include <poise/run/workers.hpp>
+#include <poise/run/thread_pool.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -25,14 +25,14 @@ std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::
   return groups;
 }
 
-std::vector<ChainGroup> Workers::groups(std::size_t chains, std::size_t most) const {
-  if (!lock_step_) return group_chains(chains, threads(), most);
+std::vector<ChainGroup> ThreadPool::groups(std::size_t chains, std::size_t most) const {
+  if (!fibers_) return group_chains(chains, threads(), most);
   std::vector<ChainGroup> alone;
   for (std::size_t c = 0; c < chains; ++c) alone.push_back({c, 1});
   return alone;
 }
 
-Workers::Workers(unsigned threads) {
+ThreadPool::ThreadPool(unsigned threads) {
   for (unsigned t = 1; t < threads; ++t) {
     try {
       start_thread();
@@ -42,7 +42,7 @@ Workers::Workers(unsigned threads) {
   }
 }
 
-void Workers::start_thread() {
+void ThreadPool::start_thread() {
   threads_.emplace_back([this] {
     unsigned seen = 0;
     while (true) {
@@ -54,19 +54,19 @@ void Workers::start_thread() {
   });
 }
 
-Workers::~Workers() {
+ThreadPool::~ThreadPool() {
   ending_ = true;
   ++round_;
   round_.notify_all();
 }
 
-std::size_t Workers::take_work() {
+std::size_t ThreadPool::take_work() {
   for (std::size_t taken = 0;; ++taken) {
     std::uint64_t ticket = ticket_.load();
     do {
       if (static_cast<std::uint32_t>(ticket) >= count_.load()) return taken;
     } while (!ticket_.compare_exchange_weak(ticket, ticket + 1));
-    // The round cannot end before this piece is done, so what belongs to the round stays as it is.
+    // The round cannot end before this chunk is done, so what belongs to the round stays as it is.
     if (!failed_) {
       try {
         (*work_)(static_cast<std::uint32_t>(ticket));
@@ -78,9 +78,9 @@ std::size_t Workers::take_work() {
   }
 }
 
-void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
-  if (lock_step_) {
-    lock_step_->for_each(count, work);
+void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (fibers_) {
+    fibers_->for_each(count, work);
     return;
   }
   using Clock = std::chrono::steady_clock;

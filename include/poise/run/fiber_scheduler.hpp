@@ -1,7 +1,7 @@
 /// Chains that take turns on one thread, each until it needs what is computed for all of them in one go.
 ///
 /// A kernel asks its target for a number and goes on when it has it. Where the target is code that is called with many
-/// states at once, every chain runs on a stack of its own: it leaves its question, and the next one runs up to its own;
+/// states at once, every chain runs on a stack of its own: it leaves its request, and the next one runs up to its own;
 /// when all have asked, one call answers them. Kernels, learning and the runner are the same as everywhere.
 #pragma once
 
@@ -11,26 +11,26 @@
 
 namespace poise {
 
-class LockStep {
+class FiberScheduler {
  public:
-  /// `serve` answers all questions that were asked since it was last called; `forget` drops them, after a failure.
-  LockStep(std::function<void()> serve, std::function<void()> forget);
-  ~LockStep();
-  LockStep(const LockStep&) = delete;
-  LockStep& operator=(const LockStep&) = delete;
+  /// `serve` answers all requests that were asked since it was last called; `forget` drops them, after a failure.
+  FiberScheduler(std::function<void()> serve, std::function<void()> forget);
+  ~FiberScheduler();
+  FiberScheduler(const FiberScheduler&) = delete;
+  FiberScheduler& operator=(const FiberScheduler&) = delete;
 
   /// Calls work(0) .. work(count - 1), in turns. The first exception that a call or `serve` throws ends all of them and
   /// is thrown again here. Throws std::runtime_error where turns are being taken already.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
-  /// Returns when the questions asked so far are answered. Outside of `for_each` that is at once.
+  /// Returns when the requests asked so far are answered. Outside of `for_each` that is at once.
   void wait();
 
  private:
-  struct Turns;
+  struct Fibers;
   std::function<void()> serve_;
   std::function<void()> forget_;
-  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<Fibers> turns_;
 };
 
 }  // namespace poise

@@ -1,7 +1,7 @@
 /// Balancing functions with parameters: each gives phi on the grid of BalanceTable and takes gradients back from there.
 ///
-/// Working on the grid makes learning cost the same for every rule: a state deposits its gradient on grid points, and
-/// only the pooled result goes through the rule.
+/// Working on the grid makes learning cost the same for every function: a state deposits its gradient on grid points,
+/// and only the pooled result goes through the function.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include <poise/balance/balance.hpp>
+#include <poise/balance/balancing_function.hpp>
 
 namespace poise {
 
-class LearnedRule {
+class LearnedFunction {
  public:
-  virtual ~LearnedRule() = default;
+  virtual ~LearnedFunction() = default;
 
   [[nodiscard]] std::span<double> parameters() { return parameters_; }
   [[nodiscard]] std::span<const double> parameters() const { return parameters_; }
@@ -27,11 +27,11 @@ class LearnedRule {
   virtual void backward(std::span<const double> points, std::span<const double> weights,
                         std::span<double> out) const = 0;
 
-  /// The rule as it is now, frozen: exactly balanced and as cheap to evaluate as a fixed one.
+  /// The function as it is now, frozen: exactly balanced and as cheap to evaluate as a fixed one.
   [[nodiscard]] std::shared_ptr<const BalanceTable> freeze() const;
 
  protected:
-  explicit LearnedRule(std::size_t parameters) : parameters_(parameters, 0.0) {}
+  explicit LearnedFunction(std::size_t parameters) : parameters_(parameters, 0.0) {}
   std::vector<double> parameters_;
 };
 
@@ -39,32 +39,32 @@ class LearnedRule {
 std::span<const double> balance_grid();
 
 /// LSB 1: g = sum_i w_i g_i over sqrt, barker, min and max; weights are the softmax of the parameters.
-class MixtureRule final : public LearnedRule {
+class MixtureFunction final : public LearnedFunction {
  public:
-  MixtureRule() : LearnedRule(4) {}
+  MixtureFunction() : LearnedFunction(4) {}
   void phi(std::span<const double> points, std::span<double> out) const override;
   void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
 };
 
 /// The default: phi is a quadratic spline in |u| with slope tanh(theta_k)/2 at knot k, so g is monotone by construction
 /// (slope -1/2 is min{1,t}, +1/2 is max{1,t}).
-class SplineRule final : public LearnedRule {
+class SplineFunction final : public LearnedFunction {
  public:
   static constexpr std::array<double, 6> kKnots = {0.0, 1.0, 2.0, 4.0, 8.0, 16.0};
 
-  SplineRule() : LearnedRule(kKnots.size()) {}
+  SplineFunction() : LearnedFunction(kKnots.size()) {}
   void phi(std::span<const double> points, std::span<double> out) const override;
   void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
 };
 
 /// LSB 2: g(t) = (h(t) + t h(1/t)) / 2 with h > 0 a network; subclasses say what log h is.
-class NetworkRule : public LearnedRule {
+class NetworkFunction : public LearnedFunction {
  public:
   void phi(std::span<const double> points, std::span<double> out) const override;
   void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
 
  protected:
-  using LearnedRule::LearnedRule;
+  using LearnedFunction::LearnedFunction;
   /// log h(e^u).
   [[nodiscard]] virtual double log_h(double u) const = 0;
   /// Adds weight * d log h(e^u) / d theta.
@@ -72,9 +72,9 @@ class NetworkRule : public LearnedRule {
 };
 
 /// One hidden layer of rectified units on t/(1+t) - 1/2, softplus output.
-class MlpRule final : public NetworkRule {
+class MlpFunction final : public NetworkFunction {
  public:
-  explicit MlpRule(int hidden = 10);
+  explicit MlpFunction(int hidden = 10);
 
  protected:
   [[nodiscard]] double log_h(double u) const override;
@@ -85,9 +85,9 @@ class MlpRule final : public NetworkRule {
 };
 
 /// A monotone network (Sill 1998): log h is the minimum over blocks of the maximum over units of increasing lines in u.
-class MonotoneRule final : public NetworkRule {
+class MonotoneFunction final : public NetworkFunction {
  public:
-  explicit MonotoneRule(int blocks = 20, int units = 20);
+  explicit MonotoneFunction(int blocks = 20, int units = 20);
 
  protected:
   [[nodiscard]] double log_h(double u) const override;

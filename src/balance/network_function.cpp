@@ -1,14 +1,14 @@
 /// LSB 2: balancing functions made from a network h, g(t) = (h(t) + t h(1/t)) / 2.
 #include <numbers>
 
-#include <poise/balance/learned_rule.hpp>
+#include <poise/balance/learned_function.hpp>
 #include <poise/rng.hpp>
 
 namespace poise {
 
 namespace {
 
-/// Initial weights come from a fixed stream: a learned rule starts the same in every run.
+/// Initial weights come from a fixed stream: a learned function starts the same in every run.
 constexpr std::uint64_t kInitialSeed = 20220717;
 
 double log_add(double a, double b) {
@@ -25,7 +25,7 @@ double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 }  // namespace
 
-void NetworkRule::phi(std::span<const double> points, std::span<double> out) const {
+void NetworkFunction::phi(std::span<const double> points, std::span<double> out) const {
   // log g = u/2 + phi with phi = log(e^-u/2 h(e^u) + e^u/2 h(e^-u)) - log 2, even in u.
   for (std::size_t k = 0; k < points.size(); ++k) {
     const double u = points[k];
@@ -33,8 +33,8 @@ void NetworkRule::phi(std::span<const double> points, std::span<double> out) con
   }
 }
 
-void NetworkRule::backward(std::span<const double> points, std::span<const double> weights,
-                           std::span<double> out) const {
+void NetworkFunction::backward(std::span<const double> points, std::span<const double> weights,
+                               std::span<double> out) const {
   for (std::size_t k = 0; k < points.size(); ++k) {
     if (weights[k] == 0.0) continue;
     const double u = points[k];
@@ -45,7 +45,7 @@ void NetworkRule::backward(std::span<const double> points, std::span<const doubl
 }
 
 // Parameters of the MLP: input weights, input biases, output weights (hidden_ each), output bias.
-MlpRule::MlpRule(int hidden) : NetworkRule(static_cast<std::size_t>(3 * hidden + 1)), hidden_(hidden) {
+MlpFunction::MlpFunction(int hidden) : NetworkFunction(static_cast<std::size_t>(3 * hidden + 1)), hidden_(hidden) {
   Rng rng(kInitialSeed, 0);
   for (int j = 0; j < hidden_; ++j) {
     // Kinks spread over the input range [-1/2, 1/2].
@@ -57,7 +57,7 @@ MlpRule::MlpRule(int hidden) : NetworkRule(static_cast<std::size_t>(3 * hidden +
   }
 }
 
-double MlpRule::log_h(double u) const {
+double MlpFunction::log_h(double u) const {
   const double input = 0.5 * std::tanh(0.5 * u);  // t/(1+t) - 1/2
   double output = parameters_[3 * hidden_];
   for (int j = 0; j < hidden_; ++j) {
@@ -66,7 +66,7 @@ double MlpRule::log_h(double u) const {
   return log_softplus(output);
 }
 
-void MlpRule::add_gradient(double u, double weight, std::span<double> out) const {
+void MlpFunction::add_gradient(double u, double weight, std::span<double> out) const {
   const double input = 0.5 * std::tanh(0.5 * u);
   double output = parameters_[3 * hidden_];
   for (int j = 0; j < hidden_; ++j) {
@@ -85,8 +85,8 @@ void MlpRule::add_gradient(double u, double weight, std::span<double> out) const
 }
 
 // Parameters of the monotone network: log slope and intercept of every unit, block by block.
-MonotoneRule::MonotoneRule(int blocks, int units)
-    : NetworkRule(static_cast<std::size_t>(2 * blocks * units)), blocks_(blocks), units_(units) {
+MonotoneFunction::MonotoneFunction(int blocks, int units)
+    : NetworkFunction(static_cast<std::size_t>(2 * blocks * units)), blocks_(blocks), units_(units) {
   Rng rng(kInitialSeed, 1);
   for (int j = 0; j < blocks_ * units_; ++j) {
     parameters_[2 * j] = std::log(0.5) + 0.2 * rng.normal();
@@ -94,7 +94,7 @@ MonotoneRule::MonotoneRule(int blocks, int units)
   }
 }
 
-int MonotoneRule::active_unit(double u) const {
+int MonotoneFunction::active_unit(double u) const {
   int lowest = 0;
   double lowest_value = std::numeric_limits<double>::infinity();
   for (int block = 0; block < blocks_; ++block) {
@@ -115,12 +115,12 @@ int MonotoneRule::active_unit(double u) const {
   return lowest;
 }
 
-double MonotoneRule::log_h(double u) const {
+double MonotoneFunction::log_h(double u) const {
   const int j = active_unit(u);
   return std::exp(parameters_[2 * j]) * u + parameters_[2 * j + 1];
 }
 
-void MonotoneRule::add_gradient(double u, double weight, std::span<double> out) const {
+void MonotoneFunction::add_gradient(double u, double weight, std::span<double> out) const {
   const int j = active_unit(u);
   out[2 * j] += weight * std::exp(parameters_[2 * j]) * u;
   out[2 * j + 1] += weight;

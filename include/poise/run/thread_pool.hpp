@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <poise/run/lock_step.hpp>
+#include <poise/run/fiber_scheduler.hpp>
 
 namespace poise {
 
@@ -22,17 +22,17 @@ struct ChainGroup {
 /// Shares chains out in groups of at most `most`, as equal as can be, a multiple of the threads in number if possible.
 std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most = 4);
 
-class Workers {
+class ThreadPool {
  public:
-  explicit Workers(unsigned threads);
+  explicit ThreadPool(unsigned threads);
   /// No threads: chains take turns on this one.
-  explicit Workers(std::shared_ptr<LockStep> lock_step) : lock_step_(std::move(lock_step)) {}
-  ~Workers();
+  explicit ThreadPool(std::shared_ptr<FiberScheduler> fibers) : fibers_(std::move(fibers)) {}
+  ~ThreadPool();
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
   /// How chains are to be shared out among calls of `for_each`.
   [[nodiscard]] std::vector<ChainGroup> groups(std::size_t chains, std::size_t most) const;
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   /// Calls work(0) .. work(count - 1), each once, on all threads, and returns when all are done. The first exception
   /// thrown by a call is thrown again here. Rounds that are over before another thread would wake up are made on this
@@ -45,8 +45,8 @@ class Workers {
 
   const std::function<void(std::size_t)>* work_ = nullptr;
   std::atomic<std::size_t> count_{0};
-  // Number of the round, and below it that of the next piece of work. A thread that wakes up late finds another round,
-  // or no piece left, and so nobody has to wait for it.
+  // Number of the round, and below it that of the next chunk of work. A thread that wakes up late finds another round,
+  // or no chunk left, and so nobody has to wait for it.
   std::atomic<std::uint64_t> ticket_{~std::uint64_t{0}};
   std::atomic<std::size_t> done_{0};
   std::atomic<unsigned> round_{0};
@@ -54,7 +54,7 @@ class Workers {
   std::atomic<bool> ending_{false};
   std::exception_ptr failure_;
   bool alone_ = false;  // the last round was a short one
-  std::shared_ptr<LockStep> lock_step_;
+  std::shared_ptr<FiberScheduler> fibers_;
   std::vector<std::jthread> threads_;
 };
 

@@ -19,18 +19,18 @@
 
 namespace poise {
 
-/// Words end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
+/// Tokenizer end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
 ///
-/// A file is read in pieces, so that a reader needs little more memory than what it keeps. Nothing that a text claims
+/// A file is read in chunks, so that a reader needs little more memory than what it keeps. Nothing that a text claims
 /// of its own size is to be believed: `require` compares it with the bytes that are left before a reader allocates.
-class Words {
+class Tokenizer {
  public:
   /// The text must outlive this. `name` is for messages.
-  Words(std::string_view text, std::string_view name);
+  Tokenizer(std::string_view text, std::string_view name);
   /// Opens a file. Throws InputError.
-  explicit Words(const std::string& path);
-  Words(const Words&) = delete;
-  Words& operator=(const Words&) = delete;
+  explicit Tokenizer(const std::string& path);
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
 
   /// The next word, valid until the next call; an empty one at the end.
   std::string_view next();

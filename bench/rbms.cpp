@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/dense_balanced.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/run/run.hpp>
@@ -63,21 +63,23 @@ void steps(benchmark::State& state, Index hidden, const K& kernel, std::size_t c
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch * count));
 }
 
-Balance frozen() { return Balance(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints))); }
+BalancingFunction frozen() {
+  return BalancingFunction(std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints)));
+}
 
 Index hidden(const benchmark::State& state) { return static_cast<Index>(state.range(0)); }
 
 void gwg(benchmark::State& state) {
-  steps(state, hidden(state), DenseBalanced<Rbm>(Balance(), Ratios::first_order), 16, 20);
+  steps(state, hidden(state), InformedProposal<Rbm>(BalancingFunction(), Ratios::first_order), 16, 20);
 }
 void gwg_alone(benchmark::State& state) {
-  steps(state, hidden(state), DenseBalanced<Rbm>(Balance(), Ratios::first_order), 1, 20);
+  steps(state, hidden(state), InformedProposal<Rbm>(BalancingFunction(), Ratios::first_order), 1, 20);
 }
 void gwg_frozen(benchmark::State& state) {
-  steps(state, hidden(state), DenseBalanced<Rbm>(frozen(), Ratios::first_order), 16, 20);
+  steps(state, hidden(state), InformedProposal<Rbm>(frozen(), Ratios::first_order), 16, 20);
 }
-void plain_gwg(benchmark::State& state) { steps(state, hidden(state), PlainGradient(Balance()), 1, 2); }
-void lb_rbm(benchmark::State& state) { steps(state, hidden(state), DenseBalanced<Rbm>(Balance()), 16, 5); }
+void plain_gwg(benchmark::State& state) { steps(state, hidden(state), PlainGradient(BalancingFunction()), 1, 2); }
+void lb_rbm(benchmark::State& state) { steps(state, hidden(state), InformedProposal<Rbm>(BalancingFunction()), 16, 5); }
 void gibbs_2(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<Rbm>(2), 16, 50); }
 void gibbs_10(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<Rbm>(10), 16, 1); }
 void hb_10_1(benchmark::State& state) { steps(state, hidden(state), HammingBall<Rbm>(10, 1), 16, 20); }

@@ -1,5 +1,5 @@
-/// Turns by stackful coroutines.
-#include <poise/run/lock_step.hpp>
+/// Fibers by stackful coroutines.
+#include <poise/run/fiber_scheduler.hpp>
 
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
@@ -54,7 +54,7 @@ struct StackSource {
 
 }  // namespace
 
-struct LockStep::Turns {
+struct FiberScheduler::Fibers {
   Stacks stacks;
   std::vector<context::fiber> waiting;  // where each turn goes on; empty when it is over
   context::fiber scheduler;             // where the present turn returns to
@@ -63,11 +63,11 @@ struct LockStep::Turns {
   std::exception_ptr failure;
 };
 
-LockStep::LockStep(std::function<void()> serve, std::function<void()> forget)
-    : serve_(std::move(serve)), forget_(std::move(forget)), turns_(std::make_unique<Turns>()) {}
-LockStep::~LockStep() = default;
+FiberScheduler::FiberScheduler(std::function<void()> serve, std::function<void()> forget)
+    : serve_(std::move(serve)), forget_(std::move(forget)), turns_(std::make_unique<Fibers>()) {}
+FiberScheduler::~FiberScheduler() = default;
 
-void LockStep::wait() {
+void FiberScheduler::wait() {
   if (!turns_->inside) {
     serve_();
     return;
@@ -76,7 +76,7 @@ void LockStep::wait() {
   if (turns_->failure) throw TurnEnded{};
 }
 
-void LockStep::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+void FiberScheduler::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
   if (turns_->running.exchange(true)) throw std::runtime_error("these chains are making steps already");
   turns_->waiting.clear();
   turns_->failure = nullptr;

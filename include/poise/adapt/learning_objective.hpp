@@ -16,42 +16,42 @@
 #include <string>
 #include <vector>
 
-#include <poise/adapt/linearize.hpp>
+#include <poise/adapt/transition_gradient.hpp>
 
 namespace poise {
 
-enum class ObjectiveKind { variance, entropy, mi, mi_bound };
+enum class LearningObjectiveKind { variance, entropy, mi, mi_bound };
 
-class Objective {
+class LearningObjective {
  public:
   static constexpr double kUniformShare = 1e-8;  ///< pi of Q_1
 
-  explicit Objective(ObjectiveKind kind) : kind_(kind) {}
+  explicit LearningObjective(LearningObjectiveKind kind) : kind_(kind) {}
 
-  [[nodiscard]] ObjectiveKind kind() const { return kind_; }
-  [[nodiscard]] LinearizeOptions needs() const;
+  [[nodiscard]] LearningObjectiveKind kind() const { return kind_; }
+  [[nodiscard]] TransitionGradientOptions needs() const;
 
   /// Takes in the states of all chains at one time, before `coefficients` is asked for any of them.
-  void observe(std::span<const Linearization> chains);
+  void observe(std::span<const TransitionGradient> chains);
 
   /// d objective / d T for the entries and sampled moves of one chain; the objective is to be minimised.
-  void coefficients(const Linearization& chain, std::vector<double>& out) const;
+  void coefficients(const TransitionGradient& chain, std::vector<double>& out) const;
 
   /// The criterion itself at the states last observed (for progress and tests); `variance` uses its running averages.
-  [[nodiscard]] double value(std::span<const Linearization> chains) const;
+  [[nodiscard]] double value(std::span<const TransitionGradient> chains) const;
 
   /// eta of mi-bound, kept positive as softplus(raw).
   [[nodiscard]] double eta() const;
   [[nodiscard]] double& raw_eta() { return raw_eta_; }
-  [[nodiscard]] double raw_eta_gradient(std::span<const Linearization> chains) const;
+  [[nodiscard]] double raw_eta_gradient(std::span<const TransitionGradient> chains) const;
 
  private:
-  void observe_variance(std::span<const Linearization> chains);
-  [[nodiscard]] double relative_log_prob(const Linearization& chain) const {
+  void observe_variance(std::span<const TransitionGradient> chains);
+  [[nodiscard]] double relative_log_prob(const TransitionGradient& chain) const {
     return chain.log_prob - largest_log_prob_;
   }
 
-  ObjectiveKind kind_;
+  LearningObjectiveKind kind_;
   double raw_eta_ = 0.5413248546129181;  // eta = 1
   double num_chains_ = 1.0;
   double largest_log_prob_ = 0.0;

@@ -14,7 +14,7 @@
 
 namespace poise {
 
-struct Conditionals {
+struct RaoBlackwell {
   std::vector<double> sums;  ///< at each (variable, level > 0); empty: not wanted
   std::uint64_t count = 0;   ///< visits of every variable
 

@@ -1,7 +1,7 @@
 /// Balancing functions g(t) = t g(1/t), evaluated at u = log t: log g = u/2 + phi(|u|), phi any even function.
 ///
-/// Two kinds: the four fixed rules in closed form, and a table of phi that any learned rule can be frozen into. A table
-/// is exactly balanced whatever stands in it, because g(e^u) and e^u g(e^-u) read the same entry.
+/// Two kinds: the four fixed functions in closed form, and a table of phi that any learned one can be frozen into. A
+/// table is exactly balanced whatever stands in it, because g(e^u) and e^u g(e^-u) read the same entry.
 #pragma once
 
 #include <algorithm>
@@ -97,26 +97,27 @@ class BalanceTable {
 };
 
 /// A balancing function as a value. Cheap to copy; a table is shared.
-class Balance {
+class BalancingFunction {
  public:
-  enum class Rule { sqrt, barker, min, max, table };
+  enum class Kind { sqrt, barker, min, max, table };
 
-  Balance() = default;
-  explicit Balance(Rule rule) : rule_(rule) {}
-  explicit Balance(std::shared_ptr<const BalanceTable> table) : rule_(Rule::table), table_(std::move(table)) {}
+  BalancingFunction() = default;
+  explicit BalancingFunction(Kind kind) : kind_(kind) {}
+  explicit BalancingFunction(std::shared_ptr<const BalanceTable> table)
+      : kind_(Kind::table), table_(std::move(table)) {}
 
-  [[nodiscard]] Rule rule() const { return rule_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] const BalanceTable* table() const { return table_.get(); }
 
   /// log g(e^u); -inf where u = -inf, also for max: a state without probability is not in the neighbourhood.
   [[nodiscard]] double log_g(double u) const {
     if (!(u > -std::numeric_limits<double>::infinity())) return u;  // NaN comes back as NaN
-    switch (rule_) {
-      case Rule::sqrt: return 0.5 * u;
-      case Rule::barker: return u < 0 ? u - std::log1p(std::exp(u)) : -std::log1p(std::exp(-u));
-      case Rule::min: return std::min(u, 0.0);
-      case Rule::max: return std::max(u, 0.0);
-      case Rule::table: return table_->log_g(u);
+    switch (kind_) {
+      case Kind::sqrt: return 0.5 * u;
+      case Kind::barker: return u < 0 ? u - std::log1p(std::exp(u)) : -std::log1p(std::exp(-u));
+      case Kind::min: return std::min(u, 0.0);
+      case Kind::max: return std::max(u, 0.0);
+      case Kind::table: return table_->log_g(u);
     }
     return 0.0;
   }
@@ -125,12 +126,12 @@ class Balance {
   POISE_INLINE Doubles8 weights(const Doubles8& u, double offset) const {
     const Doubles8 zero = {};
     Doubles8 w = zero;
-    switch (rule_) {
-      case Rule::sqrt: return exp8(0.5 * u - offset);
-      case Rule::barker: return exp8(min8(zero, u) - offset) / (1.0 + exp8(-1.0 * abs8(u)));
-      case Rule::min: return exp8(min8(zero, u) - offset);
-      case Rule::max: w = exp8(max8(zero, u) - offset); break;
-      case Rule::table: {
+    switch (kind_) {
+      case Kind::sqrt: return exp8(0.5 * u - offset);
+      case Kind::barker: return exp8(min8(zero, u) - offset) / (1.0 + exp8(-1.0 * abs8(u)));
+      case Kind::min: return exp8(min8(zero, u) - offset);
+      case Kind::max: w = exp8(max8(zero, u) - offset); break;
+      case Kind::table: {
         Doubles8 exponent, factor;
         table_->parts(u, exponent, factor);
         w = exp8(exponent - offset) * factor;
@@ -141,11 +142,11 @@ class Balance {
   }
 
  private:
-  Rule rule_ = Rule::sqrt;
+  Kind kind_ = Kind::sqrt;
   std::shared_ptr<const BalanceTable> table_;
 };
 
-/// The names of the fixed rules on the command line and in files, in the order of Balance::Rule.
-inline constexpr std::array<const char*, 4> kRuleNames = {"sqrt", "barker", "min", "max"};
+/// The names of the fixed functions on the command line and in files, in the order of BalancingFunction::Kind.
+inline constexpr std::array<const char*, 4> kFunctionNames = {"sqrt", "barker", "min", "max"};
 
 }  // namespace poise

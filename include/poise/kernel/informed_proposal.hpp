@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/balance/balance.hpp>
+#include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 
 namespace poise {
@@ -29,7 +29,7 @@ concept GradientTarget = Target<T> &&
 };
 
 template <Target T>
-class DenseBalanced {
+class InformedProposal {
  public:
   /// Ratios and weights of all moves of one state.
   struct Weighed {
@@ -68,10 +68,10 @@ class DenseBalanced {
     double accept_prob;
   };
 
-  explicit DenseBalanced(Balance balance, Ratios ratios = Ratios::exact)
+  explicit InformedProposal(BalancingFunction balance, Ratios ratios = Ratios::exact)
       : balance_(std::move(balance)), ratios_(ratios) {}
 
-  [[nodiscard]] const Balance& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
   [[nodiscard]] Ratios ratios() const { return ratios_; }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
 
@@ -114,7 +114,7 @@ class DenseBalanced {
     std::vector<const typename T::State*> states;
     for (Scratch* scratch : group) states.push_back(&scratch->proposed);
     look(target, states, group, [](Scratch& s) -> Weighed& { return s.there; });
-    if constexpr (RememberingTarget<T>) {
+    if constexpr (MemoisingTarget<T>) {
       if (ratios_ == Ratios::exact) return;
       for (Scratch* scratch : group) scratch->log_ratio = target.log_prob(scratch->proposed) - scratch->log_prob;
     }
@@ -127,7 +127,7 @@ class DenseBalanced {
       target.apply(scratch.proposed, {scratch.change.variable, scratch.old_level});
       return {proposal.accept_prob, false, 0};
     }
-    if constexpr (RememberingTarget<T>) {
+    if constexpr (MemoisingTarget<T>) {
       state = scratch.proposed;
     } else {
       target.apply(state, scratch.change);
@@ -174,7 +174,7 @@ class DenseBalanced {
     scratch.old_level = target.level(state, scratch.change.variable);
     if (ratios_ == Ratios::exact) {
       scratch.log_ratio = scratch.here.log_ratios[scratch.move];
-    } else if constexpr (RememberingTarget<T>) {
+    } else if constexpr (MemoisingTarget<T>) {
       scratch.log_prob = target.log_prob(state);  // that of the proposed state comes with its gradient
     } else {
       scratch.log_ratio = target.log_ratio(state, scratch.change);
@@ -219,7 +219,7 @@ class DenseBalanced {
     }
   }
 
-  /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
+  /// Fibers log ratios into weights, relative to the largest log g, so that the sum is never out of range.
   POISE_HOT void weigh(Weighed& out, Scratch& scratch) const {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const std::size_t padded = out.log_ratios.size();
@@ -261,7 +261,7 @@ class DenseBalanced {
     return sum8(total);
   }
 
-  Balance balance_;
+  BalancingFunction balance_;
   Ratios ratios_;
 };
 

@@ -1,5 +1,5 @@
 /// The learning criteria; docs/method.md derives them.
-#include <poise/adapt/objective.hpp>
+#include <poise/adapt/learning_objective.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr double kMemory = 64.0;
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
 /// Probability of staying, 1 - sum T, with the sum scaled up from the variables looked at.
-double stay_probability(const Linearization& chain) {
+double stay_probability(const TransitionGradient& chain) {
   double moved = 0.0;
   for (const auto& entry : chain.entries) moved += entry.transition;
   return std::max(1.0 - chain.scale * moved, 1e-12);
@@ -27,21 +27,21 @@ double log_term(double x) { return x > 0.0 ? x * std::log(x) : 0.0; }
 
 }  // namespace
 
-LinearizeOptions Objective::needs() const {
-  LinearizeOptions options;
-  options.all_moves = kind_ != ObjectiveKind::mi_bound;
-  options.sampled_moves = kind_ == ObjectiveKind::mi || kind_ == ObjectiveKind::mi_bound;
+TransitionGradientOptions LearningObjective::needs() const {
+  TransitionGradientOptions options;
+  options.all_moves = kind_ != LearningObjectiveKind::mi_bound;
+  options.sampled_moves = kind_ == LearningObjectiveKind::mi || kind_ == LearningObjectiveKind::mi_bound;
   return options;
 }
 
-void Objective::observe(std::span<const Linearization> chains) {
+void LearningObjective::observe(std::span<const TransitionGradient> chains) {
   num_chains_ = static_cast<double>(chains.size());
   largest_log_prob_ = -std::numeric_limits<double>::infinity();
-  for (const Linearization& chain : chains) largest_log_prob_ = std::max(largest_log_prob_, chain.log_prob);
-  if (kind_ == ObjectiveKind::variance) observe_variance(chains);
+  for (const TransitionGradient& chain : chains) largest_log_prob_ = std::max(largest_log_prob_, chain.log_prob);
+  if (kind_ == LearningObjectiveKind::variance) observe_variance(chains);
 }
 
-void Objective::observe_variance(std::span<const Linearization> chains) {
+void LearningObjective::observe_variance(std::span<const TransitionGradient> chains) {
   const std::size_t variables = chains[0].entries.empty() ? 0 : chains[0].entries.back().position + std::size_t{1};
   change_rate_.resize(variables, 0.0);
   marginal_.resize(variables);
@@ -53,7 +53,7 @@ void Objective::observe_variance(std::span<const Linearization> chains) {
     for (double& p : probabilities) p *= 1.0 - fresh;
   }
   std::vector<double> conditional;
-  for (const Linearization& chain : chains) {
+  for (const TransitionGradient& chain : chains) {
     const auto& entries = chain.entries;
     for (std::size_t first = 0; first < entries.size();) {
       // The conditional distribution of one variable given the rest: its present level has log weight 0.
@@ -106,14 +106,14 @@ void Objective::observe_variance(std::span<const Linearization> chains) {
   value_ = both ? 0.5 * (std::log(plain_sum) + std::log(weighted_sum)) : std::log(std::max(plain_sum, kTiny));
 }
 
-void Objective::coefficients(const Linearization& chain, std::vector<double>& out) const {
+void LearningObjective::coefficients(const TransitionGradient& chain, std::vector<double>& out) const {
   out.assign(chain.entries.size() + chain.sampled.size(), 0.0);
   const std::size_t n = chain.entries.size();
   switch (kind_) {
-    case ObjectiveKind::variance:
+    case LearningObjectiveKind::variance:
       for (std::size_t k = 0; k < n; ++k) out[k] = rate_gradient_[chain.entries[k].position] / num_chains_;
       return;
-    case ObjectiveKind::entropy: {
+    case LearningObjectiveKind::entropy: {
       const double log_stay = std::log(stay_probability(chain));
       for (std::size_t k = 0; k < n; ++k) {
         const double log_move = std::log(std::max(chain.entries[k].transition, kTiny));
@@ -121,8 +121,8 @@ void Objective::coefficients(const Linearization& chain, std::vector<double>& ou
       }
       return;
     }
-    case ObjectiveKind::mi:
-    case ObjectiveKind::mi_bound: {
+    case LearningObjectiveKind::mi:
+    case LearningObjectiveKind::mi_bound: {
       // With theta_0 = theta, Q/Q_2 = 1 and its gradient is d log Q; the term T log(T/p') then has gradient
       // (p/Q) (log(T/p') + 1) dT for the sampled proposal.
       const double log_p = relative_log_prob(chain);
@@ -132,7 +132,7 @@ void Objective::coefficients(const Linearization& chain, std::vector<double>& ou
         const double log_term_after = std::log(proposed.transition) - (log_p + proposed.log_ratio);
         out[n] = weight * proposed.accept_prob / proposed.transition * (log_term_after + 1.0);
       }
-      if (kind_ == ObjectiveKind::mi) {
+      if (kind_ == LearningObjectiveKind::mi) {
         const double by_stay = weight * (std::log(stay_probability(chain)) - log_p + 1.0);
         for (std::size_t k = 0; k < n; ++k) out[k] = -chain.scale * by_stay;
       } else {
@@ -144,11 +144,11 @@ void Objective::coefficients(const Linearization& chain, std::vector<double>& ou
   }
 }
 
-double Objective::value(std::span<const Linearization> chains) const {
-  if (kind_ == ObjectiveKind::variance) return value_;
+double LearningObjective::value(std::span<const TransitionGradient> chains) const {
+  if (kind_ == LearningObjectiveKind::variance) return value_;
   double sum = 0.0;
-  for (const Linearization& chain : chains) {
-    if (kind_ == ObjectiveKind::entropy) {
+  for (const TransitionGradient& chain : chains) {
+    if (kind_ == LearningObjectiveKind::entropy) {
       double entropy = -log_term(stay_probability(chain));
       for (const auto& entry : chain.entries) entropy -= chain.scale * log_term(entry.transition);
       sum -= entropy / num_chains_;
@@ -160,7 +160,7 @@ double Objective::value(std::span<const Linearization> chains) const {
     if (proposed.transition > kTiny) {
       term += std::exp(log_p) * proposed.accept_prob * (std::log(proposed.transition) - (log_p + proposed.log_ratio));
     }
-    if (kind_ == ObjectiveKind::mi) {
+    if (kind_ == LearningObjectiveKind::mi) {
       const double stay = stay_probability(chain);
       term += std::exp(log_p) * stay * (std::log(stay) - log_p);
     } else {
@@ -172,12 +172,12 @@ double Objective::value(std::span<const Linearization> chains) const {
   return sum;
 }
 
-double Objective::eta() const { return softplus(raw_eta_); }
+double LearningObjective::eta() const { return softplus(raw_eta_); }
 
-double Objective::raw_eta_gradient(std::span<const Linearization> chains) const {
-  if (kind_ != ObjectiveKind::mi_bound) return 0.0;
+double LearningObjective::raw_eta_gradient(std::span<const TransitionGradient> chains) const {
+  if (kind_ != LearningObjectiveKind::mi_bound) return 0.0;
   double gradient = 0.0;
-  for (const Linearization& chain : chains) {
+  for (const TransitionGradient& chain : chains) {
     const double rest = 1.0 - chain.sampled[1].transition;
     gradient += rest * (rest - std::exp(relative_log_prob(chain)) / eta()) / num_chains_;
   }

@@ -9,17 +9,17 @@
 #include <span>
 #include <vector>
 
-#include <poise/adapt/linearize.hpp>
-#include <poise/kernel/dense_balanced.hpp>
+#include <poise/adapt/transition_gradient.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 
 namespace poise {
 
 inline constexpr int kAcceptanceProbes = 4;
 
 template <Target T>
-void linearize(const DenseBalanced<T>& kernel, const T& target, const typename T::State& state,
-               typename DenseBalanced<T>::Scratch& scratch, Rng& rng, const LinearizeOptions& options,
-               Linearization& out) {
+void transition_gradient(const InformedProposal<T>& kernel, const T& target, const typename T::State& state,
+                         typename InformedProposal<T>::Scratch& scratch, Rng& rng,
+                         const TransitionGradientOptions& options, TransitionGradient& out) {
   const auto& here = scratch.here;
   out.entries.clear();
   out.sampled.clear();
@@ -65,11 +65,11 @@ void linearize(const DenseBalanced<T>& kernel, const T& target, const typename T
 }
 
 template <Target T>
-void add_gradient(const DenseBalanced<T>& kernel, const T& target, const typename T::State& state,
-                  typename DenseBalanced<T>::Scratch& scratch, const Linearization& linearization,
+void add_gradient(const InformedProposal<T>& kernel, const T& target, const typename T::State& state,
+                  typename InformedProposal<T>::Scratch& scratch, const TransitionGradient& transition_gradient,
                   std::span<const double> coefficients, std::span<double> out) {
   const BalanceTable& table = *kernel.balance().table();
-  const auto spread = [&](const typename DenseBalanced<T>::Weighed& weighed, double weight) {
+  const auto spread = [&](const typename InformedProposal<T>::Weighed& weighed, double weight) {
     if (weight == 0.0) return;
     for (Index m = 0; m < target.num_moves(); ++m) {
       table.add_gradient(weighed.log_ratios[m], weight * weighed.weights[m] / weighed.total, out);
@@ -85,22 +85,22 @@ void add_gradient(const DenseBalanced<T>& kernel, const T& target, const typenam
       return;
     }
     kernel.evaluate(target, state, scratch, move);
-    table.add_gradient(scratch.there.log_ratios[DenseBalanced<T>::back_move(scratch)], weight, out);
+    table.add_gradient(scratch.there.log_ratios[InformedProposal<T>::back_move(scratch)], weight, out);
     spread(scratch.there, -weight);
   };
   std::size_t index = 0;
   double by_acceptance = 0.0;  // d objective / d A
-  for (const auto& entry : linearization.entries) {
+  for (const auto& entry : transition_gradient.entries) {
     const double coefficient = coefficients[index++];
     by_acceptance += coefficient * scratch.here.weights[entry.move] / scratch.here.total;
     table.add_gradient(scratch.here.log_ratios[entry.move], coefficient * entry.transition, out);
     mean_here += coefficient * entry.transition;
   }
-  for (const auto& probe : linearization.probes) {
+  for (const auto& probe : transition_gradient.probes) {
     add_transition(probe.move, probe.accept_prob,
-                   by_acceptance * probe.accept_prob / static_cast<double>(linearization.probes.size()));
+                   by_acceptance * probe.accept_prob / static_cast<double>(transition_gradient.probes.size()));
   }
-  for (const auto& entry : linearization.sampled) {
+  for (const auto& entry : transition_gradient.sampled) {
     add_transition(entry.move, entry.accept_prob, coefficients[index++] * entry.transition);
   }
   spread(scratch.here, -mean_here);
