@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/network/read.hpp>
 #include <poise/rng.hpp>
@@ -22,10 +21,7 @@ namespace {
 constexpr std::uint64_t kNetworkStreams = std::uint64_t{5} << 58;
 
 std::uint32_t checksum(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  const std::string bytes = content.str();
+  const std::string bytes = read_file(path);
   return crc32_of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 

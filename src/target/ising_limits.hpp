@@ -1,10 +1,9 @@
-/// What the readers of Ising models share: how much they take, and a file as a string.
+/// How much the readers of Ising models take.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 namespace poise {
 
@@ -12,10 +11,7 @@ constexpr std::int64_t kMaxSide = 65535;
 constexpr std::int64_t kMaxSites = std::int64_t{1} << 28;
 constexpr std::int64_t kMaxVariables = 100'000'000;
 constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 31;
 /// Fields and couplings stay below this, so that log p of any state stays finite.
 constexpr double kLargest = 1e100;
-
-std::string read_file(const std::string& path);
 
 }  // namespace poise

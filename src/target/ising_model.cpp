@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/image/png.hpp>
 #include <poise/rng.hpp>
 #include "ising_limits.hpp"

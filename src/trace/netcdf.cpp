@@ -20,6 +20,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
+
 #include "draw_queue.hpp"
 #include "layout_text.hpp"
 #include "netcdf_call.hpp"
