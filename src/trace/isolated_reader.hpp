@@ -18,7 +18,7 @@ namespace poise {
 /// ends a child that waits for something that never comes.
 struct IsolationLimits {
   std::uint64_t memory_bytes = 0;  ///< on top of what the process has when it forks
-  std::chrono::milliseconds processor_time{3000};
+  std::chrono::milliseconds processor_time{1000};
   std::chrono::milliseconds waiting_time{60'000};
 };
 
