@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -170,6 +171,15 @@ bool IsolatedReader::has_ended() {
   return status_.has_value();
 }
 
+/// The state stands behind the name of the program in parentheses, which may hold anything; S is sleep.
+bool IsolatedReader::is_waiting() const {
+  std::ifstream stream(fmt::format("/proc/{}/stat", child_));
+  std::string text;
+  std::getline(stream, text);
+  const std::size_t end = text.rfind(')');
+  return end == std::string::npos || text.compare(end, 3, ") S") == 0;
+}
+
 std::chrono::nanoseconds IsolatedReader::processor_time() const {
   clockid_t clock{};
   std::timespec used{};
@@ -204,10 +214,10 @@ void IsolatedReader::wait_for_bytes() {
     if (has_ended() && ::poll(&event, 1, 0) == 0) fail_ended();
     const auto now = std::chrono::steady_clock::now();
     const auto used = processor_time();
-    if (std::exchange(moved_, false)) {
-      processor_mark_ = used;
-      clock_mark_ = now;
-    } else if (used - processor_mark_ > limits_.processor_time || now - clock_mark_ > limits_.waiting_time) {
+    const bool moved = std::exchange(moved_, false);
+    if (moved) processor_mark_ = used;
+    if (moved || !is_waiting()) clock_mark_ = now;
+    if (used - processor_mark_ > limits_.processor_time || now - clock_mark_ > limits_.waiting_time) {
       stop("reading it comes to no end");
     }
   }

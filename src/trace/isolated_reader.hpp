@@ -14,8 +14,8 @@
 
 namespace poise {
 
-/// What a child may use. Processor time counts from the last bytes that came; so does the time on the clock, which
-/// ends a child that waits for something that never comes.
+/// What a child may use, both times counted from the last bytes that came. It waits while it neither runs nor wants to
+/// run: for a lock that nobody will give back, say. On a busy machine or a slow disk it may take as long as it takes.
 struct IsolationLimits {
   std::uint64_t memory_bytes = 0;  ///< on top of what the process has when it forks
   std::chrono::milliseconds processor_time{1000};
@@ -73,6 +73,7 @@ class IsolatedReader {
   void read(void* to, std::size_t size);
   void wait_for_bytes();
   [[nodiscard]] bool has_ended();
+  [[nodiscard]] bool is_waiting() const;
   [[nodiscard]] std::chrono::nanoseconds processor_time() const;
   [[noreturn]] void fail_ended();
   [[noreturn]] void stop(const std::string& reason);

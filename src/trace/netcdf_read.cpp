@@ -170,7 +170,6 @@ StoredRun read_once(const RunPath& file, const ReadOptions& options) {
     IsolationLimits limits;
     limits.memory_bytes = kMemoryBytes + 4 * file.file_bytes;
     limits.processor_time += std::chrono::milliseconds(file.file_bytes / kBytesPerMillisecond);
-    limits.waiting_time += 10 * std::chrono::milliseconds(file.file_bytes / kBytesPerMillisecond);
     IsolatedReader child([&](FrameSender& out) { netcdf::send_run(file, options, out); }, limits);
     return Assembler(file, child).run(options);
   } catch (const IsolationFailure& failure) {
