@@ -18,8 +18,8 @@ extern const InstructionSet kInstructionSet;
 
 #if defined(__x86_64__) && !defined(POISE_SANITIZED)
 
-// A body is passed by reference and copied inside, where its captures become registers. (A copy that is made for the call
-// would be read back from memory in larger chunks than it was written in, which processors wait for.)
+// A body is passed by reference and copied inside, where its captures become registers. (A copy that is made for the
+// call would be read back from memory in larger chunks than it was written in, which processors wait for.)
 template <class Body>
 __attribute__((flatten, noinline)) auto run_baseline(const Body& body) {
   return Body(body)();
