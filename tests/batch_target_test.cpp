@@ -151,7 +151,7 @@ struct UserModel {
 UserModel user_model(const Case& which, Offers offers) {
   auto function =
       std::make_shared<TableFunction>(TableTarget::random(which.cardinalities, 1.5, 5, which.zero_every), offers);
-  Model model = make_model("mine", shape_of(which.cardinalities), function, {});
+  Model model = callback_model("mine", shape_of(which.cardinalities), function, {});
   return {std::move(function), std::move(model)};
 }
 

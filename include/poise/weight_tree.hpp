@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <vector>
 
 #include <poise/simd.hpp>
 #include <poise/types.hpp>
@@ -46,6 +47,15 @@ class WeightTree {
   /// All weights, to be filled at once; `rebuild` afterwards.
   [[nodiscard]] std::span<double> weights() { return {data_.get(), entries_}; }
   [[nodiscard]] std::span<const double> weights() const { return {data_.get(), entries_}; }
+
+  /// Sums follow from the weights.
+  template <class A>
+  void archive(A& archive) {
+    std::vector<double> weights(data_.get(), data_.get() + entries_);
+    archive(weights);
+    std::copy(weights.begin(), weights.end(), data_.get());
+    rebuild();
+  }
 
   void rebuild() {
     Index n = entries_;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <poise/math.hpp>
 #include <poise/types.hpp>
@@ -139,6 +140,14 @@ class BalancingFunction {
       }
     }
     return select8(less8(u, broadcast8(-1e300)), zero, w);
+  }
+
+  template <class A>
+  void archive(A& archive) {
+    std::vector<double> phi;
+    if (table_) phi.assign(table_->phi().begin(), table_->phi().end());
+    archive(kind_, phi);
+    table_ = phi.empty() ? nullptr : std::make_shared<const BalanceTable>(phi);
   }
 
  private:

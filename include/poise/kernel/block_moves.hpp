@@ -41,6 +41,12 @@ struct BlockScratch {
   typename T::State walker;
   const char* failure = nullptr;
   Evals evals;
+
+  /// What the next step depends on, and what was counted.
+  template <class A>
+  void archive(A& archive) {
+    archive(free, evals);
+  }
 };
 
 /// The first `size` of a partial shuffle: every block is equally likely, whatever the order was.

@@ -19,6 +19,12 @@ class ExactDraws {
     std::vector<Value> x;
     std::vector<std::pair<Index, Value>> changed;  // variables that the last step changed, and the levels they had
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(evals);
+    }
   };
 
   explicit ExactDraws(std::shared_ptr<const JunctionTree> tree) : tree_(std::move(tree)) {}

@@ -32,6 +32,12 @@ class Gibbs {
     bool ordered = false;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(order, ordered, rao_blackwell, evals);
+    }
   };
 
   [[nodiscard]] static Index steps_per_sweep(const T&) { return 1; }

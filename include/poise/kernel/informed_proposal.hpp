@@ -39,6 +39,10 @@ class InformedProposal {
     double total = 0.0;
 
     [[nodiscard]] double log_total() const { return std::log(total) + offset; }
+    template <class A>
+    void archive(A& archive) {
+      archive(log_ratios, weights, offset, total);
+    }
   };
   struct Scratch {
     explicit Scratch(const T& target)
@@ -62,16 +66,26 @@ class InformedProposal {
     double threshold = 0.0;
     const char* failure = nullptr;
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(proposed, here, evals);
+    }
   };
   struct Proposal {
     double prob;
     double accept_prob;
   };
 
-  explicit InformedProposal(BalancingFunction balance, Ratios ratios = Ratios::exact)
-      : balance_(std::move(balance)), ratios_(ratios) {}
+  explicit InformedProposal(BalancingFunction function, Ratios ratios = Ratios::exact)
+      : function_(std::move(function)), ratios_(ratios) {}
 
-  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+  /// The same kernel with another balancing function.
+  [[nodiscard]] InformedProposal with_function(BalancingFunction function) const {
+    return InformedProposal(std::move(function), ratios_);
+  }
   [[nodiscard]] Ratios ratios() const { return ratios_; }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
 
@@ -84,7 +98,7 @@ class InformedProposal {
   }
 
   /// The same where only the balancing function is new: the ratios are there already.
-  void reweigh(Scratch& scratch) const {
+  void reweigh(const T&, const typename T::State&, Scratch& scratch) const {
     weigh(scratch.here, scratch);
     scratch.evals.balance += scratch.here.log_ratios.size();
   }
@@ -190,8 +204,8 @@ class InformedProposal {
     const double prob = here.weights[scratch.move] / here.total;
     // First-order ratios may lead to where there is no probability.
     if (scratch.log_ratio == -std::numeric_limits<double>::infinity()) return {prob, 0.0};
-    const double log_back = balance_.log_g(there.log_ratios[back_move(scratch)]) - there.log_total();
-    const double log_forth = balance_.log_g(here.log_ratios[scratch.move]) - here.log_total();
+    const double log_back = function_.log_g(there.log_ratios[back_move(scratch)]) - there.log_total();
+    const double log_forth = function_.log_g(here.log_ratios[scratch.move]) - here.log_total();
     return {prob, std::exp(std::min(0.0, scratch.log_ratio + log_back - log_forth))};
   }
 
@@ -241,12 +255,12 @@ class InformedProposal {
       return;
     }
     out.weights.resize(padded);
-    out.offset = largest > -infinity ? balance_.log_g(largest) : 0.0;
+    out.offset = largest > -infinity ? function_.log_g(largest) : 0.0;
     out.total = fill(out);
     if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
       // g need not be monotone: look for its largest value.
       out.offset = -infinity;
-      for (const double u : out.log_ratios) out.offset = std::max(out.offset, balance_.log_g(u));
+      for (const double u : out.log_ratios) out.offset = std::max(out.offset, function_.log_g(u));
       out.total = fill(out);
     }
   }
@@ -254,14 +268,14 @@ class InformedProposal {
   POISE_INLINE double fill(Weighed& out) const {
     Doubles8 total = {};
     for (std::size_t k = 0; k < out.weights.size(); k += 8) {
-      const Doubles8 weights = balance_.weights(load8(out.log_ratios.data() + k), out.offset);
+      const Doubles8 weights = function_.weights(load8(out.log_ratios.data() + k), out.offset);
       store8(out.weights.data() + k, weights);
       total += weights;
     }
     return sum8(total);
   }
 
-  BalancingFunction balance_;
+  BalancingFunction function_;
   Ratios ratios_;
 };
 

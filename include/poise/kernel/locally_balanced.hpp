@@ -49,6 +49,12 @@ class LocallyBalanced {
     Value old_level = 0;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(tree, offset, evals);
+    }
   };
 
   /// What is known of a proposal before it is accepted or not.
@@ -59,10 +65,16 @@ class LocallyBalanced {
   };
 
   LocallyBalanced() = default;
-  explicit LocallyBalanced(BalancingFunction balance) : balance_(std::move(balance)) {}
+  explicit LocallyBalanced(BalancingFunction function) : function_(std::move(function)) {}
 
-  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+  /// The same kernel with another balancing function.
+  [[nodiscard]] LocallyBalanced with_function(BalancingFunction function) const {
+    return LocallyBalanced(std::move(function));
+  }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
+
+  [[nodiscard]] bool is_tabulated() const { return coded_ != nullptr; }
 
   /// Tables the weights of all moves at all codes, if they fit a second-level cache and all are far from overflow, so
   /// that no offset is needed. The kernel is then for this target only.
@@ -75,7 +87,7 @@ class LocallyBalanced {
         for (Index code = 0; code < T::kCodes; code += 8) {
           double* place = &weights[std::size_t{move} * T::kCodes + code];
           for (Index k = 0; k < 8; ++k) place[k] = target.coded_log_ratio(move, code + k);
-          store8(place, balance_.weights(load8(place), 0.0));
+          store8(place, function_.weights(load8(place), 0.0));
           for (Index k = 0; k < 8; ++k) {
             if (!(place[k] > kTamest && place[k] < 1.0 / kTamest)) return;
           }
@@ -89,6 +101,11 @@ class LocallyBalanced {
   void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
     weigh(target, state, scratch);
     if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
+  }
+
+  /// The same where only the balancing function is new.
+  void reweigh(const T& target, const typename T::State& state, Scratch& scratch) const {
+    prepare(target, state, scratch);
   }
 
   /// Proposal and acceptance probability of move number `move`: what the step uses, what learning differentiates and
@@ -106,7 +123,7 @@ class LocallyBalanced {
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
       const auto old = [&](unsigned lane) { return lane < lanes.count ? tree.weight(lanes.moves[lane]) : 0.0; };
       const Doubles8 before = lanes8(old(0), old(1), old(2), old(3), old(4), old(5), old(6), old(7));
-      const Doubles8 after = balance_.weights(lanes.log_ratios, scratch.offset);
+      const Doubles8 after = function_.weights(lanes.log_ratios, scratch.offset);
       change += after - before;
       Index* moves = scratch.affected.data() + count;
       for (unsigned lane = 0; lane < 8; ++lane) moves[lane] = lanes.moves[lane];
@@ -224,11 +241,11 @@ class LocallyBalanced {
       fill(weights, 0.0, scratch);
       return;
     }
-    fill(weights, coded_ != nullptr ? 0.0 : balance_.log_g(largest), scratch);
+    fill(weights, coded_ != nullptr ? 0.0 : function_.log_g(largest), scratch);
     if (!in_range(scratch.tree.total())) {
       target.log_ratios(state, weights);
       double offset = -std::numeric_limits<double>::infinity();
-      for (const double u : weights) offset = std::max(offset, balance_.log_g(u));
+      for (const double u : weights) offset = std::max(offset, function_.log_g(u));
       fill(weights, offset, scratch);
     }
     scratch.evals.ratio += weights.size();
@@ -239,11 +256,11 @@ class LocallyBalanced {
   POISE_INLINE void fill(std::span<double> weights, double offset, Scratch& scratch) const {
     const std::size_t n = weights.size();
     std::size_t i = 0;
-    for (; i + 8 <= n; i += 8) store8(&weights[i], balance_.weights(load8(&weights[i]), offset));
+    for (; i + 8 <= n; i += 8) store8(&weights[i], function_.weights(load8(&weights[i]), offset));
     if (i < n) {
       double rest[8] = {};
       std::copy_n(&weights[i], n - i, rest);
-      store8(rest, balance_.weights(load8(rest), offset));
+      store8(rest, function_.weights(load8(rest), offset));
       std::copy_n(rest, n - i, &weights[i]);
     }
     scratch.offset = offset;
@@ -260,14 +277,14 @@ class LocallyBalanced {
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
       for (unsigned k = 0; k < lanes.count; ++k) {
         rest -= scratch.tree.weight(lanes.moves[k]);
-        most = std::max(most, balance_.log_g(lanes.log_ratios[k]));
+        most = std::max(most, function_.log_g(lanes.log_ratios[k]));
         huge = huge || most - scratch.offset > std::log(kLargest) / 2;
       }
     });
     if (huge) {
       double sum = rest > 0.0 ? std::exp(std::log(rest) + scratch.offset - most) : 0.0;
       target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
-        for (unsigned k = 0; k < lanes.count; ++k) sum += std::exp(balance_.log_g(lanes.log_ratios[k]) - most);
+        for (unsigned k = 0; k < lanes.count; ++k) sum += std::exp(function_.log_g(lanes.log_ratios[k]) - most);
       });
       if (std::isnan(sum)) scratch.failure = kNotANumber;
       return most + std::log(sum);
@@ -279,7 +296,7 @@ class LocallyBalanced {
     });
     double largest = -std::numeric_limits<double>::infinity();
     for (double& u : log_g) {
-      u = balance_.log_g(u);
+      u = function_.log_g(u);
       if (std::isnan(u)) scratch.failure = kNotANumber;
       largest = std::max(largest, u);
     }
@@ -293,7 +310,7 @@ class LocallyBalanced {
   static constexpr Index kMostTabled = 8192;
   static constexpr double kTamest = 1e-80;  // weights between this and its inverse: sums stay in range at offset 0
 
-  BalancingFunction balance_;
+  BalancingFunction function_;
   std::shared_ptr<const std::vector<double>> coded_;  // [move * codes + code]; null: weights are computed as needed
 };
 

@@ -18,6 +18,11 @@ struct RaoBlackwell {
   std::vector<double> sums;  ///< at each (variable, level > 0); empty: not wanted
   std::uint64_t count = 0;   ///< visits of every variable
 
+  template <class A>
+  void archive(A& archive) {
+    archive(sums, count);
+  }
+
   /// Adds one visit of a variable at `level`, from the log ratios of its moves; `first` is the number of the first one.
   void add(Index first, std::span<const double> log_ratios, Value level) {
     double largest = 0.0;

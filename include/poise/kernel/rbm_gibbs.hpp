@@ -20,6 +20,12 @@ class RbmGibbs {
     std::vector<Value> x;
     std::vector<std::pair<Index, Value>> changed;  // units that the last step changed, and what they were
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(evals);
+    }
   };
 
   [[nodiscard]] static Index steps_per_sweep(const Rbm&) { return 1; }

@@ -29,6 +29,11 @@ struct Chain {
     return different;
   }
 
+  /// The same, by what is kept where it is kept.
+  [[nodiscard]] std::int64_t present_distance(const T& target) const {
+    return tracks_distance() && !kCountsItself ? distance : measure_distance(target);
+  }
+
   /// Small models keep the distance up to date at every step. In large ones a look at the reference would be one more
   /// miss of the cache; there it is measured when a draw is recorded.
   [[nodiscard]] bool tracks_distance() const { return reference.size() <= 8192; }

@@ -55,6 +55,11 @@ class BatchTarget {
     // log p with one variable at each of its levels, where it was asked for.
     mutable Index seen = std::numeric_limits<Index>::max();
     mutable std::vector<double> seen_log_prob;
+
+    template <class A>
+    void archive(A& archive) {
+      archive(x, log_prob, known, seen, seen_log_prob);
+    }
   };
 
   BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function);

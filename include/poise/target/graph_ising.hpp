@@ -34,6 +34,11 @@ class GraphIsing {
     std::int64_t log_prob = 0;        // in units
     std::int64_t magnetization = 0;   // sum of all spins
     std::size_t flips = 0;            // since `local` was computed from scratch
+
+    template <class A>
+    void archive(A& archive) {
+      archive(spin, local, units, log_prob, magnetization, flips);
+    }
   };
   struct Neighbour {
     Index variable;

@@ -35,6 +35,11 @@ class LatticeIsing {
     std::int64_t pairs = 0;          // sum of x_i x_j over all edges
     std::int64_t fields = 0;         // sum of a_i x_i in units of `unit_`
     std::int64_t magnetization = 0;  // sum of all spins
+
+    template <class A>
+    void archive(A& archive) {
+      archive(sites, pairs, fields, magnetization);
+    }
   };
 
   /// A torus needs at least three rows and columns: with fewer, two neighbours would be the same site.

@@ -28,6 +28,11 @@ class Rbm {
     std::vector<double> off;          // sigmoid(-a_j)
     std::int64_t bias_units = 0;      // b . x
     std::int64_t count = 0;           // visible units that are 1
+
+    template <class A>
+    void archive(A& archive) {
+      archive(x, units, on, off, bias_units, count);
+    }
   };
 
   /// Throws InputError where weights are not finite or sizes do not fit each other.
