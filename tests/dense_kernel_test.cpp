@@ -1,6 +1,7 @@
 /// Machines as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -63,6 +64,51 @@ TEST(Rbm, LogProbAndRatiosAreThoseOfTheDefinition) {
         ASSERT_NEAR(ratios[i], exact, 1e-10);
       }
     }
+  }
+}
+
+/// All configurations of a block against log p of the whole state. That is a sum of some thousand numbers to about 1e4,
+/// each addition off by 1e-12 at most: 1e-8 for the difference of two.
+void expect_block_ratios(const Rbm& target, const Levels& x, std::size_t size) {
+  const auto state = target.make_state(x);
+  const double here = plain_log_prob(target.weights(), x);
+  BlockScratch<Rbm> scratch(target);
+  for (Index i = 0; i < size; ++i) scratch.block.push_back(i);
+  std::vector<double> log_ratios;
+  std::vector<double> expected;
+  Levels now = x;
+  target.block_log_ratios(state, scratch.block, log_ratios, [&](auto&& change, auto&& take) {
+    const auto set = [&](std::size_t k, Value level) { change(k, now[k] = level); };
+    const auto weigh = [&] {
+      take();
+      expected.push_back(plain_log_prob(target.weights(), now) - here);
+    };
+    walk_all(std::vector<Index>(size, 2), std::span(x).first(size), set, weigh);
+  });
+  ASSERT_EQ(log_ratios.size(), std::size_t{1} << size);
+  for (std::size_t k = 0; k < log_ratios.size(); ++k) ASSERT_NEAR(log_ratios[k], expected[k], 1e-8) << k;
+}
+
+/// Ten flips of 0.2 take each of 500 factors to e^2: their product fits no double.
+TEST(Rbm, RatiosOfABlockAreThoseOfTheDefinition) {
+  RbmWeights weights;
+  weights.visible = 784;
+  weights.hidden = 500;
+  weights.weights.assign(std::size_t{784} * 500, 0.2F);
+  weights.visible_bias.assign(784, -50.0F);
+  weights.hidden_bias.assign(500, -76.0F);
+  for (const Value level : {0, 1}) {
+    Levels x(784);
+    for (Index i = 0; i < 784; ++i) x[i] = i < 10 ? level : i % 2;
+    expect_block_ratios(Rbm(weights), x, 10);
+  }
+}
+
+TEST(Rbm, RatiosOfABlockOfHugeWeightsAreThoseOfTheDefinition) {
+  for (const double scale : {5.0, 15.0, 30.0}) {
+    RbmWeights weights = random_rbm(12, 21, scale, 8);
+    for (float& weight : weights.weights) weight = std::min(std::abs(weight), 75.0F);
+    for (const Value level : {0, 1}) expect_block_ratios(Rbm(weights), Levels(12, level), 12);
   }
 }
 

@@ -73,30 +73,45 @@ class Rbm {
     return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
-  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor) const;
+  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
   void multiply_factors(double* factor, const double* change) const;
+  /// The same as `run_` while any of the variables of a block change; 0 where their products may leave the range of
+  /// doubles.
+  [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
   void settle(State& state) const;
 
   RbmWeights weights_;
   std::size_t stride_ = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
-  std::size_t run_ = 1;     // chunks of eight factors that can be multiplied before a logarithm is due
+  std::size_t run_ = 1;     // chunks of eight factors of one flip that can be multiplied before a logarithm is due
   double unit_ = 1.0;
   std::vector<std::int64_t> weight_units_;  // [visible][stride]
   std::vector<std::int64_t> hidden_units_;  // of the hidden biases
   std::vector<std::int64_t> bias_units_;    // of the visible biases
   std::vector<double> up_;                  // e^W, [visible][stride]
   std::vector<double> down_;                // e^-W
+  std::vector<double> chunk_range_;         // sum of |W| over a chunk of eight hidden units, at most, by visible unit
   PackedMatrix gradient_;                   // W with a row for each visible unit
 };
 
 template <class Walk>
 void Rbm::block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out,
                            Walk&& walk) const {
+  out.clear();
+  const std::size_t run = block_run(block);
+  if (run == 0) {
+    State walker = state;
+    const double here = log_prob(state);
+    walk(
+        [&](std::size_t k, Value level) {
+          if (level != walker.x[block[k]]) apply(walker, {block[k], level});
+        },
+        [&] { out.push_back(log_prob(walker) - here); });
+    return;
+  }
   std::vector<double> factor(stride_, 1.0);  // e^(change of a_j)
   std::vector<Value> now(block.size());
   for (std::size_t k = 0; k < block.size(); ++k) now[k] = state.x[block[k]];
   std::int64_t bias = 0;
-  out.clear();
   walk(
       [&](std::size_t k, Value level) {
         if (level == now[k]) return;
@@ -108,7 +123,7 @@ void Rbm::block_log_ratios(const State& state, std::span<const Index> block, std
       },
       [&] {
         out.push_back(unit_ * static_cast<double>(bias) +
-                      log_product(state.on.data(), state.off.data(), factor.data()));
+                      log_product(state.on.data(), state.off.data(), factor.data(), run));
       });
 }
 
