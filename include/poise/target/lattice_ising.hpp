@@ -57,6 +57,9 @@ class LatticeIsing {
     }
     double sum = 0.0;
     for (const double value : local_) sum += std::abs(value);
+    if (!std::isfinite(sum) || !std::isfinite(coupling)) {
+      throw InputError("a lattice needs a finite coupling and fields whose sum is finite");
+    }
     unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
     for (Index i = 0; i < size_ && !torus_; ++i) local_[i] += coupling * missing(i);
   }
