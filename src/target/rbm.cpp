@@ -247,12 +247,10 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
   }
 }
 
-void Rbm::visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const {
-  std::vector<std::int64_t> mask(stride_, 0);
-  for (Index j = 0; j < num_hidden(); ++j) mask[j] = hidden[j] != 0 ? -1 : 0;
+void Rbm::visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const {
   for (Index i = 0; i < num_variables(); ++i) {
     const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
-    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, mask.data(), stride_));
+    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, hidden.data(), stride_));
   }
 }
 

@@ -8,6 +8,7 @@
 /// Activations are sums of integers in a tiny unit: they do not drift and do not depend on the way to a state.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -28,6 +29,12 @@ class Rbm {
     std::vector<double> off;          // sigmoid(-a_j)
     std::int64_t bias_units = 0;      // b . x
     std::int64_t count = 0;           // visible units that are 1
+  };
+
+  struct BlockMemory {
+    explicit BlockMemory(const Rbm& target) : factor(target.stride_) {}
+    std::vector<double> factor;  // e^(change of a_j)
+    State walker;                // where such factors may leave the range of doubles
   };
 
   /// Throws InputError where weights are not finite or sizes do not fit each other.
@@ -59,12 +66,15 @@ class Rbm {
   /// state gets does not depend on its company.
   void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const;
 
-  /// log p of settings of a few variables relative to the present one; see BlockTarget.
+  /// log p of configurations of a few variables relative to the present one; see BlockTarget.
   template <class Walk>
-  void block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out, Walk&& walk) const;
+  void block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory, std::vector<double>& out,
+                        Walk&& walk) const;
 
-  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` are zeros and ones.
-  void visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const;
+  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` has a mask for each of `padded_hidden` units, -1 where it is on
+  /// and 0 elsewhere.
+  void visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const;
+  [[nodiscard]] std::size_t padded_hidden() const { return stride_; }
 
  private:
   static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
@@ -94,36 +104,31 @@ class Rbm {
 };
 
 template <class Walk>
-void Rbm::block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out,
-                           Walk&& walk) const {
+void Rbm::block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory,
+                           std::vector<double>& out, Walk&& walk) const {
   out.clear();
   const std::size_t run = block_run(block);
   if (run == 0) {
-    State walker = state;
+    memory.walker = state;
     const double here = log_prob(state);
     walk(
         [&](std::size_t k, Value level) {
-          if (level != walker.x[block[k]]) apply(walker, {block[k], level});
+          apply(memory.walker, {block[k], level});
         },
-        [&] { out.push_back(log_prob(walker) - here); });
+        [&] { out.push_back(log_prob(memory.walker) - here); });
     return;
   }
-  std::vector<double> factor(stride_, 1.0);  // e^(change of a_j)
-  std::vector<Value> now(block.size());
-  for (std::size_t k = 0; k < block.size(); ++k) now[k] = state.x[block[k]];
+  std::fill(memory.factor.begin(), memory.factor.end(), 1.0);
   std::int64_t bias = 0;
   walk(
       [&](std::size_t k, Value level) {
-        if (level == now[k]) return;
         const Index i = block[k];
-        now[k] = level;
-        bias += now[k] != 0 ? bias_units_[i] : -bias_units_[i];
-        const double* change = factors(i, now[k]);
-        multiply_factors(factor.data(), change);
+        bias += level != 0 ? bias_units_[i] : -bias_units_[i];
+        multiply_factors(memory.factor.data(), factors(i, level));
       },
       [&] {
         out.push_back(unit_ * static_cast<double>(bias) +
-                      log_product(state.on.data(), state.off.data(), factor.data(), run));
+                      log_product(state.on.data(), state.off.data(), memory.factor.data(), run));
       });
 }
 
