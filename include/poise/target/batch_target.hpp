@@ -47,6 +47,8 @@ class BatchTarget {
  public:
   /// log p and first-order ratios come from one evaluation and are kept with the state (see InformedProposal).
   static constexpr bool kMemoises = true;
+  /// Requests are gathered in the target (see SingleThreadTarget).
+  static constexpr bool kSingleThread = true;
 
   struct State {
     std::vector<Value> x;

@@ -32,7 +32,8 @@ class Rbm {
   };
 
   struct BlockMemory {
-    explicit BlockMemory(const Rbm& target) : factor(target.stride_) {}
+    explicit BlockMemory(const Rbm& target)
+        : factor(target.stride_), walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
     std::vector<double> factor;  // e^(change of a_j)
     State walker;                // where such factors may leave the range of doubles
   };
