@@ -158,12 +158,19 @@ class LocallyBalanced {
   }
 
   POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch) const {
-    scratch.move = scratch.tree.find_entry(scratch.node, scratch.rest);
-    if constexpr (requires { target.prefetch(state, Index{}, [](Index) {}); }) {
+    if constexpr (requires { target.prefetch(state, Index{}, Index{}, [](Index) {}); }) {
       if (scratch.tree.is_large()) {
-        target.prefetch(state, scratch.move, [&](Index other) { scratch.tree.prefetch(other); });
+        // The weights of the node are still on their way: what any of its moves may need can come along with them. What
+        // only an update will touch is fetched when the move is known.
+        const WeightTree& tree = scratch.tree;
+        target.prefetch(state, scratch.node * WeightTree::kWidth, WeightTree::kWidth,
+                        [&](Index other) { tree.prefetch_weight(other); });
+        scratch.move = tree.find_entry(scratch.node, scratch.rest);
+        for (const Index other : target.rows_beside(scratch.move)) tree.prefetch(other);
+        return;
       }
     }
+    scratch.move = scratch.tree.find_entry(scratch.node, scratch.rest);
   }
 
   POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch,
