@@ -108,8 +108,9 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
   unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
   const auto to_units = [&](float value) { return std::llround(static_cast<double>(value) / unit_); };
   weight_units_.assign(std::size_t{visible} * stride_, 0);
-  up_.assign(weight_units_.size(), 1.0);
-  down_.assign(weight_units_.size(), 1.0);
+  constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
+  up_.assign(weight_units_.size() / 8, ones);
+  down_.assign(weight_units_.size() / 8, ones);
   bias_units_.resize(visible);
   chunk_range_.assign(visible, 0.0);
   hidden_units_.assign(stride_, 0);
@@ -120,8 +121,8 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
       const std::size_t place = std::size_t{i} * stride_ + j;
       weight_units_[place] = to_units(weights_.weights[std::size_t{j} * visible + i]);
       const double weight = unit_ * static_cast<double>(weight_units_[place]);
-      up_[place] = std::exp(weight);
-      down_[place] = std::exp(-weight);
+      up_[place / 8].lanes[place % 8] = std::exp(weight);
+      down_[place / 8].lanes[place % 8] = std::exp(-weight);
       range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
       chunk_range_[i] = std::max(chunk_range_[i], range);
     }

@@ -33,8 +33,9 @@ class Rbm {
 
   struct BlockMemory {
     explicit BlockMemory(const Rbm& target)
-        : factor(target.stride_), walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
-    std::vector<double> factor;  // e^(change of a_j)
+        : factors(target.stride_ / 8), walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
+    [[nodiscard]] double* factor() { return factors.front().lanes; }
+    std::vector<Line8> factors;  // e^(change of a_j)
     State walker;                // where such factors may leave the range of doubles
   };
 
@@ -81,7 +82,7 @@ class Rbm {
   static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
 
   [[nodiscard]] const double* factors(Index i, Value to) const {
-    return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
+    return (to != 0 ? up_ : down_)[std::size_t{i} * (stride_ / 8)].lanes;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
   [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
@@ -98,8 +99,8 @@ class Rbm {
   std::vector<std::int64_t> weight_units_;  // [visible][stride]
   std::vector<std::int64_t> hidden_units_;  // of the hidden biases
   std::vector<std::int64_t> bias_units_;    // of the visible biases
-  std::vector<double> up_;                  // e^W, [visible][stride]
-  std::vector<double> down_;                // e^-W
+  std::vector<Line8> up_;                   // e^W, [visible][stride / 8]
+  std::vector<Line8> down_;                 // e^-W
   std::vector<double> chunk_range_;         // sum of |W| over a chunk of eight hidden units, at most, by visible unit
   PackedMatrix gradient_;                   // W with a row for each visible unit
 };
@@ -119,17 +120,17 @@ void Rbm::block_log_ratios(const State& state, std::span<const Index> block, Blo
         [&] { out.push_back(log_prob(memory.walker) - here); });
     return;
   }
-  std::fill(memory.factor.begin(), memory.factor.end(), 1.0);
+  std::fill_n(memory.factor(), stride_, 1.0);
   std::int64_t bias = 0;
   walk(
       [&](std::size_t k, Value level) {
         const Index i = block[k];
         bias += level != 0 ? bias_units_[i] : -bias_units_[i];
-        multiply_factors(memory.factor.data(), factors(i, level));
+        multiply_factors(memory.factor(), factors(i, level));
       },
       [&] {
         out.push_back(unit_ * static_cast<double>(bias) +
-                      log_product(state.on.data(), state.off.data(), memory.factor.data(), run));
+                      log_product(state.on.data(), state.off.data(), memory.factor(), run));
       });
 }
 
