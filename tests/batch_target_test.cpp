@@ -20,6 +20,7 @@ using namespace poise::testing;
 static_assert(GradientTarget<BatchTarget>);
 static_assert(BlockTarget<BatchTarget>);
 static_assert(MemoisingTarget<BatchTarget>);
+static_assert(SingleThreadTarget<BatchTarget>);
 
 enum class Offers { log_prob, gradient, one_hot, log_ratios };
 

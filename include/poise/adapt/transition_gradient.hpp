@@ -37,6 +37,19 @@ struct TransitionGradient {
   double log_prob = 0.0;
 };
 
+/// Room for all entries, so that the loops over moves allocate nothing.
+template <Target T>
+void reserve_entries(const T& target, const TransitionGradientOptions& options, TransitionGradient& out) {
+  out.entries.clear();
+  out.sampled.clear();
+  out.sampled.reserve(2);
+  if (!options.all_moves) return;
+  const Index stride = (target.num_variables() + options.max_variables - 1) / options.max_variables;
+  std::size_t moves = 0;
+  for (Index i = 0; i < target.num_variables(); i += stride) moves += target.cardinality(i) - 1;
+  out.entries.reserve(moves);
+}
+
 /// A kernel whose balancing function can be tuned: it can be had with another function, and it can tell the transition
 /// probabilities of a state and how they depend on the function. `reweigh` brings the memory of a chain up to date with
 /// the function; `add_gradient` adds sum of coefficient * dT/d phi_k to out[k], `coefficients` being d objective / d T

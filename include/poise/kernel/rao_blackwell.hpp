@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
+#include <poise/kernel/legal_numbers.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -29,6 +31,7 @@ struct RaoBlackwell {
     for (const double u : log_ratios) largest = std::max(largest, u);
     double total = std::exp(-largest);
     for (const double u : log_ratios) total += std::exp(u - largest);
+    if (!(total > 0.0)) throw std::runtime_error(kBadLogRatio);  // NaN, also where the largest is +inf
     for (Index k = 0; k < log_ratios.size(); ++k) {
       const Index to = k < level ? k : k + 1;
       if (to > 0) sums[first + to - 1] += std::exp(log_ratios[k] - largest) / total;
