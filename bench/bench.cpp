@@ -32,12 +32,12 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   std::vector<Value> x(n);
   Rng rng(7, 7);
   for (Value& level : x) level = rng.uniform() < 0.5 ? 1 : 0;
-  EnsembleOptions options;
+  EngineOptions options;
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
-  EnsembleOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(), options);
-  gibbs.advance(0, 1, 50);
-  gibbs.levels(0, x);
+  EngineOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(), options);
+  gibbs.advance({0, 1}, 50);
+  gibbs.observe({0, 1}, {.levels = x});
   return x;
 }
 

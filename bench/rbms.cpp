@@ -98,7 +98,7 @@ BENCHMARK(rbm_gibbs)->Arg(250);
 
 /// Chain steps a second while the function is learned, in rounds of one update each, and at every step as in the paper.
 void learning_rbm(benchmark::State& state, const char* sampler, std::size_t warmup, std::uint64_t thin) {
-  time_learning(state, make_model("rbm", machine(250)), sampler, warmup, thin);
+  time_learning(state, rbm_model("rbm", machine(250)), sampler, warmup, thin);
 }
 BENCHMARK_CAPTURE(learning_rbm, flsb, "flsb", 50, 784)->UseManualTime()->Iterations(1);
 BENCHMARK_CAPTURE(learning_rbm, flsb2_paper, "flsb2:objective=mi-bound,schedule=paper", 100, 1)

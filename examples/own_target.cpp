@@ -81,7 +81,7 @@ int main() {
   }
 
   const auto ring = std::make_shared<const HardCoreRing>(40, 0.0);
-  const poise::Model model = poise::make_model("hard-core ring", ring);
+  const poise::Model model = poise::own_model("hard-core ring", ring);
   poise::RunOptions options;
   options.start = poise::Start::zeros;  // the empty ring is a legal state
   const poise::RunResult fit = poise::run(model, poise::parse_sampler("lsb"), options);

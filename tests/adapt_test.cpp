@@ -6,7 +6,7 @@
 
 #include <poise/adapt/fit.hpp>
 #include <poise/adapt/learner.hpp>
-#include <poise/adapt/transition_gradient.hpp>
+#include <poise/adapt/transition_gradient_sparse.hpp>
 #include "support/small_targets.hpp"
 
 namespace poise {

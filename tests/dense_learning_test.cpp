@@ -80,7 +80,7 @@ std::vector<double> means(const Rbm& target) {
 // Every sampler there is for a machine, by name, against enumeration.
 TEST(DenseLearning, EverySamplerFindsTheMeansOfAMachine) {
   const auto machine = std::make_shared<const Rbm>(random_rbm(8, 5, 0.8, 5));
-  const Model model = make_model("rbm", machine);
+  const Model model = rbm_model("rbm", machine);
   const std::vector<double> truth = means(*machine);
   for (const char* name : {"gwg", "gwg:g=barker", "flsb", "flsb1", "flsb2", "flsb2:net=monotone,blocks=3,units=3",
                            "flsb:objective=entropy", "flsb2:objective=mi-bound,schedule=paper", "lb", "lsb", "lsb1",
@@ -100,7 +100,7 @@ TEST(DenseLearning, EverySamplerFindsTheMeansOfAMachine) {
 }
 
 TEST(DenseLearning, ChainsDoNotDependOnThreadsOrCompany) {
-  const Model model = make_model("rbm", std::make_shared<const Rbm>(random_rbm(20, 9, 0.5, 6)));
+  const Model model = rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(20, 9, 0.5, 6)));
   for (const char* name : {"gwg", "flsb", "hb:block=5,radius=2", "rbm-gibbs"}) {
     RunOptions options;
     options.chains = 5;

@@ -5,8 +5,11 @@
 #include <cmath>
 
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/run/own_model.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/thread_pool.hpp>
+#include <poise/target/ising_model.hpp>
+#include <poise/target/lattice_ising.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
 
@@ -155,7 +158,7 @@ TEST(Run, MarginalsOfASmallModelAreExact) {
     options.warmup = 200;
     options.draws = 20000;
     options.keep = Keep::monitors;
-    const RunResult result = run(make_model("table", target), parse_sampler(sampler), options);
+    const RunResult result = run(own_model("table", target), parse_sampler(sampler), options);
     Index entry = 0;
     for (Index i = 0; i < target->num_variables(); ++i) {
       for (Value level = 1; level < target->cardinality(i); ++level, ++entry) {
@@ -259,7 +262,7 @@ TEST(Run, TheApproachIsAsFastAsTheFastestFixedRule) {
   options.keep = Keep::monitors;
   for (const char* name : {"ising:case=1", "ising:case=2", "ising:case=3", "ising:case=4"}) {
     const Model model = make_model(name);
-    std::vector<std::vector<RunResult::WarmupPoint>> fixed;
+    std::vector<std::vector<WarmupPoint>> fixed;
     for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max"}) {
       fixed.push_back(run(model, parse_sampler(sampler), options).warmup_trace);
     }

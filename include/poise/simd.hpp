@@ -87,6 +87,12 @@ template <class T>
 POISE_INLINE Ints8 less_equal8(const Lanes8<T>& a, const Lanes8<T>& b) {
   return {a.low <= b.low, a.high <= b.high};
 }
+/// Whether a comparison held in every lane.
+POISE_INLINE bool all_of8(const Ints8& mask) {
+  const auto both = mask.low & mask.high;
+  const auto pairs = both & __builtin_shufflevector(both, both, 2, 3, 0, 1);
+  return (pairs[0] & pairs[1]) != 0;
+}
 POISE_INLINE Doubles8 select8(const Ints8& mask, const Doubles8& a, const Doubles8& b) {
   return {mask.low ? a.low : b.low, mask.high ? a.high : b.high};
 }
@@ -97,6 +103,11 @@ POISE_INLINE Lanes8<To> bits8(const Lanes8<From>& a) {
   using Half = typename Lanes8<To>::Half;
   return {reinterpret_cast<Half>(a.low), reinterpret_cast<Half>(a.high)};
 }
+
+/// Eight doubles on a cache line of their own. In a vector of these nothing that is loaded lies across two lines.
+struct alignas(64) Line8 {
+  double lanes[8];
+};
 
 POISE_INLINE Doubles8 load8(const double* from) {
   Doubles8 v;

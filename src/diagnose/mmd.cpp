@@ -11,17 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include <poise/rng.hpp>
 #include <poise/simd.hpp>
+#include <poise/streams.hpp>
 
 namespace poise {
 namespace {
 
 /// So that sums over all pairs, times the number of draws, fit 63 bits: see PermutationTest.
 constexpr std::size_t kMostDraws = std::size_t{1} << 16;
-
-/// Streams of the permutations; chains of a run with the same seed have small ones.
-constexpr std::uint64_t kPermutationStreams = std::uint64_t{1} << 60;
 
 /// Where row i of a symmetric matrix begins, of which only what is left of the diagonal is kept.
 constexpr std::size_t row_start(std::size_t i) { return i * (i - (i > 0 ? 1 : 0)) / 2; }
@@ -217,7 +214,7 @@ class PermutationTest {
       const std::size_t count = std::min(kLanes, order.size() - first);
       for (std::size_t lane = 0; lane < count; ++lane) {
         const std::size_t chosen_among = first + lane == 0 ? draws_a_ : draws_;
-        Rng rng(options.seed, kPermutationStreams + first + lane);
+        Rng rng = make_rng(options.seed, Stream::permutation, first + lane);
         choose(rng, draws_a_, lane, std::span(in).first(chosen_among));
       }
       const std::array<std::int64_t, kLanes> values = orders(in);

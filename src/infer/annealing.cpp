@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include <poise/math.hpp>
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 #include <poise/target/packed_matrix.hpp>
 
 #include "log_partition_parts.hpp"
@@ -128,7 +128,7 @@ class Annealing {
     std::vector<float> sums(std::max(to_visible_.padded_rows(), to_hidden_.padded_rows()) * kLanes, 0.0F);
     const Side visible_side = {sums.data(), machine_.visible_bias.data(), visible, v.data()};
     const Side hidden_side = {sums.data(), machine_.hidden_bias.data(), hidden, h.data()};
-    Rng rng(seed_, group);
+    Rng rng = make_rng(seed_, Stream::annealing, group);
     std::fill_n(log_weights, kLanes, base_);
     draw_visible(visible_side, 0.0, rng);
     for (std::size_t k = 1; k <= temperatures_; ++k) {

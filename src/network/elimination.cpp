@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <poise/network/junction_tree.hpp>
+#include <poise/streams.hpp>
 
 #include "elimination_order.hpp"
 #include "junction_tree_buckets.hpp"
@@ -132,7 +133,7 @@ EliminationPlan plan_elimination(const Network& network) {
     best.largest_clique = best.entries = best.operations = exact::kLargestTable;
     best.bytes = sizeof(double) * exact::kLargestTable;
   }
-  Rng rng(exact::kOrderSeed, std::numeric_limits<std::uint64_t>::max());
+  Rng rng = make_rng(exact::kOrderSeed, Stream::elimination_prefix);
   Effort effort;
   const double least_looks = std::min(most_looks, looks_per_edge * static_cast<double>(graph.neighbours.size()));
   const std::uint64_t beside = 1000 + graph.size() + network.num_factors();  // what a trial costs beside looks at edges
@@ -145,7 +146,7 @@ EliminationPlan plan_elimination(const Network& network) {
     exact::FillOptions options;
     options.weight = trial % 2 == 0 ? exact::EdgeWeight::one : exact::EdgeWeight::levels;
     options.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
-    options.stream = trial;
+    options.trial = trial;
     options.most_entries = more_entries * fewest;
     // Half of the trials go the best way so far for a while and then a way of their own.
     if (trial % 8 >= 4) {

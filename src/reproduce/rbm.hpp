@@ -8,7 +8,6 @@
 #include <poise/image/idx.hpp>
 #include <poise/target/rbm.hpp>
 
-#include "chains.hpp"
 #include "contestant.hpp"
 #include "distances.hpp"
 #include "estimate.hpp"
@@ -29,9 +28,9 @@ class RbmExperiment final : public ExperimentRun {
  private:
   [[nodiscard]] bool published() const { return options_.protocol == Protocol::published; }
   [[nodiscard]] nlohmann::json train(unsigned threads, const StopFlag& stop) const;
-  [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& machine, std::size_t part,
+  [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& rbm, std::size_t part,
                                           const StopFlag& stop) const;
-  [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& machine, const Contestant& contestant,
+  [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& rbm, const Contestant& contestant,
                                        const GroundTruth& truth, const StopFlag& stop) const;
   [[nodiscard]] GroundTruth gather_truth(const Results& results) const;
   [[nodiscard]] const Contestant& contestant(const std::string& key) const;

@@ -14,7 +14,7 @@ namespace poise {
 
 namespace {
 
-/// The product of eight lanes times the like of more than a few dozen factors must stay in the range of doubles.
+/// Products of factors must stay between e^-600 and e^600: normal doubles, with room for rounding.
 constexpr double kLogRange = 600.0;
 
 /// Both sigmoids of eight activations, without cancellation.
@@ -117,18 +117,23 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
   unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
   const auto to_units = [&](float value) { return std::llround(static_cast<double>(value) / unit_); };
   weight_units_.assign(std::size_t{visible} * stride_, 0);
-  up_.assign(weight_units_.size(), 1.0);
-  down_.assign(weight_units_.size(), 1.0);
+  constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
+  up_.assign(weight_units_.size() / 8, ones);
+  down_.assign(weight_units_.size() / 8, ones);
   bias_units_.resize(visible);
+  chunk_range_.assign(visible, 0.0);
   hidden_units_.assign(stride_, 0);
   for (Index i = 0; i < visible; ++i) {
     bias_units_[i] = to_units(weights_.visible_bias[i]);
+    double range = 0.0;
     for (Index j = 0; j < hidden; ++j) {
       const std::size_t place = std::size_t{i} * stride_ + j;
       weight_units_[place] = to_units(weights_.weights[std::size_t{j} * visible + i]);
       const double weight = unit_ * static_cast<double>(weight_units_[place]);
-      up_[place] = std::exp(weight);
-      down_[place] = std::exp(-weight);
+      up_[place / 8].lanes[place % 8] = std::exp(weight);
+      down_[place / 8].lanes[place % 8] = std::exp(-weight);
+      range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
+      chunk_range_[i] = std::max(chunk_range_[i], range);
     }
   }
   for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
@@ -181,8 +186,19 @@ void Rbm::apply(State& state, Move move) const {
 
 void Rbm::multiply_factors(double* factor, const double* change) const { multiply_by(factor, change, stride_); }
 
-double Rbm::log_product(const double* on, const double* off, const double* factor) const {
-  return log_of_products(on, off, factor, stride_, run_);
+double Rbm::log_product(const double* on, const double* off, const double* factor, std::size_t run) const {
+  return log_of_products(on, off, factor, stride_, run);
+}
+
+/// A factor (1 - s) + s e^d lies between 1 and e^d, where d = sum of +-W_ji over the variables i that changed. So its
+/// logarithm is at most the sum of |W_ji| over the block in size, whatever the configuration, and that of the product
+/// of any factors in a chunk of eight is at most R, the sum of chunk_range_ over the block. kLogRange / R chunks can be
+/// multiplied. Where R exceeds kLogRange not even e^d need be in range.
+std::size_t Rbm::block_run(std::span<const Index> block) const {
+  double range = 0.0;
+  for (const Index i : block) range += chunk_range_[i];
+  if (range > kLogRange) return 0;
+  return range * static_cast<double>(run_) <= kLogRange ? run_ : static_cast<std::size_t>(kLogRange / range);
 }
 
 /// softplus(a) = max(a, 0) - log(max(sigmoid(a), sigmoid(-a))).
@@ -207,7 +223,7 @@ double Rbm::log_prob(const State& state) const {
 double Rbm::log_ratio(const State& state, Move move) const {
   const std::int64_t bias = move.value != 0 ? bias_units_[move.variable] : -bias_units_[move.variable];
   return unit_ * static_cast<double>(bias) +
-         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value));
+         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), run_);
 }
 
 void Rbm::log_ratios(const State& state, std::span<double> out) const {
@@ -241,12 +257,10 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
   }
 }
 
-void Rbm::visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const {
-  std::vector<std::int64_t> mask(stride_, 0);
-  for (Index j = 0; j < num_hidden(); ++j) mask[j] = hidden[j] != 0 ? -1 : 0;
+void Rbm::visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const {
   for (Index i = 0; i < num_variables(); ++i) {
     const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
-    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, mask.data(), stride_));
+    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, hidden.data(), stride_));
   }
 }
 

@@ -36,9 +36,9 @@ void expect_block_invariant(const T& target, Index size, Add&& add_row) {
     for (std::size_t s = 0; s < states.size(); ++s) {
       if (p[s] == 0.0) continue;
       const auto state = target.make_state(states[s]);
-      add_row(state, scratch, [&](std::size_t setting, double prob) {
+      add_row(state, scratch, [&](double prob) {
         Levels to = states[s];
-        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.settings[setting * size + k];
+        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.now[k];
         after[space.number(to)] += p[s] * prob;
       });
     }
@@ -55,7 +55,10 @@ void expect_block_gibbs_invariant(const T& target, Index size) {
     expected = 1;
     for (const Index i : scratch.block) expected *= target.cardinality(i);
     ASSERT_EQ(scratch.weights.size(), expected);
-    for (std::size_t setting = 0; setting < expected; ++setting) add(setting, scratch.weights[setting]);
+    for (std::size_t number = 0; number < expected; ++number) {
+      kernel.configuration(scratch, number);
+      add(scratch.weights[number]);
+    }
   });
 }
 
@@ -63,15 +66,16 @@ template <class T>
 void expect_ball_invariant(const T& target, Index size, unsigned radius) {
   const HammingBall<T> kernel(size, radius);
   expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
-    std::vector<Value> centers;
-    kernel.centers(target, state, scratch, centers);
-    const std::size_t count = centers.size() / size;
+    const std::size_t count = kernel.num_centers(target, state, scratch);
     for (std::size_t u = 0; u < count; ++u) {
-      scratch.center.assign(centers.begin() + static_cast<std::ptrdiff_t>(u * size),
-                            centers.begin() + static_cast<std::ptrdiff_t>((u + 1) * size));
+      look_at_block(target, state, scratch);
+      kernel.set_center(scratch, u);
       kernel.conditional(target, state, scratch);
       ASSERT_EQ(scratch.weights.size(), count);
-      for (std::size_t k = 0; k < count; ++k) add(k, scratch.weights[k] / static_cast<double>(count));
+      for (std::size_t k = 0; k < count; ++k) {
+        kernel.configuration(scratch, k);
+        add(scratch.weights[k] / static_cast<double>(count));
+      }
     }
   });
 }

@@ -36,6 +36,11 @@ class Optimizer {
     }
   }
 
+  template <class A>
+  void archive(A& archive) {
+    archive(steps_, first_, second_);
+  }
+
  private:
   static constexpr double kMomentum = 0.9;
   static constexpr double kFirstDecay = 0.9;

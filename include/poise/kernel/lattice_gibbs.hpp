@@ -20,6 +20,11 @@ class LatticeGibbs {
     std::vector<double> field;
     std::vector<std::uint32_t> up;       // sweeps after which the spin was +1
     std::vector<std::uint64_t> earlier;  // the same of sweeps long ago, before `up` would have overflowed
+
+    template <class A>
+    void archive(A& archive) {
+      archive(spin, up, earlier);
+    }
   };
   struct Scratch {
     explicit Scratch(const LatticeIsing& target);
@@ -28,6 +33,12 @@ class LatticeGibbs {
     std::uint64_t sweeps = 0;
     std::uint64_t recent = 0;  // sweeps that are counted in `up`
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(plane[0], plane[1], sweeps, recent, evals);
+    }
   };
 
   /// The checkerboard closes around a torus only if both sides are even.
