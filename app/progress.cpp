@@ -17,6 +17,7 @@ namespace poise::app {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLines{2};
+constexpr std::chrono::milliseconds kBetweenDrawings{100};
 
 const char* phase_name(Phase phase) {
   switch (phase) {
@@ -88,6 +89,28 @@ std::string bar(double share, std::size_t width) {
 ProgressStyle progress_style(bool quiet) {
   if (quiet) return ProgressStyle::none;
   return is_terminal(stderr) ? ProgressStyle::live : ProgressStyle::lines;
+}
+
+bool ProgressLine::is_due() const {
+  if (style_ == ProgressStyle::none) return false;
+  const std::chrono::milliseconds pause = style_ == ProgressStyle::live ? kBetweenDrawings : kBetweenLines;
+  return !shown_ || std::chrono::steady_clock::now() - *shown_ >= pause;
+}
+
+void ProgressLine::show(std::string line) {
+  if (style_ == ProgressStyle::none) return;
+  if (style_ == ProgressStyle::live) {
+    line.resize(std::min(line.size(), std::max<std::size_t>(20, terminal_width(stderr, 80)) - 1));
+    fmt::print(stderr, "\r{}\033[K", line);
+  } else {
+    fmt::print(stderr, "{}\n", line);
+  }
+  std::fflush(stderr);
+  shown_ = std::chrono::steady_clock::now();
+}
+
+void ProgressLine::end() const {
+  if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
 }
 
 ProgressDisplay::ProgressDisplay(ProgressStyle style, std::string title) : style_(style), title_(std::move(title)) {
