@@ -1,11 +1,12 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test wheel bench sanitize fuzz format lint clean
+.PHONY: help build quickstart test test-clang wheel bench sanitize fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 
 help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
 	@echo "make test         install packages, build, run all tests"
+	@echo "make test-clang   the C++ tests, built by clang"
 	@echo "make build        the program only: build/release/poise"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench/bench.json"
@@ -27,6 +28,12 @@ test:
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev
 	@ctest --test-dir build/dev --output-on-failure --parallel 2
+
+test-clang:
+	@tools/install-packages build test fuzz
+	@cmake --preset clang >/dev/null
+	@cmake --build --preset clang
+	@ctest --test-dir build/clang --output-on-failure --parallel 2
 
 wheel:
 	@tools/install-packages build python

@@ -1,20 +1,10 @@
-/// Eight numbers at a time, on any x86-64: vector extensions plus one clone of each hot loop per instruction set.
-///
-/// A function marked POISE_HOT is compiled for baseline x86-64, AVX2 and AVX-512, and the loader picks the best one the
-/// machine has. Everything it calls is inlined into each clone, so helpers need no marking. Products and sums are never
-/// contracted (the build says so), hence all clones give the same bits. A hot function must not throw: the compiler
-/// takes calls through the dispatcher for calls that do not.
+/// Eight numbers at a time, on any processor: vector extensions, for loops that are compiled for each instruction set.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(POISE_SANITIZED)
-#define POISE_HOT __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), flatten, noinline))
-#else
-#define POISE_HOT __attribute__((noinline))
-#endif
-#define POISE_INLINE inline __attribute__((always_inline))
+#include <poise/hot.hpp>
 
 namespace poise {
 

@@ -88,17 +88,19 @@ POISE_INLINE std::uint32_t distance(const std::uint64_t* x, const std::uint64_t*
 }
 
 /// Distances of draw i from all before it.
-POISE_HOT void distances_of(const PackedDraws& draws, std::size_t i, std::uint32_t* out) {
-  const std::uint64_t* x = draws.row(i);
-  const std::size_t blocks = draws.blocks();
-  const std::size_t planes = draws.planes();
-  if (planes == 1) {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<1>(x, draws.row(j), blocks, planes);
-  } else if (planes == 2) {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<2>(x, draws.row(j), blocks, planes);
-  } else {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<0>(x, draws.row(j), blocks, planes);
-  }
+void distances_of(const PackedDraws& draws, std::size_t i, std::uint32_t* out) {
+  hot([=, &draws] {
+    const std::uint64_t* x = draws.row(i);
+    const std::size_t blocks = draws.blocks();
+    const std::size_t planes = draws.planes();
+    if (planes == 1) {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<1>(x, draws.row(j), blocks, planes);
+    } else if (planes == 2) {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<2>(x, draws.row(j), blocks, planes);
+    } else {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<0>(x, draws.row(j), blocks, planes);
+    }
+  });
 }
 
 /// Permutations that are looked at together, a lane each, and rows of the kernel that share a pass over them.
@@ -130,23 +132,25 @@ struct Lanes {
 
 /// Adds to each lane the sum of the kernel over the pairs that are both in the first sample. `kernel` has a multiple of
 /// kRows rows, and none of them a sum over 2^32.
-POISE_HOT void add_pair_sums(const std::uint32_t* kernel, const Membership* in, std::size_t rows, std::uint64_t* sums) {
-  for (std::size_t first = 0; first < rows; first += kRows) {
-    Lanes sum[kRows] = {};
-    const std::uint32_t* row[kRows];
-    for (std::size_t r = 0; r < kRows; ++r) row[r] = kernel + row_start(first + r);
-    for (std::size_t j = 0; j < first; ++j) {
-      const Lanes member = Lanes::load(in[j]);
-      for (std::size_t r = 0; r < kRows; ++r) sum[r].add(member, row[r][j]);
+void add_pair_sums(const std::uint32_t* kernel, const Membership* in, std::size_t rows, std::uint64_t* sums) {
+  hot([=] {
+    for (std::size_t first = 0; first < rows; first += kRows) {
+      Lanes sum[kRows] = {};
+      const std::uint32_t* row[kRows];
+      for (std::size_t r = 0; r < kRows; ++r) row[r] = kernel + row_start(first + r);
+      for (std::size_t j = 0; j < first; ++j) {
+        const Lanes member = Lanes::load(in[j]);
+        for (std::size_t r = 0; r < kRows; ++r) sum[r].add(member, row[r][j]);
+      }
+      for (std::size_t r = 0; r < kRows; ++r) {
+        for (std::size_t j = first; j < first + r; ++j) sum[r].add(Lanes::load(in[j]), row[r][j]);
+        std::uint32_t row_sum[kLanes];
+        std::memcpy(row_sum, &sum[r].low, sizeof sum[r].low);
+        std::memcpy(row_sum + kLanes / 2, &sum[r].high, sizeof sum[r].high);
+        for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += row_sum[lane] & in[first + r].lanes[lane];
+      }
     }
-    for (std::size_t r = 0; r < kRows; ++r) {
-      for (std::size_t j = first; j < first + r; ++j) sum[r].add(Lanes::load(in[j]), row[r][j]);
-      std::uint32_t row_sum[kLanes];
-      std::memcpy(row_sum, &sum[r].low, sizeof sum[r].low);
-      std::memcpy(row_sum + kLanes / 2, &sum[r].high, sizeof sum[r].high);
-      for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += row_sum[lane] & in[first + r].lanes[lane];
-    }
-  }
+  });
 }
 
 /// Knuth's selection sampling: sets `lane` in a random `size` of the draws, all subsets being as likely.

@@ -52,13 +52,15 @@ struct Side {
   float* units;
 };
 
-POISE_HOT void draw_visible(const Side& side, double beta, Rng& rng) {
-  for (std::size_t i = 0; i < side.count; ++i) {
-    for (std::size_t lane = 0; lane < kLanes; lane += 8) {
-      const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
-      store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+void draw_visible(const Side& side, double beta, Rng& rng) {
+  hot([=, &side, &rng] {
+    for (std::size_t i = 0; i < side.count; ++i) {
+      for (std::size_t lane = 0; lane < kLanes; lane += 8) {
+        const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
+        store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+      }
     }
-  }
+  });
 }
 
 /// From one beta to the next.
@@ -69,30 +71,32 @@ struct Rise {
 
 /// Draws the hidden units at the new beta, and adds sum_j softplus(to a_j) - softplus(from a_j) to the log weights.
 /// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
-POISE_HOT void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
-  constexpr std::size_t run = 512;
-  for (std::size_t first = 0; first < side.count; first += run) {
-    Doubles8 positive[2] = {};
-    Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
-    Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
-    for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
-      for (std::size_t half = 0; half < 2; ++half) {
-        const std::size_t place = j * kLanes + 8 * half;
-        const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
-        const Doubles8 size = abs8(a);
-        const Doubles8 e = exp8(-beta.to * size);
-        positive[half] += max8(a, Doubles8{});
-        before[half] = before[half] * (1.0 + exp8(-beta.from * size));
-        after[half] = after[half] * (1.0 + e);
-        store_units(side.units + place, draw8(a, e, rng));
+void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
+  hot([=, &side, &rng] {
+    constexpr std::size_t run = 512;
+    for (std::size_t first = 0; first < side.count; first += run) {
+      Doubles8 positive[2] = {};
+      Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
+      Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
+      for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
+        for (std::size_t half = 0; half < 2; ++half) {
+          const std::size_t place = j * kLanes + 8 * half;
+          const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
+          const Doubles8 size = abs8(a);
+          const Doubles8 e = exp8(-beta.to * size);
+          positive[half] += max8(a, Doubles8{});
+          before[half] = before[half] * (1.0 + exp8(-beta.from * size));
+          after[half] = after[half] * (1.0 + e);
+          store_units(side.units + place, draw8(a, e, rng));
+        }
+      }
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const unsigned half = lane / 8;
+        log_weights[lane] +=
+            (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
       }
     }
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      const unsigned half = lane / 8;
-      log_weights[lane] +=
-          (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
-    }
-  }
+  });
 }
 
 /// What all groups share: the weights, once for each direction of the product.

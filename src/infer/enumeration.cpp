@@ -27,32 +27,34 @@ constexpr std::size_t kMostParts = 256;  // of the work; fixed, so that sums do 
 
 /// Multiplies q by `change`, and gives the log of the product of off + q. Every `run` chunks of eight the exponents of
 /// the products are taken out of them.
-POISE_HOT double turn(double* q, const double* change, const double* off, std::size_t count, std::size_t run) {
-  constexpr std::uint64_t fraction = 0x000fffffffffffff;
-  constexpr std::uint64_t one = 0x3ff0000000000000;
-  Words8 exponents = {};
-  Doubles8 mantissas = broadcast8(1.0);
-  for (std::size_t first = 0; first < count; first += 8 * run) {
-    const std::size_t last = std::min(count, first + 8 * run);
-    Doubles8 product = mantissas;
-    for (std::size_t i = first; i < last; i += 8) {
-      const Doubles8 next = load8(q + i) * load8(change + i);
-      store8(q + i, next);
-      product = product * (load8(off + i) + next);
+double turn(double* q, const double* change, const double* off, std::size_t count, std::size_t run) {
+  return hot([=] {
+    constexpr std::uint64_t fraction = 0x000fffffffffffff;
+    constexpr std::uint64_t one = 0x3ff0000000000000;
+    Words8 exponents = {};
+    Doubles8 mantissas = broadcast8(1.0);
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      const std::size_t last = std::min(count, first + 8 * run);
+      Doubles8 product = mantissas;
+      for (std::size_t i = first; i < last; i += 8) {
+        const Doubles8 next = load8(q + i) * load8(change + i);
+        store8(q + i, next);
+        product = product * (load8(off + i) + next);
+      }
+      const Words8 bits = bits8<std::uint64_t>(product);
+      exponents += bits >> 52;
+      mantissas = bits8<double>((bits & fraction) | one);
     }
-    const Words8 bits = bits8<std::uint64_t>(product);
-    exponents += bits >> 52;
-    mantissas = bits8<double>((bits & fraction) | one);
-  }
-  double product = 1.0;
-  std::int64_t exponent = 0;
-  for (unsigned lane = 0; lane < 8; ++lane) {
-    product *= mantissas[lane];
-    exponent += static_cast<std::int64_t>(exponents[lane]);
-  }
-  const std::size_t chunks = (count + 8 * run - 1) / (8 * run);
-  exponent -= 1023 * 8 * static_cast<std::int64_t>(chunks);
-  return std::numbers::ln2 * static_cast<double>(exponent) + std::log(product);
+    double product = 1.0;
+    std::int64_t exponent = 0;
+    for (unsigned lane = 0; lane < 8; ++lane) {
+      product *= mantissas[lane];
+      exponent += static_cast<std::int64_t>(exponents[lane]);
+    }
+    const std::size_t chunks = (count + 8 * run - 1) / (8 * run);
+    exponent -= 1023 * 8 * static_cast<std::int64_t>(chunks);
+    return std::numbers::ln2 * static_cast<double>(exponent) + std::log(product);
+  });
 }
 
 /// Sums of exponentials, relative to the largest so far.
@@ -71,10 +73,12 @@ struct LogSum {
 };
 
 /// sum e^(logs - largest), eight at a time; their number is a multiple of eight.
-POISE_HOT double sum_relative(const double* logs, std::size_t count, double largest) {
-  Doubles8 sum = {};
-  for (std::size_t k = 0; k < count; k += 8) sum += exp8(load8(logs + k) - largest);
-  return sum8(sum);
+double sum_relative(const double* logs, std::size_t count, double largest) {
+  return hot([=] {
+    Doubles8 sum = {};
+    for (std::size_t k = 0; k < count; k += 8) sum += exp8(load8(logs + k) - largest);
+    return sum8(sum);
+  });
 }
 
 class Enumeration {

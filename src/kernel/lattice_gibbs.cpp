@@ -89,50 +89,51 @@ void LatticeGibbs::publish(const LatticeIsing& target, LatticeIsing::State& stat
 }
 
 /// Loops over contiguous sites of one colour without branches, which the compiler turns into vectors.
-POISE_HOT void LatticeGibbs::write_back(const LatticeIsing& target, LatticeIsing::State& state,
-                                        const Scratch& scratch) const {
-  constexpr Index kBlock = 64;  // sites of a colour at a time
-  const Index columns = target.columns();
-  state.magnetization = state.fields = state.pairs = 0;
-  for (Index row = 0; row < target.rows(); ++row) {
-    LatticeIsing::Site* sites = state.sites.data() + std::size_t{row} * columns;
-    const std::size_t start = row_start(scratch, row);
-    for (Index first = 0; 2 * first < columns; first += kBlock) {
-      LatticeIsing::Site codes[2][kBlock];  // by the parity of the column
-      for (unsigned colour = 0; colour < 2; ++colour) {
-        const Index shift = parity(row, colour);
-        const Index count = std::min(kBlock, (columns - shift + 1) / 2 - std::min(first, (columns - shift + 1) / 2));
-        const std::int8_t* mine = scratch.plane[colour].spin.data() + start + first;
-        const std::int8_t* other = scratch.plane[1 - colour].spin.data() + start + first;
-        const std::int8_t* above = other - scratch.stride;
-        const std::int8_t* below = other + scratch.stride;
-        const std::int8_t* side = other + (shift != 0 ? 1 : -1);
-        const std::int64_t* units = fields_[colour].units.data() + start + first;
-        int spins = 0, pairs = 0;
-        std::int64_t fields = 0;
-        for (Index k = 0; k < count; ++k) {
-          // Spins are -1, 0 and 1, so (s + s*s) / 2 is 1 for an up spin and 0 otherwise.
-          const auto sum = static_cast<std::int8_t>(above[k] + below[k] + other[k] + side[k]);
-          const auto there = static_cast<std::int8_t>(above[k] * above[k] + below[k] * below[k] + other[k] * other[k] +
-                                                      side[k] * side[k]);
-          codes[shift][k] = static_cast<LatticeIsing::Site>(4 * (mine[k] + 1) + (sum + there) / 2);
-          spins += mine[k];
-          pairs += mine[k] * sum;
+void LatticeGibbs::write_back(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const {
+  hot([&] {
+    constexpr Index kBlock = 64;  // sites of a colour at a time
+    const Index columns = target.columns();
+    state.magnetization = state.fields = state.pairs = 0;
+    for (Index row = 0; row < target.rows(); ++row) {
+      LatticeIsing::Site* sites = state.sites.data() + std::size_t{row} * columns;
+      const std::size_t start = row_start(scratch, row);
+      for (Index first = 0; 2 * first < columns; first += kBlock) {
+        LatticeIsing::Site codes[2][kBlock];  // by the parity of the column
+        for (unsigned colour = 0; colour < 2; ++colour) {
+          const Index shift = parity(row, colour);
+          const Index count = std::min(kBlock, (columns - shift + 1) / 2 - std::min(first, (columns - shift + 1) / 2));
+          const std::int8_t* mine = scratch.plane[colour].spin.data() + start + first;
+          const std::int8_t* other = scratch.plane[1 - colour].spin.data() + start + first;
+          const std::int8_t* above = other - scratch.stride;
+          const std::int8_t* below = other + scratch.stride;
+          const std::int8_t* side = other + (shift != 0 ? 1 : -1);
+          const std::int64_t* units = fields_[colour].units.data() + start + first;
+          int spins = 0, pairs = 0;
+          std::int64_t fields = 0;
+          for (Index k = 0; k < count; ++k) {
+            // Spins are -1, 0 and 1, so (s + s*s) / 2 is 1 for an up spin and 0 otherwise.
+            const auto sum = static_cast<std::int8_t>(above[k] + below[k] + other[k] + side[k]);
+            const auto there = static_cast<std::int8_t>(above[k] * above[k] + below[k] * below[k] +
+                                                        other[k] * other[k] + side[k] * side[k]);
+            codes[shift][k] = static_cast<LatticeIsing::Site>(4 * (mine[k] + 1) + (sum + there) / 2);
+            spins += mine[k];
+            pairs += mine[k] * sum;
+          }
+          for (Index k = 0; k < count; ++k) fields += mine[k] < 0 ? -units[k] : units[k];
+          state.magnetization += spins;
+          state.fields += fields;
+          if (colour == 1) state.pairs += pairs;  // every edge joins the two colours
         }
-        for (Index k = 0; k < count; ++k) fields += mine[k] < 0 ? -units[k] : units[k];
-        state.magnetization += spins;
-        state.fields += fields;
-        if (colour == 1) state.pairs += pairs;  // every edge joins the two colours
+        const Index here = std::min<Index>(2 * kBlock, columns - 2 * first);
+        LatticeIsing::Site* out = sites + 2 * first;
+        for (Index k = 0; k < here / 2; ++k) {
+          out[2 * k] = codes[0][k];
+          out[2 * k + 1] = codes[1][k];
+        }
+        if (here % 2 != 0) out[here - 1] = codes[0][here / 2];
       }
-      const Index here = std::min<Index>(2 * kBlock, columns - 2 * first);
-      LatticeIsing::Site* out = sites + 2 * first;
-      for (Index k = 0; k < here / 2; ++k) {
-        out[2 * k] = codes[0][k];
-        out[2 * k + 1] = codes[1][k];
-      }
-      if (here % 2 != 0) out[here - 1] = codes[0][here / 2];
     }
-  }
+  });
 }
 
 void LatticeGibbs::reset_marginals(Scratch& scratch) const {

@@ -32,45 +32,54 @@ POISE_INLINE double product8(const Doubles8& v) {
   return (half[0] * half[1]) * (half[2] * half[3]);
 }
 
-POISE_HOT void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
-  for (std::size_t j = 0; j < count; j += 8) {
-    Doubles8 a;
-    for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
-    Doubles8 p, q;
-    sigmoids8(a, p, q);
-    store8(on + j, p);
-    store8(off + j, q);
-  }
+void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; j += 8) {
+      Doubles8 a;
+      for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
+      Doubles8 p, q;
+      sigmoids8(a, p, q);
+      store8(on + j, p);
+      store8(off + j, q);
+    }
+  });
 }
 
 /// Sums of log(off + on * factor), a logarithm every `run` chunks of eight.
-POISE_HOT double log_of_products(const double* on, const double* off, const double* factor, std::size_t count,
-                                 std::size_t run) {
-  double log = 0.0;
-  for (std::size_t first = 0; first < count; first += 8 * run) {
-    const std::size_t last = std::min(count, first + 8 * run);
-    Doubles8 product = broadcast8(1.0);
-    for (std::size_t j = first; j < last; j += 8) {
-      product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
+double log_of_products(const double* on, const double* off, const double* factor, std::size_t count, std::size_t run) {
+  return hot([=] {
+    double log = 0.0;
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      const std::size_t last = std::min(count, first + 8 * run);
+      Doubles8 product = broadcast8(1.0);
+      for (std::size_t j = first; j < last; j += 8) {
+        product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
+      }
+      log += std::log(product8(product));
     }
-    log += std::log(product8(product));
-  }
-  return log;
+    return log;
+  });
 }
 
-POISE_HOT void multiply_by(double* to, const double* by, std::size_t count) {
-  for (std::size_t j = 0; j < count; j += 8) store8(to + j, load8(to + j) * load8(by + j));
+void multiply_by(double* to, const double* by, std::size_t count) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; j += 8) store8(to + j, load8(to + j) * load8(by + j));
+  });
 }
 
-POISE_HOT void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std::size_t count) {
-  for (std::size_t j = 0; j < count; ++j) to[j] += sign * row[j];
+void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std::size_t count) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; ++j) to[j] += sign * row[j];
+  });
 }
 
 /// The sum of the entries of a row whose mask is -1; those with a mask of 0 are left out.
-POISE_HOT std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
-  std::int64_t sum = 0;
-  for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
-  return sum;
+std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
+  return hot([=] {
+    std::int64_t sum = 0;
+    for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
+    return sum;
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <map>
 
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
@@ -13,48 +12,18 @@ namespace poise::testing {
 
 template <class T>
 void expect_dense_balance(const T& target, Ratios ratios) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  const StateSpace space = enumerate_states(target);
   for (const auto& [name, balance] : all_balances()) {
-    const InformedProposal<T> kernel(balance, ratios);
-    typename InformedProposal<T>::Scratch scratch(target);
-    Matrix k(states.size(), std::vector<double>(states.size(), 0.0));
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (p[s] == 0.0) continue;
-      const auto state = target.make_state(states[s]);
-      kernel.prepare(target, state, scratch);
-      double moved = 0.0;
-      double proposed = 0.0;
-      for (Index m = 0; m < target.num_moves(); ++m) {
-        const auto proposal = kernel.evaluate(target, state, scratch, m);
-        const Move move = target.move_at(state, m);
-        Levels after = states[s];
-        after[move.variable] = move.value;
-        k[s][number.at(after)] += proposal.prob * proposal.accept_prob;
-        moved += proposal.prob * proposal.accept_prob;
-        proposed += proposal.prob;
-      }
-      ASSERT_NEAR(proposed, 1.0, 1e-12);
-      k[s][s] += 1.0 - moved;
-    }
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      for (std::size_t t = 0; t < states.size(); ++t) {
-        if (p[s] == 0.0 || (s != t && p[t] == 0.0 && k[s][t] == 0.0)) continue;
-        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
-      }
-    }
+    expect_reversible(InformedProposal<T>(balance, ratios), target, space, name);
   }
 }
 
 /// pi K = pi for a kernel that picks a block at random, over all blocks of its size.
 template <class T, class Add>
 void expect_block_invariant(const T& target, Index size, Add&& add_row) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  const StateSpace space = enumerate_states(target);
+  const std::vector<Levels>& states = space.states;
+  const std::vector<double>& p = space.probabilities;
   BlockScratch<T> scratch(target);
   const std::vector<Index> free = scratch.free;
   for (unsigned set = 0; set < 1U << free.size(); ++set) {
@@ -70,7 +39,7 @@ void expect_block_invariant(const T& target, Index size, Add&& add_row) {
       add_row(state, scratch, [&](double prob) {
         Levels to = states[s];
         for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.now[k];
-        after[number.at(to)] += p[s] * prob;
+        after[space.number(to)] += p[s] * prob;
       });
     }
     for (std::size_t s = 0; s < states.size(); ++s) ASSERT_NEAR(after[s], p[s], 1e-12) << "block " << set;

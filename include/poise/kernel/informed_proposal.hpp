@@ -245,30 +245,32 @@ class InformedProposal {
   }
 
   /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
-  POISE_HOT void weigh(Weighed& out, Scratch& scratch) const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const std::size_t padded = out.log_ratios.size();
-    Doubles8 most = broadcast8(-infinity);
-    Ints8 legal = all8(std::int64_t{-1});
-    for (std::size_t k = 0; k < padded; k += 8) {
-      const Doubles8 u = load8(out.log_ratios.data() + k);
-      most = max8(most, u);
-      legal = legal & legal8(u);
-    }
-    double largest = -infinity;
-    for (unsigned lane = 0; lane < 8; ++lane) largest = std::max(largest, most[lane]);
-    if (!all_of8(legal)) {
-      scratch.failure = kBadLogRatio;
-      return;
-    }
-    out.offset = largest > -infinity ? function_.log_g(largest) : 0.0;
-    out.total = fill(out);
-    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
-      // g need not be monotone: look for its largest value.
-      out.offset = -infinity;
-      for (const double u : out.log_ratios) out.offset = std::max(out.offset, function_.log_g(u));
+  void weigh(Weighed& out, Scratch& scratch) const {
+    hot([&] {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      const std::size_t padded = out.log_ratios.size();
+      Doubles8 most = broadcast8(-infinity);
+      Ints8 legal = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < padded; k += 8) {
+        const Doubles8 u = load8(out.log_ratios.data() + k);
+        most = max8(most, u);
+        legal = legal & legal8(u);
+      }
+      double largest = -infinity;
+      for (unsigned lane = 0; lane < 8; ++lane) largest = std::max(largest, most[lane]);
+      if (!all_of8(legal)) {
+        scratch.failure = kBadLogRatio;
+        return;
+      }
+      out.offset = largest > -infinity ? function_.log_g(largest) : 0.0;
       out.total = fill(out);
-    }
+      if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
+        // g need not be monotone: look for its largest value.
+        out.offset = -infinity;
+        for (const double u : out.log_ratios) out.offset = std::max(out.offset, function_.log_g(u));
+        out.total = fill(out);
+      }
+    });
   }
 
   POISE_INLINE double fill(Weighed& out) const {

@@ -247,31 +247,33 @@ class LocallyBalanced {
   /// The offset puts the move with the largest ratio at 1, which keeps the sum in range for every monotone g; where it
   /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in
   /// `failure`.
-  POISE_HOT void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
-    const std::span<double> weights = scratch.tree.weights();
-    target.log_ratios(state, weights);
-    double largest = -std::numeric_limits<double>::infinity();
-    bool legal = true;
-    for (const double u : weights) {
-      legal = legal && is_legal(u);
-      largest = std::max(largest, u);
-    }
-    if (!legal) scratch.failure = kBadLogRatio;
-    if (scratch.failure != nullptr) return;
-    if (largest == -std::numeric_limits<double>::infinity()) {
-      // An isolated state: all weights are zero, no proposal is ever accepted, and the chain stays, as it must.
-      fill(weights, 0.0, scratch);
-      return;
-    }
-    fill(weights, coded_ != nullptr ? 0.0 : function_.log_g(largest), scratch);
-    if (!in_range(scratch.tree.total())) {
+  void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
+    hot([&] {
+      const std::span<double> weights = scratch.tree.weights();
       target.log_ratios(state, weights);
-      double offset = -std::numeric_limits<double>::infinity();
-      for (const double u : weights) offset = std::max(offset, function_.log_g(u));
-      fill(weights, offset, scratch);
-    }
-    scratch.evals.ratio += weights.size();
-    scratch.evals.balance += weights.size();
+      double largest = -std::numeric_limits<double>::infinity();
+      bool legal = true;
+      for (const double u : weights) {
+        legal = legal && is_legal(u);
+        largest = std::max(largest, u);
+      }
+      if (!legal) scratch.failure = kBadLogRatio;
+      if (scratch.failure != nullptr) return;
+      if (largest == -std::numeric_limits<double>::infinity()) {
+        // An isolated state: all weights are zero, no proposal is ever accepted, and the chain stays, as it must.
+        fill(weights, 0.0, scratch);
+        return;
+      }
+      fill(weights, coded_ != nullptr ? 0.0 : function_.log_g(largest), scratch);
+      if (!in_range(scratch.tree.total())) {
+        target.log_ratios(state, weights);
+        double offset = -std::numeric_limits<double>::infinity();
+        for (const double u : weights) offset = std::max(offset, function_.log_g(u));
+        fill(weights, offset, scratch);
+      }
+      scratch.evals.ratio += weights.size();
+      scratch.evals.balance += weights.size();
+    });
   }
 
   /// Turns log ratios into weights, in place.

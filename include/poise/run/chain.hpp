@@ -91,10 +91,12 @@ void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::
 
 /// The hot loop: everything below it is inlined and compiled for each instruction set.
 template <Target T, class K>
-POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
-  }
+void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
+  hot([&, steps] {
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
+    }
+  });
 }
 
 /// A kernel whose step comes in parts. The parts of one chain wait for each other, those of different chains do not, so
@@ -117,19 +119,22 @@ POISE_INLINE void prefetch_counts(const Chain<T, K>& chain) {
 
 /// N chains, each making the steps that `advance` would make.
 template <unsigned N, Target T, StagedKernel<T> K>
-POISE_HOT void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
-  typename K::Proposal proposals[N];
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
-    for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
-    for (unsigned c = 0; c < N; ++c) {
-      prefetch_counts(*chains[c]);
-      proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
+void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
+  hot([&, chains, steps] {
+    typename K::Proposal proposals[N];
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
+      for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
+      for (unsigned c = 0; c < N; ++c) {
+        prefetch_counts(*chains[c]);
+        proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
+      }
+      for (unsigned c = 0; c < N; ++c) {
+        count_step(kernel, target, *chains[c],
+                   kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
+      }
     }
-    for (unsigned c = 0; c < N; ++c) {
-      count_step(kernel, target, *chains[c], kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
-    }
-  }
+  });
 }
 
 /// A kernel that looks at the proposed states of a whole group in one go.
