@@ -7,9 +7,9 @@
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/run/own_model.hpp>
 #include <poise/run/run.hpp>
-#include <poise/run/thread_pool.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include <poise/thread_pool.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
 

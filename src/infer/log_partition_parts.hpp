@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <poise/infer/log_partition.hpp>
-#include <poise/run/thread_pool.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise::log_partition_parts {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <poise/rng.hpp>
-#include <poise/run/thread_pool.hpp>
 #include <poise/target/rbm_weights.hpp>
+#include <poise/thread_pool.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
