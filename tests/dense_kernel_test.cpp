@@ -1,4 +1,4 @@
-/// Machines as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
+/// RBMs as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -152,7 +152,7 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
   metrics_.resize(options_.batch);
   for (std::size_t r = 0; r < options_.batch; ++r) rngs_.push_back(make_rng(options_.seed, Stream::training_row, r));
 
-  // Chains that are kept begin with independent pixels, which is what a machine of small weights draws.
+  // Chains that are kept begin with independent pixels, which is what an RBM of small weights draws.
   Rng rng = make_rng(options_.seed, Stream::training_particles);
   for (std::size_t r = 0; r < options_.batch; ++r) {
     float* row = chain_visible_.data() + r * visible_stride_;
