@@ -9,6 +9,7 @@
 #include <poise/kernel/plain_balanced.hpp>
 #include <poise/poise.hpp>
 #include <poise/run/chain.hpp>
+#include <poise/target/ising_model.hpp>
 #include <poise/target/lattice_ising.hpp>
 #include "learning.hpp"
 

@@ -9,6 +9,7 @@
 #include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/run/chain.hpp>
 #include <poise/run/run.hpp>
 #include "learning.hpp"
 
