@@ -145,7 +145,8 @@ class LatticeGibbs {
   }
 
   std::shared_ptr<const std::array<Fields, 2>> shared_;
-  const Fields* fields_;  // both colours of `shared_`
+  const Fields* fields_;            // both colours of `shared_`
+  std::int64_t sum_of_fields_ = 0;  // in units
 };
 
 }  // namespace poise
