@@ -74,6 +74,20 @@ POISE_INLINE Spins interleave_high(const Spins& a, const Spins& b) {
                                  26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
 }
 
+/// Adds the fields of the sites where `plus` is set.
+POISE_INLINE void add_fields(const Spins& plus, const std::int64_t* units, Totals& totals) {
+  using Bytes4 = std::int8_t __attribute__((vector_size(4)));
+  std::int8_t up[kSpinLanes];
+  std::memcpy(up, &plus, sizeof up);
+  for (Index k = 0; k < kSpinLanes; k += 4) {
+    Bytes4 bytes;
+    std::memcpy(&bytes, up + k, sizeof bytes);
+    Words4 value;
+    std::memcpy(&value, units + k, sizeof value);
+    totals.up_fields += value & __builtin_convertvector(bytes, Words4);
+  }
+}
+
 /// Adds thirty-two sites to the totals and gives their codes. Lanes without a site have spin 0 and field 0.
 POISE_INLINE Spins add_block(const Block& block, const std::int64_t* units, bool count_pairs, Totals& totals) {
   const Spins& mine = block.mine;
@@ -84,17 +98,7 @@ POISE_INLINE Spins add_block(const Block& block, const std::int64_t* units, bool
   totals.spins += mine;
   if (count_pairs) totals.products += ((sum ^ minus) - minus) & (mine != 0);  // every edge joins both colours
   if (++totals.blocks == Totals::kMost) totals.flush();
-  using Bytes4 = std::int8_t __attribute__((vector_size(4)));
-  const Spins plus = mine > 0;
-  std::int8_t up[kSpinLanes];
-  std::memcpy(up, &plus, sizeof up);
-  for (Index k = 0; k < kSpinLanes; k += 4) {
-    Bytes4 bytes;
-    std::memcpy(&bytes, up + k, sizeof bytes);
-    Words4 value;
-    std::memcpy(&value, units + k, sizeof value);
-    totals.up_fields += value & __builtin_convertvector(bytes, Words4);
-  }
+  if (units != nullptr) add_fields(mine > 0, units, totals);
   return ((mine + std::int8_t{1}) << 2) + ((sum - present) >> 1);
 }
 
@@ -122,6 +126,7 @@ LatticeGibbs::LatticeGibbs(const LatticeIsing& target) {
         fields.field[start + k] = target.field(site);
         fields.units[start + k] = target.field_units(site);
         sum_of_fields_ += fields.units[start + k];
+        has_fields_ = has_fields_ || fields.units[start + k] != 0;
       }
     }
   }
@@ -175,6 +180,7 @@ void LatticeGibbs::write_back(const LatticeIsing& target, LatticeIsing::State& s
   const Index stride = scratch.stride;
   const std::int8_t* const spins[2] = {scratch.plane[0].spin.data(), scratch.plane[1].spin.data()};
   const std::int64_t* const units[2] = {fields_[0].units.data(), fields_[1].units.data()};
+  const bool with_fields = has_fields_;
   LatticeIsing::Site* const sites = state.sites.data();
   const std::size_t size = state.sites.size();
   const Totals totals = hot([=] {
@@ -191,7 +197,8 @@ void LatticeGibbs::write_back(const LatticeIsing& target, LatticeIsing::State& s
                                        load_spins(other + (shift != 0 ? 1 : -1))};
           const Spins inside = lanes_below(count > first ? count - first : 0);
           const Spins mine = load_spins(spins[colour] + start + first) & inside;
-          codes[shift] = add_block({mine, neighbours}, units[colour] + start + first, colour == 1, sum);
+          codes[shift] =
+              add_block({mine, neighbours}, with_fields ? units[colour] + start + first : nullptr, colour == 1, sum);
         }
         // Columns alternate between the colours.
         const Spins low = interleave_low(codes[0], codes[1]);

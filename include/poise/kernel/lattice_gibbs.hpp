@@ -147,6 +147,7 @@ class LatticeGibbs {
   std::shared_ptr<const std::array<Fields, 2>> shared_;
   const Fields* fields_;            // both colours of `shared_`
   std::int64_t sum_of_fields_ = 0;  // in units
+  bool has_fields_ = false;
 };
 
 }  // namespace poise
