@@ -1,5 +1,5 @@
 # Files that are compiled as one: most of what a small file costs is what it includes and instantiates, and that is then
-# paid once. Files that are not named here, the ensembles first of all, are compiled one by one.
+# paid once. Files that are not named here, the engines first of all, are compiled one by one.
 option(POISE_UNITY "Compile small files of a folder together" ON)
 
 # poise_together(target pattern...): each pattern, on paths below the folder of CMakeLists.txt, names one group of files.

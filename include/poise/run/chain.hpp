@@ -80,8 +80,8 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   });
 }
 
-/// The loop for targets that may throw, or wait, in the middle of a step: nothing is cloned here, for GCC takes what it
-/// clones for functions that do not throw.
+/// The loop for targets that may throw, or wait, in the middle of a step: the time goes into the target, so one copy is
+/// enough.
 template <MemoisingTarget T, class K>
 void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
   for (std::uint64_t step = 0; step < steps; ++step) {
