@@ -17,6 +17,7 @@ namespace poise::app {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLines{2};
+constexpr std::chrono::milliseconds kBetweenDrawings{100};
 
 const char* phase_name(Phase phase) {
   switch (phase) {
@@ -35,7 +36,7 @@ struct Column {
 };
 constexpr std::array<Column, 6> kColumns{
     {{"", 5, 5}, {"steps/s", 8, 3}, {"acceptance", 10, 1}, {"log_prob", 11, 2}, {"ess", 7, 4}, {"time left", 12, 6}}};
-constexpr std::size_t kPhaseWidth = 9;
+constexpr std::size_t kPhaseWidth = 11;
 constexpr std::size_t kWidestBar = 24;
 constexpr std::size_t kNarrowestBar = 6;
 
@@ -88,6 +89,28 @@ std::string bar(double share, std::size_t width) {
 ProgressStyle progress_style(bool quiet) {
   if (quiet) return ProgressStyle::none;
   return is_terminal(stderr) ? ProgressStyle::live : ProgressStyle::lines;
+}
+
+bool ProgressLine::is_due() const {
+  if (style_ == ProgressStyle::none) return false;
+  const std::chrono::milliseconds pause = style_ == ProgressStyle::live ? kBetweenDrawings : kBetweenLines;
+  return !shown_ || std::chrono::steady_clock::now() - *shown_ >= pause;
+}
+
+void ProgressLine::show(std::string line) {
+  if (style_ == ProgressStyle::none) return;
+  if (style_ == ProgressStyle::live) {
+    line.resize(std::min(line.size(), std::max<std::size_t>(20, terminal_width(stderr, 80)) - 1));
+    fmt::print(stderr, "\r{}\033[K", line);
+  } else {
+    fmt::print(stderr, "{}\n", line);
+  }
+  std::fflush(stderr);
+  shown_ = std::chrono::steady_clock::now();
+}
+
+void ProgressLine::end() const {
+  if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
 }
 
 ProgressDisplay::ProgressDisplay(ProgressStyle style, std::string title) : style_(style), title_(std::move(title)) {
@@ -145,7 +168,7 @@ double ProgressDisplay::share_done(const Row& row) const {
     const double all = progress.seconds + progress.seconds_left;
     return all > 0 ? std::min(1.0, progress.seconds / all) : 0.0;
   }
-  // Nobody knows beforehand how long the approach takes; it may use half of the warm-up, then learning begins.
+  // Nobody knows beforehand how long the initial phase takes; it may use half of the warm-up, then learning begins.
   return static_cast<double>(progress.done - std::min(row.start, progress.done)) /
          static_cast<double>(std::max<std::uint64_t>(1, progress.total - std::min(row.start, progress.total)));
 }
@@ -185,7 +208,7 @@ void ProgressDisplay::draw() {
 std::string ProgressDisplay::plain_row(const Row& row) const {
   const Progress& progress = row.progress;
   const bool cut_short = interrupted_ && &row == &rows_.back();
-  std::string out = fmt::format("{:<8} {:>3.0f} %  {} steps/s  acceptance {}  log_prob {}", phase_name(progress.phase),
+  std::string out = fmt::format("{:<10} {:>3.0f} %  {} steps/s  acceptance {}  log_prob {}", phase_name(progress.phase),
                                 std::floor(100 * share_done(row)), text::rate(progress.steps_per_second),
                                 fmt::format("{:.3f}", progress.acceptance_rate), text::number(progress.log_prob, 5));
   if (progress.phase == Phase::sample && !std::isnan(progress.ess_log_prob)) {

@@ -1,7 +1,8 @@
-/// Progress on standard error: a table drawn anew on a terminal, a line now and then otherwise.
+/// Progress on standard error: a table or a line drawn anew on a terminal, a line now and then otherwise.
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,22 @@ enum class ProgressStyle { none, lines, live };
 
 /// What suits standard error.
 [[nodiscard]] ProgressStyle progress_style(bool quiet);
+
+/// One line about where the work is: drawn anew on a terminal, a new one now and then otherwise. What matters least
+/// comes last, where a narrow terminal cuts it off.
+class ProgressLine {
+ public:
+  explicit ProgressLine(ProgressStyle style) : style_(style) {}
+
+  /// Whether it is time for another line.
+  [[nodiscard]] bool is_due() const;
+  void show(std::string line);
+  void end() const;
+
+ private:
+  ProgressStyle style_;
+  std::optional<std::chrono::steady_clock::time_point> shown_;  // last
+};
 
 /// Shows one run. `update` is for RunHooks::progress, `end` when the run is over.
 class ProgressDisplay {

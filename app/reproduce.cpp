@@ -67,37 +67,17 @@ ReproduceOptions read_options(const ReproduceFlags& flags) {
   return options;
 }
 
-/// One line about how far it is: drawn anew on a terminal, a new one for each part otherwise.
-class PartDisplay {
- public:
-  explicit PartDisplay(ProgressStyle style) : style_(style) {}
-
-  void update(const ReproduceProgress& progress) {
-    if (style_ == ProgressStyle::none) return;
-    const std::size_t computed = progress.done - progress.reused;
-    const double left = computed == 0 ? 0.0
-                                      : progress.seconds / static_cast<double>(computed) *
-                                            static_cast<double>(progress.total - progress.done);
-    std::string line = fmt::format("{} of {} parts", progress.done, progress.total);
-    if (progress.reused > 0) line += fmt::format(", {} from before", progress.reused);
-    if (!progress.part.empty()) line += fmt::format("  {}  {}", progress.part, text::duration(progress.seconds));
-    if (left > 0.0) line += fmt::format(", about {} left", text::duration(left));
-    if (style_ == ProgressStyle::live) {
-      line.resize(std::min(line.size(), std::max<std::size_t>(20, terminal_width(stderr, 80)) - 1));
-      fmt::print(stderr, "\r{}\033[K", line);
-    } else {
-      fmt::print(stderr, "{}\n", line);
-    }
-    std::fflush(stderr);
-  }
-
-  void end() const {
-    if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
-  }
-
- private:
-  ProgressStyle style_;
-};
+std::string progress_text(const ReproduceProgress& progress) {
+  const std::size_t computed = progress.done - progress.reused;
+  const double left = computed == 0 ? 0.0
+                                    : progress.seconds / static_cast<double>(computed) *
+                                          static_cast<double>(progress.total - progress.done);
+  std::string line = fmt::format("{} of {} parts", progress.done, progress.total);
+  if (progress.reused > 0) line += fmt::format(", {} from before", progress.reused);
+  if (!progress.part.empty()) line += fmt::format("  {}  {}", progress.part, text::duration(progress.seconds));
+  if (left > 0.0) line += fmt::format(", about {} left", text::duration(left));
+  return line;
+}
 
 std::string outcome_text(const ReproduceOutcome& outcome, std::size_t width) {
   std::string out;
@@ -116,10 +96,11 @@ std::string outcome_text(const ReproduceOutcome& outcome, std::size_t width) {
 int reproduce(const ReproduceFlags& flags) {
   const ReproduceOptions options = read_options(flags);
   const std::atomic<bool>& stop = stop_on_interrupt();
-  PartDisplay display(progress_style(flags.quiet));
+  ProgressLine line(progress_style(flags.quiet));
   const ReproduceOutcome outcome = poise::reproduce(
-      options, {.progress = [&](const ReproduceProgress& progress) { display.update(progress); }, .stop = &stop});
-  display.end();
+      options,
+      {.progress = [&](const ReproduceProgress& progress) { line.show(progress_text(progress)); }, .stop = &stop});
+  line.end();
   if (outcome.interrupted) {
     if (!flags.quiet) fmt::print(stderr, "interrupted; the same command goes on with what is finished\n");
     return kInterrupted;

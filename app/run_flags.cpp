@@ -1,17 +1,14 @@
 /// Reading the options that `sample` and `compare` share.
 #include "run_flags.hpp"
 
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
-#include <system_error>
 
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/spec.hpp>
 #include <poise/target/ising_model.hpp>
 
@@ -22,17 +19,12 @@ namespace {
 /// More of anything makes no sense, and products of two such numbers still fit.
 constexpr std::int64_t kMost = 1'000'000'000;
 
-std::string read_file(const std::string& path, const std::string& option) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    throw InputError(fmt::format("{}: cannot read {}: {}", option, path, std::generic_category().message(errno)));
+std::string read_state_file(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const FileError& error) {
+    throw InputError(fmt::format("--init: cannot read {}: {}", path, error.reason));
   }
-  if (S_ISDIR(status.st_mode)) throw InputError(fmt::format("{}: {} is a directory", option, path));
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (!stream) throw InputError(fmt::format("{}: cannot read {}", option, path));
-  return content.str();
 }
 
 std::vector<int> labels_of(const Model& model) {
@@ -46,7 +38,7 @@ std::vector<int> labels_of(const Model& model) {
 
 /// A state from a file: one value per variable, all of them labels (-1 and +1 for spins) or all of them levels (0, 1).
 std::vector<Value> read_state(const std::string& path, const Model& model) {
-  const std::string content = read_file(path, "--init");
+  const std::string content = read_state_file(path);
   if (content.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw InputError(fmt::format("--init: {} is empty; expected {} values", path, model.layout.variables));
   }
@@ -168,8 +160,7 @@ Model read_model(const RunFlags& flags, RunOptions& options) {
   } else if (flags.init == "dispersed") {
     options.start = Start::dispersed;
   } else if (!flags.init.empty() && flags.init != "uniform") {
-    struct stat status {};
-    if (::stat(flags.init.c_str(), &status) != 0) {
+    if (::access(flags.init.c_str(), F_OK) != 0) {
       const std::string nearest = nearest_name(flags.init, {"uniform", "zeros", "dispersed"});
       throw InputError(fmt::format("--init: found {}, expected uniform, zeros, dispersed or a file that exists{}",
                                    quote(flags.init),

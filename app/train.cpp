@@ -133,40 +133,22 @@ IdxImages read_images(const TrainFlags& flags, const TrainSettings& settings) {
   return images;
 }
 
-/// One line about where training is: drawn anew on a terminal, a new one now and then otherwise. What matters least
-/// comes last, where a narrow terminal cuts it off.
 class TrainDisplay {
  public:
   TrainDisplay(ProgressStyle style, std::uint64_t epochs, std::uint64_t images)
-      : style_(style), epochs_(epochs), images_(images), begun_(Clock::now()) {}
+      : line_(style), epochs_(epochs), images_(images), begun_(Clock::now()) {}
 
   void update(std::uint64_t epoch, const RbmProgress& progress) {
-    if (style_ == ProgressStyle::none) return;
     smooth(progress.metrics);
     const bool over = epoch == epochs_ && progress.batch == progress.batches;
-    const auto now = Clock::now();
-    const auto pause = style_ == ProgressStyle::live ? kBetweenDrawings : kBetweenLines;
-    if (shown_ && now - *shown_ < pause && !over) return;
-    shown_ = now;
-    std::string line = text(epoch, progress, std::chrono::duration<double>(now - begun_).count());
-    if (style_ == ProgressStyle::live) {
-      line.resize(std::min(line.size(), std::max<std::size_t>(20, terminal_width(stderr, 80)) - 1));
-      fmt::print(stderr, "\r{}\033[K", line);
-    } else {
-      fmt::print(stderr, "{}\n", line);
-    }
-    std::fflush(stderr);
+    if (!over && !line_.is_due()) return;
+    line_.show(text(epoch, progress, std::chrono::duration<double>(Clock::now() - begun_).count()));
   }
 
-  void end(bool interrupted) {
-    if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
-    if (style_ != ProgressStyle::none && interrupted) fmt::print(stderr, "interrupted, saving what was learned\n");
-  }
+  void end() const { line_.end(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr Clock::duration kBetweenDrawings = std::chrono::milliseconds(100);
-  static constexpr Clock::duration kBetweenLines = std::chrono::seconds(2);
 
   /// About the mean over the last hundred batches; one alone says little.
   void smooth(const RbmMetrics& metrics) {
@@ -184,11 +166,10 @@ class TrainDisplay {
                        recent_.reconstruction_error, recent_.pseudo_log_likelihood, text::rate(rate));
   }
 
-  ProgressStyle style_;
+  ProgressLine line_;
   std::uint64_t epochs_;
   std::uint64_t images_;
   Clock::time_point begun_;
-  std::optional<Clock::time_point> shown_;  // last
   double batches_ = 0;
   RbmMetrics recent_;
 };
@@ -222,7 +203,8 @@ Training learn(const TrainFlags& flags, const TrainSettings& settings, const Idx
         data, {.progress = [&](const RbmProgress& progress) { display.update(epoch, progress); }, .stop = &stop}));
     training.interrupted = training.epochs.back().interrupted;
   }
-  display.end(training.interrupted);
+  display.end();
+  if (training.interrupted && !flags.quiet) fmt::print(stderr, "interrupted, saving what was learned\n");
   training.weights = trainer.weights();
   training.weights.rows = static_cast<Index>(images.rows);
   training.weights.columns = static_cast<Index>(images.columns);

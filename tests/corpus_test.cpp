@@ -3,18 +3,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include <poise/file.hpp>
 #include <poise/image/idx.hpp>
 #include <poise/image/png.hpp>
 #include <poise/network/read.hpp>
 #include <poise/spec.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/rbm_weights.hpp>
+#include <poise/trace/netcdf.hpp>
 
 namespace poise {
 namespace {
@@ -26,11 +26,6 @@ std::vector<std::filesystem::path> corpus(const std::string& reader) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
-}
-
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 /// Anything but an InputError fails the test. Gives how many files were accepted.
@@ -53,7 +48,7 @@ int replay(const std::vector<std::filesystem::path>& files,
 
 TEST(CorpusTest, Specs) {
   const auto read = [](const auto& path) {
-    const Spec spec = parse_spec(content_of(path));
+    const Spec spec = parse_spec(read_file(path));
     EXPECT_EQ(parse_spec(spec.text()), spec);
     SpecReader(spec, "model").finish({"size", "lambda"});
   };
@@ -63,16 +58,16 @@ TEST(CorpusTest, Specs) {
 
 TEST(CorpusTest, Matrices) {
   const auto read = [](const auto& path) {
-    const Matrix matrix = parse_matrix(content_of(path), "matrix");
+    const Matrix matrix = parse_matrix(read_file(path), "matrix");
     EXPECT_EQ(matrix.values.size(), std::size_t{matrix.rows} * matrix.columns);
-    EXPECT_EQ(parse_numbers(content_of(path), "matrix"), matrix.values);
+    EXPECT_EQ(parse_numbers(read_file(path), "matrix"), matrix.values);
   };
   EXPECT_GT(replay(corpus("matrix"), read), 0);
 }
 
 TEST(CorpusTest, EdgeLists) {
   const auto read = [](const auto& path) {
-    for (const Edge& edge : parse_edges(content_of(path), "graph", 1).edges) EXPECT_NE(edge.i, edge.j);
+    for (const Edge& edge : parse_edges(read_file(path), "graph", 1).edges) EXPECT_NE(edge.i, edge.j);
   };
   EXPECT_GT(replay(corpus("edges"), read), 0);
 }
@@ -87,12 +82,12 @@ TEST(CorpusTest, Images) {
 
 TEST(CorpusTest, Networks) {
   const auto read_uai_text = [](const auto& path) {
-    const Network network = parse_uai(content_of(path), "network");
+    const Network network = parse_uai(read_file(path), "network");
     EXPECT_EQ(read_uai(path.string()).values, network.values);  // in chunks, from the file
   };
   EXPECT_GT(replay(corpus("uai"), read_uai_text), 0);
   const auto read_bif_text = [](const auto& path) {
-    const Network network = parse_bif(content_of(path), "network");
+    const Network network = parse_bif(read_file(path), "network");
     EXPECT_EQ(network.names.size(), network.num_variables());
   };
   EXPECT_GT(replay(corpus("bif"), read_bif_text), 0);
@@ -101,11 +96,11 @@ TEST(CorpusTest, Networks) {
 TEST(CorpusTest, EvidenceAndMarginals) {
   const Network network = parse_uai("MARKOV 4 2 3 2 4 0", "network");
   const auto read_evidence_text = [&](const auto& path) {
-    EXPECT_LE(parse_evidence(content_of(path), "evidence", network).size(), 4U);
+    EXPECT_LE(parse_evidence(read_file(path), "evidence", network).size(), 4U);
   };
   EXPECT_GT(replay(corpus("evidence"), read_evidence_text), 0);
   const auto read_mar_text = [](const auto& path) {
-    const Marginals marginals = parse_mar(content_of(path), "marginals");
+    const Marginals marginals = parse_mar(read_file(path), "marginals");
     EXPECT_EQ(parse_mar(mar_text(marginals), "again").start, marginals.start);
   };
   EXPECT_GT(replay(corpus("mar"), read_mar_text), 0);
@@ -113,7 +108,7 @@ TEST(CorpusTest, EvidenceAndMarginals) {
 
 TEST(CorpusTest, QuadraticFunctions) {
   const auto read = [](const auto& path) {
-    for (const Edge& edge : parse_qubo(content_of(path), "qubo").quadratic) EXPECT_LT(edge.i, edge.j);
+    for (const Edge& edge : parse_qubo(read_file(path), "qubo").quadratic) EXPECT_LT(edge.i, edge.j);
   };
   EXPECT_GT(replay(corpus("qubo"), read), 0);
 }
@@ -134,6 +129,11 @@ TEST(CorpusTest, RestrictedBoltzmannMachines) {
   };
   EXPECT_EQ(replay(corpus("safetensors"), read), 2);  // in 32 and in 64 bits
   EXPECT_EQ(replay(corpus("npz"), read), 3);          // as it comes, compressed, and column by column
+}
+
+TEST(CorpusTest, Runs) {
+  const auto read = [](const auto& path) { EXPECT_EQ(read_netcdf(path.string()).trace.draws, 60U); };
+  EXPECT_EQ(replay(corpus("run"), read), 2);  // with names, and without draws
 }
 
 }  // namespace

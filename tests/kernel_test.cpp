@@ -175,7 +175,7 @@ TEST(Range, TotalsOutOfRangeAreExactOnAGraph) {
 void expect_lattice_gibbs_matches(Index rows, Index columns, Boundary boundary) {
   const LatticeIsing target(rows, columns, boundary, 0.45, random_field(rows * columns, 1.0, 12));
   ASSERT_TRUE(LatticeGibbs::fits(target));
-  const LatticeGibbs kernel;
+  const LatticeGibbs kernel(target);
   Rng start(4, 4), rng(5, 5), reference(5, 5);
   Levels x(target.num_variables());
   for (Value& level : x) level = start.uniform() < 0.5 ? 1 : 0;
@@ -284,7 +284,7 @@ TEST(Law, StepsKeepTheLaw) {
   }
   EXPECT_LT(std::abs(law_z(small_torus(), Gibbs<LatticeIsing>(), chains, 2)), 6.0);
   EXPECT_LT(std::abs(law_z(small_with_zeros(), Gibbs<TableTarget>(), chains, 2)), 6.0);
-  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(), chains, 2)), 6.0);
+  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(small_open()), chains, 2)), 6.0);
 }
 
 /// The same kernel with its accept step removed.

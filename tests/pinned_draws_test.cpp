@@ -15,6 +15,7 @@
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/sampler.hpp>
+#include <poise/target/ising_model.hpp>
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 
@@ -133,7 +134,7 @@ Model chorded_ring() {
     ising.edges.push_back({i, (i + 1) % ising.variables, 0.5 * rng.normal()});
     if (i % 3 == 0) ising.edges.push_back({i, (i + 11) % ising.variables, 0.5 * rng.normal()});
   }
-  return make_model(std::move(ising));
+  return ising_model(std::move(ising));
 }
 
 /// A chain of variables with two to four levels, a tenth of whose entries are zero.
@@ -142,7 +143,7 @@ Model network_with_zeros() {
   for (Index i = 0; i < 24; ++i) recipe.cardinalities.push_back(2 + i % 3);
   for (Index i = 0; i + 2 < 24; ++i) recipe.scopes.push_back({i, i + 1, i + 2});
   recipe.zeros = 0.1;
-  return make_model(std::make_shared<const Network>(recipe.make()));
+  return network_model(std::make_shared<const Network>(recipe.make()));
 }
 
 Model model_of(const std::string& name) {
@@ -150,7 +151,7 @@ Model model_of(const std::string& name) {
   if (name == "graph") return chorded_ring();
   if (name == "potts") return make_model("potts:size=6,levels=3,coupling=0.7");
   if (name == "zeros") return network_with_zeros();
-  return make_model("rbm", std::make_shared<const Rbm>(random_rbm(36, 20, 0.7, 5)));
+  return rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(36, 20, 0.7, 5)));
 }
 
 std::uint64_t hash_of(const Pinned& row) {

@@ -55,9 +55,9 @@ Model graph(const Indices& from, const Indices& to, const Reals& couplings, cons
   return ising_model(std::move(ising));
 }
 
-Model machine(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
-              const Floats& visible_bias, const Floats& hidden_bias, const std::pair<Index, Index>& image,
-              std::string name) {
+Model rbm(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
+          const Floats& visible_bias, const Floats& hidden_bias, const std::pair<Index, Index>& image,
+          std::string name) {
   RbmWeights rbm;
   rbm.hidden = static_cast<Index>(weights.shape(0));
   rbm.visible = static_cast<Index>(weights.shape(1));
@@ -142,7 +142,7 @@ void bind_models(nb::module_& module) {
       nb::arg("rows"), nb::arg("columns"), nb::arg("torus"), nb::arg("coupling"), nb::arg("field"), nb::arg("name"));
   module.def("model_from_graph", &graph, nb::arg("first"), nb::arg("second"), nb::arg("couplings"), nb::arg("field"),
              nb::arg("name"));
-  module.def("model_from_rbm", &machine, nb::arg("weights"), nb::arg("visible_bias"), nb::arg("hidden_bias"),
+  module.def("model_from_rbm", &rbm, nb::arg("weights"), nb::arg("visible_bias"), nb::arg("hidden_bias"),
              nb::arg("image"), nb::arg("name"));
   const auto rows_of = [](const std::vector<NameHelp>& help) {
     std::vector<std::pair<std::string, std::string>> out;

@@ -281,6 +281,28 @@ def test_paths_may_hold_anything(tmp_path):
         fit.save(folder)
 
 
+def test_damaged_run_files_leave_the_interpreter_alive(tmp_path):
+    whole = tmp_path / "run.nc"
+    poise.sample(poise.ising(size=3), draws=20, warmup=5, out=whole, progress=False)
+    content = whole.read_bytes()
+    heaps = [at.start() for at in re.finditer(b"GCOL", content)]  # where HDF5 keeps strings, without a checksum
+    random = np.random.default_rng(1)
+    damaged = tmp_path / "damaged.nc"
+    refused = 0
+    for _ in range(100):
+        changed = bytearray(content)
+        for at in random.choice(heaps, 3) + random.integers(0, 96, 3):
+            changed[at] = random.integers(256)
+        damaged.write_bytes(changed)
+        try:
+            poise.load(damaged)
+        except ValueError as error:
+            assert str(damaged) in str(error)
+            refused += 1
+    assert refused > 10
+    assert poise.load(whole).draws.shape[1] == 20
+
+
 def test_a_fit_can_be_pickled():
     import pickle
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include <poise/simd.hpp>
 #include <poise/streams.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise {
 namespace {
@@ -22,18 +22,6 @@ constexpr std::size_t kMostDraws = std::size_t{1} << 16;
 
 /// Where row i of a symmetric matrix begins, of which only what is left of the diagonal is kept.
 constexpr std::size_t row_start(std::size_t i) { return i * (i - (i > 0 ? 1 : 0)) / 2; }
-
-/// Calls work(worker, 0) .. work(worker, count - 1) on several threads, this one among them.
-template <class Work>
-void share_out(std::size_t count, std::size_t pool, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  const auto take = [&](std::size_t worker) {
-    for (std::size_t item = next++; item < count; item = next++) work(worker, item);
-  };
-  std::vector<std::jthread> helpers;
-  for (std::size_t worker = 1; worker < std::min(pool, count); ++worker) helpers.emplace_back(take, worker);
-  take(0);
-}
 
 /// The pooled draws with the bits of all variables side by side: `planes` words hold 64 variables, the first the lowest
 /// bit of their labels, the next the second bit. Labels are numbered as they come, so that two of them take one bit.
@@ -201,15 +189,13 @@ class PermutationTest {
   }
 
   /// How many permutations are as far apart as the samples, or farther.
-  [[nodiscard]] std::size_t as_far(const MmdOptions& options, std::size_t pool) const {
+  [[nodiscard]] std::size_t as_far(const MmdOptions& options, ThreadPool& pool) const {
     // Number 0 is the samples as they are.
     std::vector<std::int64_t> order(options.permutations + 1);
     const std::size_t blocks = (order.size() + kLanes - 1) / kLanes;
     const std::size_t rows = (draws_ + kRows - 1) / kRows * kRows;
-    std::vector<std::vector<Membership>> scratch(std::min(pool, blocks), std::vector<Membership>(rows));
-    share_out(blocks, pool, [&](std::size_t worker, std::size_t block) {
-      std::vector<Membership>& in = scratch[worker];
-      std::fill(in.begin(), in.end(), Membership{});
+    pool.for_each(blocks, [&](std::size_t block) {
+      std::vector<Membership> in(rows);
       const std::size_t first = block * kLanes;
       const std::size_t count = std::min(kLanes, order.size() - first);
       for (std::size_t lane = 0; lane < count; ++lane) {
@@ -303,13 +289,13 @@ MmdResult mmd(std::span<const std::int8_t> a, std::span<const std::int8_t> b, st
     throw InputError("found " + std::to_string(draws) + " draws in both samples together, expected at most " +
                      std::to_string(kMostDraws));
   }
-  const std::size_t pool = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  ThreadPool pool(std::max(1U, options.threads == 0 ? std::thread::hardware_concurrency() : options.threads));
   // Up to a multiple of kRows draws, the last of which are not there: their rows are zero.
   std::vector<std::uint32_t> distances(row_start((draws + kRows - 1) / kRows * kRows));
   {
     const PackedDraws packed(a, b, variables);
     constexpr std::size_t kStripe = 16;
-    share_out((draws + kStripe - 1) / kStripe, pool, [&](std::size_t, std::size_t stripe) {
+    pool.for_each((draws + kStripe - 1) / kStripe, [&](std::size_t stripe) {
       for (std::size_t i = stripe * kStripe; i < std::min(draws, (stripe + 1) * kStripe); ++i) {
         distances_of(packed, i, distances.data() + row_start(i));
       }

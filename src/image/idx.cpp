@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/image/inflate.hpp>
 
 namespace poise {
@@ -109,24 +109,11 @@ std::string file_in(const std::string& path) {
   fail(path, "found a directory without them, expected train-images-idx3-ubyte or train-images-idx3-ubyte.gz in it");
 }
 
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(path, "cannot be opened, expected a file that can be read");
-  std::string content;
-  std::vector<char> chunk(1 << 16);
-  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
-    content.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
-    if (content.size() > kMaxIdxBytes + kHeaderBytes) fail(path, "found a longer file, expected at most 4 GiB");
-  }
-  if (file.bad()) fail(path, "reading failed, expected a file that can be read");
-  return content;
-}
-
 }  // namespace
 
 IdxImages read_idx(const std::string& path) {
   const std::string file = file_in(path);
-  return parse_idx(content_of(file), file);
+  return parse_idx(read_file(file, kMaxIdxBytes + kHeaderBytes), file);
 }
 
 IdxImages parse_idx(std::string_view content, std::string_view name, std::uint64_t max_bytes) {

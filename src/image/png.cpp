@@ -3,27 +3,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <new>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <png.h>
+
+#include <poise/file.hpp>
 
 namespace poise {
 
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 2'000'000'000;
 constexpr std::size_t kMostDeflation = 1032;  // no deflate stream is longer than this many times its compressed form
 constexpr std::array<unsigned char, 8> kPngMagic{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -242,23 +237,12 @@ bool is_netpbm(std::span<const std::byte> bytes) {
   return kind >= '1' && kind <= '6' && (next == '#' || next == ' ' || (next >= '\t' && next <= '\r'));
 }
 
-std::vector<std::byte> read_bytes(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw InputError(fmt::format("Cannot read {}: it is a directory.", path));
+std::string read_bytes(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const FileError& error) {
+    throw InputError(fmt::format("Cannot read {}: {}.", path, error.reason));
   }
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError(fmt::format("Cannot read {}: {}.", path, std::generic_category().message(errno)));
-  std::vector<std::byte> bytes;
-  std::vector<char> part(1 << 16);
-  while (stream.read(part.data(), static_cast<std::streamsize>(part.size())), stream.gcount() > 0) {
-    const auto* first = reinterpret_cast<const std::byte*>(part.data());
-    bytes.insert(bytes.end(), first, first + stream.gcount());
-    if (bytes.size() > kMaxFileBytes) fail(path, "is too large for an image");
-  }
-  if (stream.bad()) throw InputError(fmt::format("Cannot read {}: the disk reports an error.", path));
-  return bytes;
 }
 
 /// What libpng needs to know of an image to be written.
@@ -287,42 +271,29 @@ Image parse_image(std::span<const std::byte> bytes, const std::string& name, std
   fail(name, fmt::format("is neither a PNG nor a PBM, PGM or PPM image{}", found));
 }
 
-Image read_image(const std::string& path) { return parse_image(read_bytes(path), path); }
+Image read_image(const std::string& path) {
+  const std::string content = read_bytes(path);
+  return parse_image(std::as_bytes(std::span(content)), path);
+}
 
 Image read_png(const std::string& path) {
-  const auto bytes = read_bytes(path);
+  const std::string content = read_bytes(path);
+  const auto bytes = std::as_bytes(std::span(content));
   if (!begins_with(bytes, kPngMagic)) fail(path, "is not a PNG");
   return parse_image(bytes, path);
 }
 
 std::string png_bytes(const Image& image) {
   png_image header = header_of(image);
-  png_alloc_size_t size = 0;
-  std::string bytes;
-  if (png_image_write_to_memory(&header, nullptr, &size, 0, image.pixels.data(), 0, nullptr) != 0) {
-    bytes.resize(size);
-    if (png_image_write_to_memory(&header, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr) != 0) return bytes;
+  std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(header), '\0');
+  png_alloc_size_t size = bytes.size();
+  if (png_image_write_to_memory(&header, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr) == 0) {
+    throw std::runtime_error("png_bytes: the picture cannot be encoded");
   }
-  throw std::runtime_error("png_bytes: the picture cannot be encoded");
+  bytes.resize(size);
+  return bytes;
 }
 
-void write_png(const std::string& path, const Image& image) {
-  png_image header = header_of(image);
-  // Written by stdio rather than from memory: an image may compress badly, and its final size is not known.
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  errno = 0;
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool written = file != nullptr;
-  if (file != nullptr) {
-    written = png_image_write_to_stdio(&header, file, 0, image.pixels.data(), 0, nullptr) != 0;
-    png_image_free(&header);
-    written = std::fclose(file) == 0 && written;
-  }
-  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int cause = errno;
-  if (file != nullptr) std::remove(temporary.c_str());
-  throw InputError(fmt::format("Cannot write {}: {}.", path,
-                               cause != 0 ? std::generic_category().message(cause) : "the picture cannot be encoded"));
-}
+void write_png(const std::string& path, const Image& image) { write_atomically(path, png_bytes(image)); }
 
 }  // namespace poise

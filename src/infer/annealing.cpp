@@ -102,32 +102,32 @@ void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
 /// What all groups share: the weights, once for each direction of the product.
 class Annealing {
  public:
-  Annealing(const RbmWeights& machine, const LogPartitionOptions& options)
-      : machine_(machine), temperatures_(options.temperatures), seed_(options.seed) {
-    const std::size_t visible = machine.visible;
-    const std::size_t hidden = machine.hidden;
+  Annealing(const RbmWeights& rbm, const LogPartitionOptions& options)
+      : rbm_(rbm), temperatures_(options.temperatures), seed_(options.seed) {
+    const std::size_t visible = rbm.visible;
+    const std::size_t hidden = rbm.hidden;
     to_hidden_ = PackedMatrix(hidden, visible);
     to_visible_ = PackedMatrix(visible, hidden);
     for (std::size_t j = 0; j < hidden; ++j) {
       for (std::size_t i = 0; i < visible; ++i) {
-        const float weight = machine.weights[j * visible + i];
+        const float weight = rbm.weights[j * visible + i];
         to_hidden_.set(j, i, weight);
         to_visible_.set(i, j, weight);
       }
     }
     base_ = static_cast<double>(hidden) * std::numbers::ln2;
-    for (const double bias : machine.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
+    for (const double bias : rbm.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
   }
 
   /// Takes a group through all temperatures; false when stopped.
   bool run(std::size_t group, double* log_weights, Meter& meter) const {
-    const std::size_t visible = machine_.visible;
-    const std::size_t hidden = machine_.hidden;
+    const std::size_t visible = rbm_.visible;
+    const std::size_t hidden = rbm_.hidden;
     std::vector<float> v(visible * kLanes);
     std::vector<float> h(hidden * kLanes);
     std::vector<float> sums(std::max(to_visible_.padded_rows(), to_hidden_.padded_rows()) * kLanes, 0.0F);
-    const Side visible_side = {sums.data(), machine_.visible_bias.data(), visible, v.data()};
-    const Side hidden_side = {sums.data(), machine_.hidden_bias.data(), hidden, h.data()};
+    const Side visible_side = {sums.data(), rbm_.visible_bias.data(), visible, v.data()};
+    const Side hidden_side = {sums.data(), rbm_.hidden_bias.data(), hidden, h.data()};
     Rng rng = make_rng(seed_, Stream::annealing, group);
     std::fill_n(log_weights, kLanes, base_);
     draw_visible(visible_side, 0.0, rng);
@@ -144,7 +144,7 @@ class Annealing {
   }
 
  private:
-  const RbmWeights& machine_;
+  const RbmWeights& rbm_;
   std::size_t temperatures_;
   std::uint64_t seed_;
   double base_ = 0.0;        // log Z at beta = 0
@@ -154,9 +154,9 @@ class Annealing {
 
 }  // namespace
 
-std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options, ThreadPool& pool,
+std::vector<double> anneal(const RbmWeights& rbm, const LogPartitionOptions& options, ThreadPool& pool,
                            const LogPartitionHooks& hooks) {
-  const Annealing annealing(machine, options);
+  const Annealing annealing(rbm, options);
   const std::size_t groups = (options.chains + kLanes - 1) / kLanes;
   Meter meter("annealing", static_cast<double>(groups) * static_cast<double>(options.temperatures), hooks);
   std::vector<double> all(groups * kLanes);

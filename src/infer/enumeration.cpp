@@ -83,19 +83,19 @@ double sum_relative(const double* logs, std::size_t count, double largest) {
 
 class Enumeration {
  public:
-  explicit Enumeration(const RbmWeights& machine) {
-    const bool by_hidden = machine.hidden <= machine.visible;
-    units_ = by_hidden ? machine.hidden : machine.visible;
-    others_ = by_hidden ? machine.visible : machine.hidden;
-    const std::vector<float>& bias = by_hidden ? machine.hidden_bias : machine.visible_bias;
-    const std::vector<float>& other_bias = by_hidden ? machine.visible_bias : machine.hidden_bias;
+  explicit Enumeration(const RbmWeights& rbm) {
+    const bool by_hidden = rbm.hidden <= rbm.visible;
+    units_ = by_hidden ? rbm.hidden : rbm.visible;
+    others_ = by_hidden ? rbm.visible : rbm.hidden;
+    const std::vector<float>& bias = by_hidden ? rbm.hidden_bias : rbm.visible_bias;
+    const std::vector<float>& other_bias = by_hidden ? rbm.visible_bias : rbm.hidden_bias;
     bias_.assign(bias.begin(), bias.end());
     other_bias_.assign(other_bias.begin(), other_bias.end());
     stride_ = (std::size_t{others_} + 7) / 8 * 8;
     weights_.assign(units_ * stride_, 0.0);
     for (std::size_t k = 0; k < units_; ++k) {
       for (std::size_t i = 0; i < others_; ++i) {
-        weights_[k * stride_ + i] = machine.weights[by_hidden ? k * machine.visible + i : i * machine.visible + k];
+        weights_[k * stride_ + i] = rbm.weights[by_hidden ? k * rbm.visible + i : i * rbm.visible + k];
       }
     }
     choose_block();
@@ -184,8 +184,8 @@ class Enumeration {
 
 }  // namespace
 
-std::optional<double> enumerate(const RbmWeights& machine, ThreadPool& pool, const LogPartitionHooks& hooks) {
-  const Enumeration all(machine);
+std::optional<double> enumerate(const RbmWeights& rbm, ThreadPool& pool, const LogPartitionHooks& hooks) {
+  const Enumeration all(rbm);
   const std::size_t blocks = all.blocks();
   const std::size_t parts = std::min(blocks, kMostParts);
   Meter meter("enumeration", static_cast<double>(blocks), hooks);

@@ -24,6 +24,7 @@ constexpr double kFewestDraws = 100.0;
 /// Of the time there is, all pilots together take this fraction, and looking through the draws at the end about this.
 constexpr double kPilotFraction = 0.2;
 constexpr double kReportFraction = 0.04;
+constexpr double kPlanFraction = 0.1;
 /// Bytes of draws that diagnostics look through in a second, on the safe side.
 constexpr double kDiagnosedPerSecond = 4e7;
 
@@ -80,9 +81,7 @@ class Sampling {
 
   /// What the chains of all pilots settled to.
   [[nodiscard]] const std::vector<SettledChain>& settled() const { return settled_; }
-  [[nodiscard]] double seconds_left() const {
-    return std::chrono::duration<double>(deadline_ - Clock::now()).count();
-  }
+  [[nodiscard]] double seconds_left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
 
   /// A run that tells how fast the sampler is and how large its error. Each pilot has random numbers of its own:
   /// together they look at more of the distribution.
@@ -218,7 +217,10 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   MarginalsAnswer answer;
   answer.model = network->name;
   answer.method = options.method;
-  const EliminationPlan plan = plan_elimination(*network);
+  // Where the answer is to be sampled, or time is short, planning must leave most of it.
+  const bool hurried = options.method == Method::sample || options.seconds.has_value();
+  const EliminationPlan plan =
+      hurried ? plan_elimination(*network, kPlanFraction * budget) : plan_elimination(*network);
   answer.width = plan.width;
   answer.bytes = plan.bytes;
   const std::string cost = plan.complete ? fmt::format("exact inference would take {} of tables (induced width {})",

@@ -1,5 +1,6 @@
 /// Plans: the search for an order of elimination, and the tree of cliques that an order leads to.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -100,7 +101,11 @@ bool better(const EliminationPlan& a, const EliminationPlan& b) {
 
 }  // namespace
 
-EliminationPlan plan_elimination(const Network& network) {
+EliminationPlan plan_elimination(const Network& network, double seconds) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > seconds;
+  };
   // A look at an edge takes a few nanoseconds, about as long as what inference does for one entry: planning shall not
   // take much longer than what it plans. A few trials there are in any case, unless some variable has so many
   // neighbours that looking at them takes too long.
@@ -142,7 +147,7 @@ EliminationPlan plan_elimination(const Network& network) {
     const double most = in_vain ? most_looks_in_vain : std::min(most_looks, looks_per_entry * fewest + least_looks);
     effort.most = static_cast<std::uint64_t>(most);
     effort.looks += beside;
-    if (effort.spent() || (in_vain && trial == most_trials_in_vain)) break;
+    if (effort.spent() || late() || (in_vain && trial == most_trials_in_vain)) break;
     exact::FillOptions options;
     options.weight = trial % 2 == 0 ? exact::EdgeWeight::one : exact::EdgeWeight::levels;
     options.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/network/read.hpp>
 #include <poise/spec.hpp>
 #include "bayes.hpp"
@@ -350,6 +351,6 @@ class BifReader {
 
 Network parse_bif(std::string_view content, std::string_view name) { return BifReader(content, name).read(); }
 
-Network read_bif(const std::string& path) { return parse_bif(read_text(path), path); }
+Network read_bif(const std::string& path) { return parse_bif(read_file(path), path); }
 
 }  // namespace poise

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/network/read.hpp>
 #include <poise/spec.hpp>
 #include "tokenizer.hpp"
@@ -227,7 +228,7 @@ Evidence parse_evidence(std::string_view content, std::string_view name, const N
 }
 
 Evidence read_evidence(const std::string& path, const Network& network) {
-  return parse_evidence(read_text(path), path, network);
+  return parse_evidence(read_file(path), path, network);
 }
 
 }  // namespace poise

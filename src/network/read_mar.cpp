@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/network/read.hpp>
 #include "bayes.hpp"
 #include "tokenizer.hpp"
@@ -85,7 +86,7 @@ Marginals parse_mar(std::string_view content, std::string_view name) {
   return marginals;
 }
 
-Marginals read_mar(const std::string& path) { return parse_mar(read_text(path), path); }
+Marginals read_mar(const std::string& path) { return parse_mar(read_file(path), path); }
 
 std::string mar_text(const Marginals& marginals) {
   fmt::memory_buffer text;

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <poise/file.hpp>
+
 namespace poise {
 namespace {
 
@@ -31,16 +33,6 @@ Kind kind_of(char c) { return kKinds[static_cast<unsigned char>(c)]; }
 std::string_view without_plus(std::string_view word) {
   const bool plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
   return plus ? word.substr(1) : word;
-}
-
-std::ifstream open_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(fmt::format("{}: found a directory, expected a file", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: cannot be opened, expected a file that can be read", path));
-  return file;
 }
 
 /// Nothing where the size says nothing: pipes have none, and files that the system makes up have 0.
@@ -156,18 +148,6 @@ std::string_view Tokenizer::reason(std::string_view word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   const bool beyond = error == std::errc::result_out_of_range && end == word.data() + word.size();
   return beyond ? ", not beyond what double precision can hold" : "";
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream file = open_file(path);
-  std::string content;
-  std::vector<char> buffer(1 << 16);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    content.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (content.size() > kLongestText) throw InputError(fmt::format("{}: too long, expected at most 2 GiB", path));
-  }
-  if (file.bad()) throw InputError(fmt::format("{}: reading failed, expected a file that can be read", path));
-  return content;
 }
 
 }  // namespace poise

@@ -101,7 +101,4 @@ class Tokenizer {
   std::size_t word_line_ = 0;
 };
 
-/// A whole file, for formats that are never large. Throws InputError.
-std::string read_text(const std::string& path);
-
 }  // namespace poise

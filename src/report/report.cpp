@@ -185,8 +185,8 @@ Report make_report(const StoredRun& stored) {
   report.thin = settings.count("thin").value_or(0);
   report.warmup_seconds = results.at("seconds").number("warmup");
   report.sampling_seconds = results.at("seconds").number("sampling");
-  report.steps =
-      static_cast<std::uint64_t>(std::accumulate(trace.n_steps.begin(), trace.n_steps.end(), std::int64_t{0}));
+  // Without a sign: a damaged file may hold any numbers, and their sum is still defined.
+  for (const std::int64_t steps : trace.n_steps) report.steps += static_cast<std::uint64_t>(steps);
   report.updates = results.count("updates");
   report.initial_steps = results.count("initial_steps");
   report.warmup_steps = results.count("warmup_steps");

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <poise/run/thread_pool.hpp>
+#include <poise/file.hpp>
+#include <poise/thread_pool.hpp>
 #include <poise/types.hpp>
 
 namespace poise::reproduction {
@@ -19,18 +19,6 @@ namespace {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
-
-void write_whole(const std::filesystem::path& path, const std::string& content) {
-  const std::filesystem::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << content;
-  stream.close();
-  std::error_code failed;
-  if (stream) std::filesystem::rename(temporary, path, failed);
-  if (stream && !failed) return;
-  std::filesystem::remove(temporary, failed);
-  throw std::runtime_error(fmt::format("cannot write {}", path.string()));
-}
 
 PartStore::PartStore(std::filesystem::path directory, nlohmann::json settings)
     : directory_(std::move(directory)), settings_(std::move(settings)) {
@@ -50,7 +38,7 @@ std::optional<nlohmann::json> PartStore::find(const std::string& key) const {
 }
 
 void PartStore::keep(const std::string& key, const nlohmann::json& result) const {
-  write_whole(file_of(key), nlohmann::json{{"settings", settings_}, {"result", result}}.dump());
+  write_atomically(file_of(key), nlohmann::json{{"settings", settings_}, {"result", result}}.dump());
 }
 
 PartRunner::PartRunner(const PartStore& store, const ReproduceHooks& hooks, unsigned threads, std::size_t total)

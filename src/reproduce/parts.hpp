@@ -78,7 +78,4 @@ class PartRunner {
   double begun_;
 };
 
-/// Writes beside the path and renames, so that the path never holds half of it.
-void write_whole(const std::filesystem::path& path, const std::string& content);
-
 }  // namespace poise::reproduction

@@ -59,7 +59,7 @@ class RbmExperiment final : public ExperimentRun {
   std::uint64_t every_ = 500;  ///< steps between looks at the discrepancy
   std::size_t truth_ = 500;    ///< reference draws
   std::size_t truth_parts_ = 10;
-  std::uint64_t truth_steps_ = 10000;  ///< of the machine's own Gibbs before each of them
+  std::uint64_t truth_steps_ = 10000;  ///< of the RBM's own Gibbs before each of them
 };
 
 }  // namespace poise::reproduction

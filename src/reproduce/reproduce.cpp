@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/types.hpp>
 
 #include "experiment.hpp"
@@ -62,15 +63,15 @@ void write_numbers(const std::filesystem::path& out, nlohmann::json settings, co
     for (const char* other : {"seconds", "weights"}) rest.erase(other);
     numbers["parts"][key] = std::move(rest);
   }
-  write_whole(out / "results.json", numbers.dump(1) + "\n");
-  write_whole(out / "times.json", times.dump(1) + "\n");
-  write_whole(out / "verdicts.json", verdicts_json(verdicts).dump(1) + "\n");
+  write_atomically(out / "results.json", numbers.dump(1) + "\n");
+  write_atomically(out / "times.json", times.dump(1) + "\n");
+  write_atomically(out / "verdicts.json", verdicts_json(verdicts).dump(1) + "\n");
 }
 
 void write_files(const std::filesystem::path& out, const Document& document) {
   for (const char* folder : {"tables", "figures"}) std::filesystem::create_directories(out / folder);
-  for (const auto& [path, content] : document.files()) write_whole(out / path, content);
-  write_whole(out / "report.html", document.html());
+  for (const auto& [path, content] : document.files()) write_atomically(out / path, content);
+  write_atomically(out / "report.html", document.html());
 }
 
 }  // namespace

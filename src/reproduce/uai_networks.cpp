@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/network/read.hpp>
 #include <poise/streams.hpp>
@@ -19,10 +18,7 @@ namespace poise::reproduction {
 namespace {
 
 std::uint32_t checksum(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  const std::string bytes = content.str();
+  const std::string bytes = read_file(path);
   return crc32_of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 

@@ -4,18 +4,25 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <poise/run/engine.hpp>
-#include <poise/run/thread_pool.hpp>
+#include <poise/run/fiber_scheduler.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise {
 
-/// All chains of a run, in groups that threads take. Both parts outlive it.
+/// All chains of a run, in groups that threads take; or one by one as fibers, where one call of user code serves them
+/// all. The engine outlives it.
 class Chains {
  public:
-  Chains(Engine& engine, ThreadPool& pool)
-      : engine_(engine), pool_(pool), groups_(pool.groups(engine.traits().chains, engine.traits().group)) {}
+  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers)
+      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)) {
+    const EngineTraits& traits = engine.traits();
+    groups_ = group_chains(traits.chains, pool_.threads(), fibers_ ? 1 : traits.group);
+  }
 
   [[nodiscard]] Engine& engine() const { return engine_; }
   [[nodiscard]] std::size_t count() const { return engine_.traits().chains; }
@@ -24,13 +31,22 @@ class Chains {
     for_each_group([&](ChainGroup group) { engine_.advance(group, steps); });
   }
   void for_each_group(const std::function<void(ChainGroup)>& work) {
-    pool_.for_each(groups_.size(), [&](std::size_t g) { work(groups_[g]); });
+    for_each(groups_.size(), [&](std::size_t g) { work(groups_[g]); });
   }
-  void for_each_chain(const std::function<void(std::size_t)>& work) { pool_.for_each(count(), work); }
+  void for_each_chain(const std::function<void(std::size_t)>& work) { for_each(count(), work); }
 
  private:
+  void for_each(std::size_t items, const std::function<void(std::size_t)>& work) {
+    if (fibers_) {
+      fibers_->for_each(items, work);
+    } else {
+      pool_.for_each(items, work);
+    }
+  }
+
   Engine& engine_;
-  ThreadPool& pool_;
+  ThreadPool pool_;
+  std::shared_ptr<FiberScheduler> fibers_;
   std::vector<ChainGroup> groups_;
 };
 

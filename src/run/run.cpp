@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include <poise/run/start.hpp>
-#include <poise/run/thread_pool.hpp>
 #include "chains.hpp"
 #include "memory.hpp"
 #include "progress.hpp"
@@ -62,7 +61,6 @@ struct Run::Parts {
     if (options.thin == 0) options.thin = made.engine->traits().steps_per_sweep;
     steps_of(options.draws, options.thin, "the run");
     share_out();
-    chains.emplace(*made.engine, *pool);
     length.emplace(made.engine->traits().chunk);
     recorder.emplace(model, options);
     batches.resize(options.rao_blackwell ? options.chains : 0);
@@ -83,12 +81,8 @@ struct Run::Parts {
                                   useful));
     }
     options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
-    if (const auto fibers = model.fibers()) {
-      options.threads = 1;
-      pool.emplace(fibers);
-    } else {
-      pool.emplace(options.threads);
-    }
+    if (model.fibers()) options.threads = 1;
+    chains.emplace(*made.engine, options.threads, model.fibers());
   }
 
   [[nodiscard]] WarmupPlan plan_of_options() const {
@@ -322,7 +316,6 @@ struct Run::Parts {
   RunHooks hooks;
   Clock::time_point started = Clock::now();
   TunableEngine made;
-  std::optional<ThreadPool> pool;
   std::optional<Chains> chains;
   std::optional<RoundLength> length;
   std::optional<Recorder> recorder;

@@ -1,11 +1,10 @@
-/// What the readers of Ising models share: how much they take, and a file as a string.
+/// How much the readers of Ising models take.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 namespace poise {
 
@@ -22,10 +21,7 @@ constexpr std::int64_t max_variables(std::size_t file_bytes) {
 constexpr const char* kMaxVariablesReason = ", as a file may have a million more variables than bytes";
 
 constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 31;
 /// Fields and couplings stay below this, so that log p of any state stays finite.
 constexpr double kLargest = 1e100;
-
-std::string read_file(const std::string& path);
 
 }  // namespace poise

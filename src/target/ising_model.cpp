@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/image/png.hpp>
 #include <poise/streams.hpp>
 #include "ising_limits.hpp"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/target/ising_model.hpp>
 #include "ising_limits.hpp"
 

@@ -1,7 +1,5 @@
 /// Numbers and edge lists of Ising models from text: what is read, what is refused.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -87,23 +85,6 @@ EdgeList read_edges(std::string_view content, std::string_view name, double defa
 }
 
 }  // namespace
-
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(fmt::format("{}: found a directory, expected a file", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: cannot be opened, expected a file that can be read", path));
-  std::string content;
-  std::vector<char> buffer(1 << 16);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    content.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (content.size() > kMaxFileBytes) throw InputError(fmt::format("{}: too long, expected at most 2 GiB", path));
-  }
-  if (file.bad()) throw InputError(fmt::format("{}: reading failed, expected a file that can be read", path));
-  return content;
-}
 
 Matrix parse_matrix(std::string_view content, std::string_view name) {
   Matrix matrix;

@@ -89,18 +89,18 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
   const Index hidden = weights_.hidden;
   if (visible == 0 || hidden == 0 || weights_.weights.size() != std::size_t{visible} * hidden ||
       weights_.visible_bias.size() != visible || weights_.hidden_bias.size() != hidden) {
-    throw InputError("the weights of the machine do not fit its numbers of visible and hidden units");
+    throw InputError("the weights of the RBM do not fit its numbers of visible and hidden units");
   }
   double largest = 0.0;
   for (const auto* values : {&weights_.weights, &weights_.visible_bias, &weights_.hidden_bias}) {
     for (const float value : *values) {
-      if (!std::isfinite(value)) throw InputError("the machine has a weight that is not a finite number");
+      if (!std::isfinite(value)) throw InputError("the RBM has a weight that is not a finite number");
       if (values == &weights_.weights) largest = std::max(largest, std::abs(static_cast<double>(value)));
     }
   }
   constexpr double strongest = kLogRange / 8.0;
   if (largest > strongest) {
-    throw InputError(fmt::format("the machine has a weight of {} in size, expected at most {}", largest, strongest));
+    throw InputError(fmt::format("the RBM has a weight of {} in size, expected at most {}", largest, strongest));
   }
   run_ = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
   stride_ = (std::size_t{hidden} + 7) / 8 * 8;

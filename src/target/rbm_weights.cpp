@@ -3,22 +3,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <initializer_list>
 #include <limits>
 #include <stdexcept>
-#include <system_error>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
 #include <poise/spec.hpp>
-#include "ising_limits.hpp"
 #include "rbm_weights_parts.hpp"
 
 namespace poise {
@@ -95,21 +89,6 @@ bool ends_with_any_case(const std::string& path, std::string_view ending) {
   if (path.size() < ending.size()) return false;
   return std::equal(ending.begin(), ending.end(), path.end() - static_cast<std::ptrdiff_t>(ending.size()),
                     [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); });
-}
-
-void write_and_rename(const std::string& path, const std::string& bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  errno = 0;
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool written = file != nullptr;
-  if (file != nullptr) {
-    written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-    written = std::fclose(file) == 0 && written;
-  }
-  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int cause = errno;
-  if (file != nullptr) std::remove(temporary.c_str());
-  throw InputError(fmt::format("Cannot write {}: {}.", path, std::generic_category().message(cause)));
 }
 
 }  // namespace
@@ -201,7 +180,7 @@ void write_rbm(const std::string& path, const RbmWeights& rbm) {
       throw InputError(fmt::format("Cannot write {}: the weights are not finite.", path));
     }
   }
-  write_and_rename(path, npz ? npz_bytes(rbm, path) : safetensors_bytes(rbm));
+  write_atomically(path, npz ? npz_bytes(rbm, path) : safetensors_bytes(rbm));
 }
 
 }  // namespace poise

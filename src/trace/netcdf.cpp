@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <functional>
 #include <numeric>
 #include <set>
 #include <system_error>
@@ -21,7 +20,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/file.hpp>
+
 #include "draw_queue.hpp"
+#include "layout_text.hpp"
 #include "netcdf_call.hpp"
 #include "netcdf_plan.hpp"
 
@@ -58,29 +60,6 @@ std::string now_in_utc() {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts);
   return text.data();
-}
-
-/// What the dimensions of x do not say. A single cardinality stands for all variables.
-std::string layout_text(const VariableLayout& layout) {
-  nlohmann::json json{{"variables", layout.variables}};
-  if (layout.is_lattice()) {
-    json["rows"] = layout.rows;
-    json["columns"] = layout.columns;
-  }
-  if (!layout.labels.empty()) json["labels"] = layout.labels;
-  const auto& levels = layout.cardinalities;
-  if (!levels.empty()) {
-    const bool same = std::adjacent_find(levels.begin(), levels.end(), std::not_equal_to<>()) == levels.end();
-    json["cardinalities"] = same ? nlohmann::json(levels.front()) : nlohmann::json(levels);
-  }
-  if (!layout.level_names.empty()) json["level_names"] = layout.level_names;
-  if (!layout.observed.empty()) {
-    json["observed"] = nlohmann::json::array();
-    for (Index i = 0; i < layout.variables; ++i) {
-      if (layout.is_observed(i)) json["observed"].push_back({i, layout.observed[i]});
-    }
-  }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <filesystem>
 #include <initializer_list>
 #include <limits>
 #include <system_error>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include <poise/file.hpp>
 
 namespace poise {
 
@@ -72,25 +75,15 @@ bool is_deflated(const NetcdfOptions& options) {
   return product({options.chains, options.draws, options.variables}) > kDeflateAbove;
 }
 
-std::filesystem::path directory_of(const std::string& path) {
-  const auto parent = std::filesystem::path(path).parent_path();
-  return parent.empty() ? std::filesystem::path(".") : parent;
-}
-
 /// Opens PATH for writing without changing it: the only test that asks the file system itself.
 void check_writable(const std::string& path) {
   if (path.empty()) throw InputError("The path of the output file is empty.");
   // The NetCDF library takes it for a separator of directories.
   if (path.find('\\') != std::string::npos) cannot_write(path, "its path must not hold a backslash");
-  const auto directory = directory_of(path);
+  const std::string obstacle = obstacle_at(path);
+  if (!obstacle.empty()) cannot_write(path, obstacle);
   struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0) {
-    cannot_write(path, fmt::format("the directory {} {}", directory.string(),
-                                   errno == ENOENT ? "does not exist" : "cannot be reached"));
-  }
-  if (!S_ISDIR(status.st_mode)) cannot_write(path, fmt::format("{} is not a directory", directory.string()));
   const bool exists = ::stat(path.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory");
   if (exists && !S_ISREG(status.st_mode)) cannot_write(path, "it is not a regular file");
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | (exists ? 0 : O_CREAT | O_EXCL), 0666);
   if (descriptor < 0) cannot_write(path, std::generic_category().message(errno));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
 #include <poise/trace/netcdf.hpp>
@@ -21,8 +20,6 @@ inline constexpr std::size_t kSeriesChunk = 8192;          ///< numbers in a chu
 
 /// Whether x is large enough to be worth the time of compression.
 [[nodiscard]] bool is_deflated(const NetcdfOptions& options);
-
-[[nodiscard]] std::filesystem::path directory_of(const std::string& path);
 
 /// Throws an InputError when PATH cannot be written. Nothing is changed.
 void check_writable(const std::string& path);

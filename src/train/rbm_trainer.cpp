@@ -2,6 +2,7 @@
 ///
 /// Threads share out chunks of a fixed size, so that every matrix product has the same shape, and hence the same order
 /// of sums, for any number of them. Each row of the batch has random numbers of its own.
+#include <poise/adapt/adam.hpp>
 #include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
@@ -151,7 +152,7 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
   metrics_.resize(options_.batch);
   for (std::size_t r = 0; r < options_.batch; ++r) rngs_.push_back(make_rng(options_.seed, Stream::training_row, r));
 
-  // Chains that are kept begin with independent pixels, which is what a machine of small weights draws.
+  // Chains that are kept begin with independent pixels, which is what an RBM of small weights draws.
   Rng rng = make_rng(options_.seed, Stream::training_particles);
   for (std::size_t r = 0; r < options_.batch; ++r) {
     float* row = chain_visible_.data() + r * visible_stride_;
@@ -275,7 +276,7 @@ void RbmTrainer::update(std::size_t data_rows, std::size_t chains) {
     if (chunk < last) return update_hidden(chunk * kHidden, data_rows, chains);
     mean_difference({data_visible_.data(), data_rows, visible_stride_},
                     {chain_visible_.data(), chains, visible_stride_}, gradient_.visible_bias);
-    AdamStep(options_.rate, updates_)
+    AdamStep<float>(options_.rate, updates_)
         .apply(weights_.visible_bias.data(), first_moment_.visible_bias.data(), second_moment_.visible_bias.data(),
                gradient_.visible_bias.data(), weights_.visible);
   });
@@ -296,7 +297,7 @@ void RbmTrainer::update_hidden(std::size_t first, std::size_t data_rows, std::si
   mean_difference({data_hidden_.data() + first, data_rows, hidden_stride_},
                   {chain_hidden_.data() + first, chains, hidden_stride_},
                   std::span(gradient_.hidden_bias).subspan(first, count));
-  const AdamStep adam(options_.rate, updates_);
+  const AdamStep<float> adam(options_.rate, updates_);
   adam.apply(weights_.weights.data() + place, first_moment_.weights.data() + place,
              second_moment_.weights.data() + place, gradient_.weights.data() + place, count * visible);
   adam.apply(weights_.hidden_bias.data() + first, first_moment_.hidden_bias.data() + first,

@@ -2,56 +2,11 @@
 #include "units.hpp"
 
 #include <cmath>
-#include <cstring>
 
+#include <poise/floats8.hpp>
 #include <poise/math.hpp>
 
 namespace poise {
-
-namespace {
-
-// NOLINTNEXTLINE(modernize-use-using): the attribute needs the old form
-typedef float Floats4 __attribute__((vector_size(16)));
-
-POISE_INLINE Doubles8 load_floats8(const float* from) {
-  Floats4 low, high;
-  std::memcpy(&low, from, sizeof low);
-  std::memcpy(&high, from + 4, sizeof high);
-  return {__builtin_convertvector(low, Doubles8::Half), __builtin_convertvector(high, Doubles8::Half)};
-}
-
-POISE_INLINE void store_floats8(float* to, const Doubles8& v) {
-  const Floats4 low = __builtin_convertvector(v.low, Floats4);
-  const Floats4 high = __builtin_convertvector(v.high, Floats4);
-  std::memcpy(to, &low, sizeof low);
-  std::memcpy(to + 4, &high, sizeof high);
-}
-
-constexpr float kFirstDecay = 0.9F;
-constexpr float kSecondDecay = 0.999F;
-constexpr float kEpsilon = 1e-8F;
-
-/// Moments of a unit that never changes shrink step by step. They end at zero before they become denormal, which
-/// processors are slow at.
-constexpr float kTiny = 1e-30F;
-
-void adam(const AdamStep& step, float* __restrict parameters, float* __restrict first, float* __restrict second,
-          const float* __restrict gradient, std::size_t count) {
-  hot([=] {
-    const float scale = step.scale;
-    const float correction = step.second_correction;
-    for (std::size_t i = 0; i < count; ++i) {
-      const float g = gradient[i];
-      const float m = first[i] + (1.0F - kFirstDecay) * (g - first[i]);
-      const float s = second[i] + (1.0F - kSecondDecay) * (g * g - second[i]);
-      first[i] = std::abs(m) < kTiny ? 0.0F : m;
-      second[i] = s < kTiny ? 0.0F : s;
-      parameters[i] += scale * m / (std::sqrt(s * correction) + kEpsilon);
-    }
-  });
-}
-
-}  // namespace
 
 void to_probabilities(float* activations, std::size_t count) {
   hot([=] {
@@ -73,7 +28,7 @@ void sample_units(const float* activations, std::size_t count, Rng& rng, float* 
 }
 
 /// (1 + e^(a + d)) / (1 + e^a) has no cancellation. Eight of them make a product that stays in the range of doubles for
-/// all weights that a machine may have, up to 75 in size.
+/// all weights that an RBM may have, up to 75 in size.
 double softplus_change(const float* activations, const float* change, std::size_t count) {
   return hot([=] {
     double sum = 0.0;
@@ -102,16 +57,6 @@ double squared_distance(const float* data, const float* probabilities, std::size
     }
     return sum8(sum) + rest;
   });
-}
-
-AdamStep::AdamStep(double rate, std::uint64_t updates) {
-  const auto times = static_cast<double>(updates);
-  scale = static_cast<float>(rate / (1.0 - std::pow(static_cast<double>(kFirstDecay), times)));
-  second_correction = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(kSecondDecay), times)));
-}
-
-void AdamStep::apply(float* parameters, float* first, float* second, const float* gradient, std::size_t count) const {
-  adam(*this, parameters, first, second, gradient, count);
 }
 
 }  // namespace poise

@@ -79,7 +79,7 @@ int main() {
   }
   std::printf("of the wrong target: %s", wrong.text().c_str());
 
-  const poise::Model model = poise::make_model("dials", std::make_shared<const Dials>(12, 14, 0.3));
+  const poise::Model model = poise::own_model("dials", std::make_shared<const Dials>(12, 14, 0.3));
   poise::RunOptions options;
   options.warmup = 200;
   options.draws = 500;

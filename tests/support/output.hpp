@@ -5,13 +5,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <poise/file.hpp>
 #include <poise/types.hpp>
 
 namespace poise::testing {
@@ -36,11 +36,6 @@ class OutputTest : public ::testing::Test {
 
 inline void write_file(const std::string& path, std::string_view content) {
   std::ofstream(path, std::ios::binary) << content;
-}
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// The sentence of the InputError that a call throws.

@@ -12,10 +12,11 @@
 
 namespace poise {
 
+/// After `reserve_entries`.
 template <SparseTarget T>
-void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
-                         typename LocallyBalanced<T>::Scratch& scratch, Rng& rng,
-                         const TransitionGradientOptions& options, TransitionGradient& out) {
+void fill_entries(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
+                  typename LocallyBalanced<T>::Scratch& scratch, Rng& rng, const TransitionGradientOptions& options,
+                  TransitionGradient& out) {
   hot([&] {
     using Entry = TransitionGradient::Entry;
     const auto look_at = [&](Index move, Index position) {
@@ -24,8 +25,6 @@ void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, cons
       const double log_ratio = target.log_ratio(state, change);
       return Entry{move, position, change.value, log_ratio, proposal.accept_prob, proposal.prob * proposal.accept_prob};
     };
-    out.entries.clear();
-    out.sampled.clear();
     out.log_prob = target.log_prob(state);
     if (options.all_moves) {
       const Index variables = target.num_variables();
@@ -48,6 +47,14 @@ void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, cons
       out.sampled.push_back(look_at(static_cast<Index>(rng.uniform() * target.num_moves()), 0));
     }
   });
+}
+
+template <SparseTarget T>
+void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
+                         typename LocallyBalanced<T>::Scratch& scratch, Rng& rng,
+                         const TransitionGradientOptions& options, TransitionGradient& out) {
+  reserve_entries(target, options, out);
+  fill_entries(kernel, target, state, scratch, rng, options, out);
 }
 
 /// Adds sum over entries of coefficient * dT/d phi_k to out[k]; `coefficients` are d objective / d T, those of

@@ -105,6 +105,7 @@ class ConformanceCheck {
     moves_.clear();
     Index m = 0;
     for (Index i = 0; i < target_.num_variables(); ++i) {
+      if (target_.cardinality(i) == 1) continue;  // it has no moves, whatever its level is called
       for (Index level = 0; level < target_.cardinality(i); ++level) {
         if (level == now_[i]) continue;
         check_ratio(state, m++, {i, static_cast<Value>(level)}, log_prob);

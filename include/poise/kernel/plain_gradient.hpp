@@ -1,4 +1,4 @@
-/// Gibbs With Gradients on a machine as one would write it down: everything is computed anew at every step, no matrix
+/// Gibbs With Gradients on an RBM as one would write it down: everything is computed anew at every step, no matrix
 /// products, nothing kept. The oracle of tests and the yardstick of benchmarks.
 #pragma once
 

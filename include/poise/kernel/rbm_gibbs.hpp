@@ -1,4 +1,4 @@
-/// The machine's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
+/// The RBM's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
 /// ones.
 #pragma once
 

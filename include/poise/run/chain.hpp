@@ -24,7 +24,7 @@ struct Chain {
 
   /// Variables that differ from the reference.
   [[nodiscard]] std::int64_t measure_distance(const T& target) const {
-    std::int64_t different = 0;
+    Index different = 0;  // as narrow as will do, for the sake of vectors
     for (Index i = 0; i < target.num_variables(); ++i) different += target.level(state, i) != reference[i] ? 1 : 0;
     return different;
   }

@@ -153,8 +153,9 @@ class EngineOf final : public Engine {
     const Index variables = std::max<Index>(1, traits.variables);
     traits.chunk = MemoisingTarget<T> ? kCallbackChunk
                                       : std::max<std::uint64_t>(1, kChunkUpdates * traits.steps_per_sweep / variables);
-    // Four chains hide each other's latency; kernels that look at a whole group in one matrix product fill its lanes.
-    traits.group = GroupKernel<K, T> ? 16 : 4;
+    // Four chains hide each other's latency where a step has stages; kernels that look at a whole group in one matrix
+    // product fill its lanes; the others go one by one, and so does what they have in the cache.
+    traits.group = GroupKernel<K, T> ? 16 : StagedKernel<K, T> ? 4 : 1;
     return traits;
   }
 

@@ -47,6 +47,7 @@ class OwnDescriptionOf final : public OwnDescription {
 /// The target is shared by all chains and never changed.
 template <Target T>
 Model own_model(std::string name, std::shared_ptr<const T> target, VariableLayout layout = {}) {
+  static_assert(!SingleThreadTarget<T>, "a target for one thread only is made a model by callback_model");
   Model model = describe_model(std::move(name), *target, std::move(layout));
   model.description = std::make_shared<const OwnDescriptionOf<T>>(std::move(target));
   return model;

@@ -76,7 +76,9 @@ struct StoredRun {
   nlohmann::json results;
 };
 
-/// Reads a finished, growing or killed run; an InputError says what is wrong with any other file.
+/// Reads a finished, growing or killed run; an InputError says what is wrong with any other file, whatever its bytes.
+/// The NetCDF library works in a forked child, which damaged files can crash or hold up; it costs one copy of the data
+/// through a pipe.
 [[nodiscard]] StoredRun read_netcdf(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace poise

@@ -1,0 +1,48 @@
+/// Files as a whole: read into memory with a sentence for whatever goes wrong, and written so that nobody sees half of
+/// one.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// A file could not be read. what() is "PATH: found ..., expected ..."; `reason` is for sentences of the caller's own.
+class FileError : public InputError {
+ public:
+  FileError(const std::string& sentence, std::string why) : InputError(sentence), reason(std::move(why)) {}
+  std::string reason;  ///< "No such file or directory", "it is a directory", ...
+};
+
+inline constexpr std::uint64_t kLongestFile = std::uint64_t{1} << 31;
+
+/// Opens a file, a pipe or a device for reading. Throws a FileError.
+[[nodiscard]] std::ifstream open_file(const std::string& path);
+
+/// All bytes of a file, a pipe or a device. Throws a FileError, also where there are more than `most`.
+[[nodiscard]] std::string read_file(const std::string& path, std::uint64_t most = kLongestFile);
+
+/// Writes a file beside its place, waits until it is on the disk and renames it, so that whatever happens the old or
+/// the new one is there as a whole. A pipe or a device cannot be replaced and is written to. Throws an InputError where
+/// the path is wrong, and a std::runtime_error where the disk is; both are "Cannot write PATH: ... .".
+void write_atomically(const std::string& path, std::string_view content);
+
+/// The name that write_atomically uses until the file is complete.
+[[nodiscard]] std::string temporary_beside(const std::string& path);
+
+/// A pipe or a device: something that cannot be replaced by renaming.
+[[nodiscard]] bool is_special(const std::string& path);
+
+/// The directory that holds a path, "." for a plain name.
+[[nodiscard]] std::string directory_of(const std::string& path);
+
+/// Why there can be no file at a path: its directory is missing or is none, or the path is itself a directory. Empty
+/// where nothing stands in the way but, perhaps, permissions.
+[[nodiscard]] std::string obstacle_at(const std::string& path);
+
+}  // namespace poise

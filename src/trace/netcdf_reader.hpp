@@ -1,0 +1,37 @@
+/// Sends what a run file holds, as the NetCDF library reads it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <poise/trace/netcdf.hpp>
+
+#include "isolated_reader.hpp"
+
+namespace poise::netcdf {
+
+/// No deflate stream is longer than this many times its compressed form, and no other data is packed at all.
+inline constexpr std::uint64_t kMostDeflation = 1032;
+
+/// chains * draws * width, or nothing where a file of that length cannot hold so many entries.
+[[nodiscard]] std::optional<std::size_t> entries_in(std::uint64_t file_bytes, std::uint64_t chains, std::uint64_t draws,
+                                                    std::uint64_t width, std::uint64_t bytes);
+
+/// What is known of a file before it is opened.
+struct RunPath {
+  std::string path;      ///< as the user wrote it
+  std::string absolute;  ///< the library reads meaning (drive letters, URLs) into relative ones
+  std::uint64_t file_bytes = 0;
+  bool growing = false;  ///< another program holds it
+};
+
+/// The library's part of reading a run, for a child process: damaged files crash it. The order of the frames is
+///   chains, draws; the attributes layout, settings and results; the number of dimensions of x behind (chain, draw),
+///   0 without x, and their lengths; the names of variables, a NUL behind each; the number of monitors besides
+///   log_prob; acceptance_rate; n_steps; log_prob; name and numbers of each other monitor; x unless it is left out.
+/// Throws an InputError.
+void send_run(const RunPath& file, const ReadOptions& options, FrameSender& out);
+
+}  // namespace poise::netcdf
