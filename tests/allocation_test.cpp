@@ -48,7 +48,7 @@ std::size_t allocations_of_steps(const T& target, const K& kernel) {
 TEST(Allocation, StepsTakeNoMemory) {
   const LatticeIsing lattice(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1));
   EXPECT_EQ(allocations_of_steps(lattice, LocallyBalanced<LatticeIsing>()), 0U);
-  EXPECT_EQ(allocations_of_steps(lattice, LatticeGibbs()), 0U);
+  EXPECT_EQ(allocations_of_steps(lattice, LatticeGibbs(lattice)), 0U);
   EXPECT_EQ(allocations_of_steps(lattice, BlockGibbs<LatticeIsing>(4)), 0U);
   EXPECT_EQ(allocations_of_steps(lattice, HammingBall<LatticeIsing>(9, 2)), 0U);
   const MarkovNetwork network(mixed_network(0.2, 2));
