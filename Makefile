@@ -1,14 +1,17 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test wheel bench sanitize fuzz format lint clean
+.PHONY: help build quickstart test test-clang wheel bench sanitize fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
+# Tests of what runs on several threads.
+THREADED = ^(ThreadPool|Run|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|Reproduce)
 
 help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
 	@echo "make test         install packages, build, run all tests"
+	@echo "make test-clang   the C++ tests, built by clang"
 	@echo "make build        the program only: build/release/poise"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
-	@echo "make bench        benchmarks; numbers as JSON in build/bench/bench.json"
+	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
@@ -26,7 +29,13 @@ test:
 	@tools/python-environment build/python
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev
-	@ctest --test-dir build/dev --output-on-failure --parallel 2
+	@ctest --test-dir build/release --output-on-failure --parallel 2
+
+test-clang:
+	@tools/install-packages build test fuzz
+	@cmake --preset clang >/dev/null
+	@cmake --build --preset clang
+	@ctest --test-dir build/clang --output-on-failure --parallel 2
 
 wheel:
 	@tools/install-packages build python
@@ -37,9 +46,9 @@ wheel:
 bench:
 	@tools/install-packages build bench
 	@cmake --preset bench >/dev/null
-	@cmake --build --preset bench
-	@build/bench/bench/poise_bench --benchmark_repetitions=3 --benchmark_display_aggregates_only=true --benchmark_out=build/bench/bench.json --benchmark_out_format=json
-	@tools/bench-ratios build/bench/bench.json
+	@cmake --build --preset bench --target poise_bench
+	@build/release/bench/poise_bench --benchmark_repetitions=3 --benchmark_display_aggregates_only=true --benchmark_out=build/bench.json --benchmark_out_format=json
+	@tools/bench-ratios build/bench.json
 
 sanitize:
 	@tools/install-packages build test
@@ -48,7 +57,7 @@ sanitize:
 	@ctest --test-dir build/asan --output-on-failure --parallel 2
 	@cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan
-	@ctest --test-dir build/tsan --output-on-failure --tests-regex 'Run|Workers'
+	@ctest --test-dir build/tsan --output-on-failure --parallel 2 --tests-regex '$(THREADED)'
 
 fuzz:
 	@tools/install-packages build fuzz
@@ -61,12 +70,12 @@ format:
 	@git ls-files '*.hpp' '*.cpp' | xargs clang-format -i
 
 lint:
-	@tools/install-packages build test python lint
+	@tools/install-packages build test python bench lint
 	@tools/python-environment build/python
-	@cmake --preset dev >/dev/null
+	@cmake --preset lint >/dev/null
 	@git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
 	@tools/check-includes
-	@git ls-files 'src/*.cpp' 'app/*.cpp' | xargs -P 2 -n 4 clang-tidy -p build/dev --quiet
+	@run-clang-tidy -quiet -p build/lint -j 2 '^$(CURDIR)/(src|app|bench|examples|python/src|tests)/'
 
 clean:
 	@rm -rf build quickstart

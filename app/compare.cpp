@@ -69,6 +69,7 @@ int compare(const CompareFlags& flags) {
   options.keep = Keep::monitors;
   const std::vector<Sampler> samplers = read_samplers(flags);
   const Model model = read_model(flags.run, options);
+  options.check(model);
   check_outputs({{"--json", flags.json}});
 
   const std::atomic<bool>& stop = stop_on_interrupt();

@@ -190,11 +190,11 @@ was learned is saved.)");
 
 std::string logz_footer() {
   return fmt::format(
-      R"(Annealed importance sampling takes chains from independent visible units to the machine, along evenly spaced
+      R"(Annealed importance sampling takes chains from independent visible units to the RBM, along evenly spaced
 temperatures, and averages their weights; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
 equal ones: where that is under a tenth of them, or one weight is more than half of all, the estimate cannot be trusted,
 and more temperatures help more than more chains. A mode that no chain found goes unnoticed: run again with ten times
-the temperatures to see whether log Z rises. Where a side of the machine has at most 25 units its states are summed
+the temperatures to see whether log Z rises. Where a side of the RBM has at most 25 units its states are summed
 one by one, and the difference is shown. Logarithms are natural. Ctrl-C shows what the chains that are through say.
 
 Examples:

@@ -61,7 +61,7 @@ LogPartitionOptions read_options(const LogzFlags& flags) {
   return options;
 }
 
-Rbm read_machine(const Spec& spec) {
+Rbm read_rbm_of(const Spec& spec) {
   if (spec.name != "rbm") {
     throw InputError(
         fmt::format("found model {}, expected a restricted Boltzmann machine, rbm:weights=FILE", quote(spec.text())));
@@ -112,12 +112,11 @@ int logz(const LogzFlags& flags) {
   const LogPartitionOptions options = read_options(flags);
   check_outputs({{"--json", flags.json}});
   const Spec spec = parse_spec(flags.model);
-  const Rbm machine = read_machine(spec);
+  const Rbm rbm = read_rbm_of(spec);
   const std::atomic<bool>& stop = stop_on_interrupt();
   LogzDisplay display(progress_style(flags.quiet));
   const LogPartition answer = find_log_partition(
-      machine, options,
-      {.progress = [&](const char* what, double part) { display.update(what, part); }, .stop = &stop});
+      rbm, options, {.progress = [&](const char* what, double part) { display.update(what, part); }, .stop = &stop});
   display.end();
   if (!answer.annealed && !answer.exact) {
     fmt::print(stderr, "poise: interrupted before the first chains were through, so there is nothing to show.\n");

@@ -1,6 +1,7 @@
 /// `poise marginals` and `poise exact`: the probability of every level of every variable.
 #include <cstdio>
 #include <memory>
+#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ MarginalsOptions read_options(const MarginalsFlags& flags) {
   double gibibytes = options.memory_limit / kGibibyte;
   read_positive(flags.memory, "--memory", gibibytes, problems);
   options.memory_limit = gibibytes * kGibibyte;
-  read_positive(flags.seconds, "--seconds", options.seconds, problems);
+  if (!flags.seconds.empty()) read_positive(flags.seconds, "--seconds", options.seconds.emplace(0.0), problems);
   read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
   read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
   std::uint64_t threads = options.threads;
@@ -95,13 +96,15 @@ Marginals read_truth(const std::string& path, const Network& network) {
 }
 
 int marginals(const MarginalsFlags& flags) {
-  const MarginalsOptions options = read_options(flags);
+  const auto started = std::chrono::steady_clock::now();
+  MarginalsOptions options = read_options(flags);
   check_outputs({{"--out", flags.out}, {"--json", flags.json}});
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
   std::optional<Marginals> truth;
   if (!flags.truth.empty()) truth = read_truth(flags.truth, *network);
 
+  options.elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   Displays displays(progress_style(flags.quiet));
   const bool counts = progress_style(flags.quiet) == ProgressStyle::live;  // exact inference, on a terminal
   const MarginalsAnswer answer = find_marginals(
@@ -114,7 +117,7 @@ int marginals(const MarginalsFlags& flags) {
            },
        .stop = &stop_on_interrupt()});
   if (counts && answer.method == Method::exact) fmt::print(stderr, "\r                     \r");
-  if (answer.interrupted && answer.report->draws == 0) {
+  if (answer.interrupted && (!answer.report || answer.report->draws == 0)) {
     fmt::print(stderr, "poise: interrupted before the first draw, so there are no marginals.\n");
     return kInterrupted;
   }
@@ -152,7 +155,7 @@ Command add_marginals(CLI::App& program) {
   declare(*command, flags->model);
   command->add_option("--method", flags->method, "auto, exact or sample [auto: exact where it fits the memory]")
       ->type_name("HOW");
-  command->add_option("--seconds", flags->seconds, fmt::format("Sample for this long [{}]", defaults.seconds))
+  command->add_option("--seconds", flags->seconds, "Time for everything, from planning to sampling [10 where the answer is sampled]")
       ->type_name("S");
   command->add_option("--sampler", flags->sampler, "Sampler [the best of a pilot run]")->type_name("NAME");
   command->add_option("--chains", flags->chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");

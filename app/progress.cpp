@@ -36,7 +36,7 @@ struct Column {
 };
 constexpr std::array<Column, 6> kColumns{
     {{"", 5, 5}, {"steps/s", 8, 3}, {"acceptance", 10, 1}, {"log_prob", 11, 2}, {"ess", 7, 4}, {"time left", 12, 6}}};
-constexpr std::size_t kPhaseWidth = 9;
+constexpr std::size_t kPhaseWidth = 11;
 constexpr std::size_t kWidestBar = 24;
 constexpr std::size_t kNarrowestBar = 6;
 
@@ -168,7 +168,7 @@ double ProgressDisplay::share_done(const Row& row) const {
     const double all = progress.seconds + progress.seconds_left;
     return all > 0 ? std::min(1.0, progress.seconds / all) : 0.0;
   }
-  // Nobody knows beforehand how long the approach takes; it may use half of the warm-up, then learning begins.
+  // Nobody knows beforehand how long the initial phase takes; it may use half of the warm-up, then learning begins.
   return static_cast<double>(progress.done - std::min(row.start, progress.done)) /
          static_cast<double>(std::max<std::uint64_t>(1, progress.total - std::min(row.start, progress.total)));
 }
@@ -208,7 +208,7 @@ void ProgressDisplay::draw() {
 std::string ProgressDisplay::plain_row(const Row& row) const {
   const Progress& progress = row.progress;
   const bool cut_short = interrupted_ && &row == &rows_.back();
-  std::string out = fmt::format("{:<8} {:>3.0f} %  {} steps/s  acceptance {}  log_prob {}", phase_name(progress.phase),
+  std::string out = fmt::format("{:<10} {:>3.0f} %  {} steps/s  acceptance {}  log_prob {}", phase_name(progress.phase),
                                 std::floor(100 * share_done(row)), text::rate(progress.steps_per_second),
                                 fmt::format("{:.3f}", progress.acceptance_rate), text::number(progress.log_prob, 5));
   if (progress.phase == Phase::sample && !std::isnan(progress.ess_log_prob)) {

@@ -10,6 +10,7 @@
 
 #include <poise/file.hpp>
 #include <poise/spec.hpp>
+#include <poise/target/ising_model.hpp>
 
 namespace poise::app {
 
@@ -117,7 +118,7 @@ void declare(CLI::App& command, RunFlags& flags) {
   command.add_option("--chains", flags.chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
   command
       .add_option("--warmup", flags.warmup,
-                  fmt::format("Draws' worth of steps before the first draw [{}]", defaults.warmup))
+                  "Draws' worth of steps before the first draw [1000 sweeps; the later half only while learning goes on]")
       ->type_name("N");
   command.add_option("--draws", flags.draws, fmt::format("Recorded draws per chain [{}]", defaults.draws))
       ->type_name("N");
@@ -126,7 +127,7 @@ void declare(CLI::App& command, RunFlags& flags) {
       ->type_name("S");
   command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores]")
       ->type_name("T");
-  command.add_option("--seconds", flags.seconds, "Sample for this long instead of --draws")->type_name("S");
+  command.add_option("--seconds", flags.seconds, "This long in all, warm-up included, instead of --draws")->type_name("S");
   command
       .add_option(
           "--init", flags.init,
@@ -138,7 +139,9 @@ void declare(CLI::App& command, RunFlags& flags) {
 RunOptions read_options(const RunFlags& flags, Problems& problems) {
   RunOptions options;
   read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
-  read_integer(flags.warmup, "--warmup", 0, kMost, options.warmup, problems);
+  if (!flags.warmup.empty()) {
+    read_integer(flags.warmup, "--warmup", 0, kMost, options.warmup.emplace(0), problems);
+  }
   read_integer(flags.draws, "--draws", 1, kMost, options.draws, problems);
   read_integer(flags.thin, "--thin", 1, kMost, options.thin, problems);
   read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
@@ -166,7 +169,6 @@ Model read_model(const RunFlags& flags, RunOptions& options) {
     options.start = Start::given;
     options.given = read_state(flags.init, model);
   }
-  options.check(model);
   return model;
 }
 

@@ -98,7 +98,9 @@ Image draw_images(const Model& model, const RunResult& result) {
 void write_files(const SampleFlags& flags, const Model& model, const RunResult& result, const std::string& json) {
   if (!flags.json.empty()) write_output(flags.json, json);
   if (result.trace.draws == 0) return;  // the report says so
-  if (!flags.images.empty()) {
+  if (!flags.images.empty() && result.trace.x.empty()) {
+    fmt::print(stderr, "note: no picture was made: the states are in the file only\n");
+  } else if (!flags.images.empty()) {
     write_png(flags.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
   }
   if (!flags.plot.empty()) write_output(flags.plot, balance_plot(result.knots, result.log_phi));
@@ -116,6 +118,7 @@ int sample(const SampleFlags& flags) {
   problems.throw_if_any();
   const Sampler sampler = parse_sampler(flags.sampler);
   const Model model = read_model(flags.run, options);
+  options.check(model, !flags.out.empty());
   check_pictures(flags, model, sampler, options);
   if (flags.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
   check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--images", flags.images}, {"--plot", flags.plot}});

@@ -15,6 +15,7 @@
 #include <poise/report/report.hpp>
 #include <poise/report/text.hpp>
 #include <poise/spec.hpp>
+#include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
 #include "commands.hpp"
@@ -30,7 +31,6 @@ namespace poise::app {
 
 namespace {
 
-constexpr std::uint64_t kBinariseStream = std::uint64_t{1} << 42;
 constexpr std::int64_t kMostHidden = 100'000;
 constexpr std::int64_t kMostRows = 100'000;  // in a batch
 
@@ -187,7 +187,7 @@ struct Training {
 Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   const auto begun = std::chrono::steady_clock::now();
-  Rng rng(settings.trainer.seed, kBinariseStream);
+  Rng rng = make_rng(settings.trainer.seed, Stream::binarise);
   const auto black_and_white = [&] {
     return settings.threshold ? binarise(images, *settings.threshold) : binarise_sampled(images, rng);
   };

@@ -9,6 +9,7 @@
 #include <poise/kernel/plain_balanced.hpp>
 #include <poise/poise.hpp>
 #include <poise/run/chain.hpp>
+#include <poise/target/ising_model.hpp>
 #include <poise/target/lattice_ising.hpp>
 #include "learning.hpp"
 
@@ -32,12 +33,12 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   std::vector<Value> x(n);
   Rng rng(7, 7);
   for (Value& level : x) level = rng.uniform() < 0.5 ? 1 : 0;
-  EnsembleOptions options;
+  EngineOptions options;
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
-  EnsembleOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(), options);
-  gibbs.advance(0, 1, 50);
-  gibbs.levels(0, x);
+  EngineOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(*target), options);
+  gibbs.advance({0, 1}, 50);
+  gibbs.observe({0, 1}, {.levels = x});
   return x;
 }
 
@@ -120,8 +121,9 @@ void gibbs(benchmark::State& state) {
   const std::vector<Value> start = typical_state(target);
   const std::vector<Value> reference(start.size(), 0);
   Chain<LatticeIsing, LatticeGibbs> chain(*target, start, reference, Rng(1, 0));
-  LatticeGibbs().prepare(*target, chain.state, chain.scratch);
-  for (auto _ : state) advance(LatticeGibbs(), *target, chain, 10);
+  const LatticeGibbs kernel(*target);
+  kernel.prepare(*target, chain.state, chain.scratch);
+  for (auto _ : state) advance(kernel, *target, chain, 10);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 10 * target->num_variables());
 }
 BENCHMARK(gibbs)->Arg(30)->Arg(1000);

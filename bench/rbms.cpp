@@ -9,6 +9,7 @@
 #include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/run/chain.hpp>
 #include <poise/run/run.hpp>
 #include "learning.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 using namespace poise;
 
-std::shared_ptr<const Rbm> machine(Index hidden) {
+std::shared_ptr<const Rbm> rbm(Index hidden) {
   static std::vector<std::pair<Index, std::shared_ptr<const Rbm>>> made;
   for (const auto& [size, rbm] : made) {
     if (size == hidden) return rbm;
@@ -40,7 +41,7 @@ std::shared_ptr<const Rbm> machine(Index hidden) {
 
 template <class K>
 void steps(benchmark::State& state, Index hidden, const K& kernel, std::size_t count, std::uint64_t batch) {
-  const auto target = machine(hidden);
+  const auto target = rbm(hidden);
   const std::vector<Value> zeros(784, 0);
   std::vector<std::unique_ptr<Chain<Rbm, K>>> chains;
   std::vector<Chain<Rbm, K>*> group;
@@ -98,7 +99,7 @@ BENCHMARK(rbm_gibbs)->Arg(250);
 
 /// Chain steps a second while the function is learned, in rounds of one update each, and at every step as in the paper.
 void learning_rbm(benchmark::State& state, const char* sampler, std::size_t warmup, std::uint64_t thin) {
-  time_learning(state, make_model("rbm", machine(250)), sampler, warmup, thin);
+  time_learning(state, rbm_model("rbm", rbm(250)), sampler, warmup, thin);
 }
 BENCHMARK_CAPTURE(learning_rbm, flsb, "flsb", 50, 784)->UseManualTime()->Iterations(1);
 BENCHMARK_CAPTURE(learning_rbm, flsb2_paper, "flsb2:objective=mi-bound,schedule=paper", 100, 1)

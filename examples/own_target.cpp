@@ -1,4 +1,7 @@
-/// A target of one's own: the hard-core gas, particles on a ring that must not be neighbours.
+/// A target of one's own: the hard-core gas, particles on a ring that must not be neighbours. A small one is checked, a
+/// large one is sampled.
+#include <poise/check/conformance.hpp>
+#include <poise/check/exactness.hpp>
 #include <poise/poise.hpp>
 
 #include <cmath>
@@ -71,8 +74,14 @@ class HardCoreRing {
 };
 
 int main() {
+  const HardCoreRing small(7, 0.4);
+  for (const poise::CheckReport& report : {poise::check_target(small), poise::check_exactness(small)}) {
+    std::fputs(report.text().c_str(), stderr);
+    if (!report.ok()) return 1;
+  }
+
   const auto ring = std::make_shared<const HardCoreRing>(40, 0.0);
-  const poise::Model model = poise::make_model("hard-core ring", ring);
+  const poise::Model model = poise::own_model("hard-core ring", ring);
   poise::RunOptions options;
   options.start = poise::Start::zeros;  // the empty ring is a legal state
   const poise::RunResult fit = poise::run(model, poise::parse_sampler("lsb"), options);

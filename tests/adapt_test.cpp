@@ -6,7 +6,7 @@
 
 #include <poise/adapt/fit.hpp>
 #include <poise/adapt/learner.hpp>
-#include <poise/adapt/transition_gradient.hpp>
+#include <poise/adapt/transition_gradient_sparse.hpp>
 #include "support/small_targets.hpp"
 
 namespace poise {
@@ -34,7 +34,7 @@ TEST(LearnedFunction, BackwardMatchesFiniteDifferences) {
   for (auto& [name, function] : all_functions(0.7)) {
     std::vector<double> gradient(function->parameters().size(), 0.0), values(points.size());
     function->backward(points, weights, gradient);
-    const auto dot = [&] {
+    const auto dot = [&, &function = function] {
       function->phi(points, values);
       double sum = 0.0;
       for (std::size_t k = 0; k < points.size(); ++k) sum += weights[k] * values[k];

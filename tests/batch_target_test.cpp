@@ -20,6 +20,7 @@ using namespace poise::testing;
 static_assert(GradientTarget<BatchTarget>);
 static_assert(BlockTarget<BatchTarget>);
 static_assert(MemoisingTarget<BatchTarget>);
+static_assert(SingleThreadTarget<BatchTarget>);
 
 enum class Offers { log_prob, gradient, one_hot, log_ratios };
 
@@ -151,7 +152,7 @@ struct UserModel {
 UserModel user_model(const Case& which, Offers offers) {
   auto function =
       std::make_shared<TableFunction>(TableTarget::random(which.cardinalities, 1.5, 5, which.zero_every), offers);
-  Model model = make_model("mine", shape_of(which.cardinalities), function, {});
+  Model model = callback_model("mine", shape_of(which.cardinalities), function, {});
   return {std::move(function), std::move(model)};
 }
 

@@ -1,4 +1,4 @@
-/// Machines as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
+/// RBMs as targets, and the transition matrices of dense and block kernels on them and on categorical targets.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,7 @@
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/target/markov_network.hpp>
 #include "support/dense_exactness.hpp"
+#include "support/faults.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
@@ -187,6 +188,56 @@ TEST(HammingBall, CountsItsEvaluationsTruly) {
   }
 }
 
+TEST(Range, DenseAndBlockKernelsFindIllegalNumbers) {
+  for (const double illegal : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (const std::size_t where : {0U, 1U, 3U, 7U}) {  // the start, and one, two and three flips from it
+      const TableTarget table = flat_but_for({2, 2, 2}, where, illegal);
+      const RoughTarget rough{table};
+      for (const auto& [name, balance] : all_balances()) {
+        EXPECT_TRUE(finds_fault(table, InformedProposal<TableTarget>(balance))) << name << where << illegal;
+        EXPECT_TRUE(finds_fault(rough, InformedProposal<RoughTarget>(balance, Ratios::first_order)))
+            << name << where << illegal;
+      }
+      for (const Index size : {1U, 2U, 3U}) {
+        EXPECT_TRUE(finds_fault(table, BlockGibbs<TableTarget>(size))) << size << where << illegal;
+        EXPECT_TRUE(finds_fault(table, HammingBall<TableTarget>(size, 1))) << size << where << illegal;
+      }
+    }
+  }
+}
+
+/// A target whose log p is sound and whose ratios are not.
+class BrokenRatios : public TableTarget {
+ public:
+  BrokenRatios(std::vector<Index> cardinalities, double ratio)
+      : TableTarget(flat_but_for(std::move(cardinalities), 0, 0.0)), ratio_(ratio) {}
+  [[nodiscard]] double log_ratio(const State&, Move) const { return ratio_; }
+
+ private:
+  double ratio_;
+};
+
+TEST(Range, BlockKernelsDoNotPassOverABrokenRatio) {
+  for (const double illegal : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    const BrokenRatios target({2, 2, 2}, illegal);
+    EXPECT_TRUE(finds_fault(target, BlockGibbs<BrokenRatios>(2)));
+    EXPECT_TRUE(finds_fault(target, HammingBall<BrokenRatios>(2, 1)));
+  }
+}
+
+TEST(Range, DenseKernelsKeepAnIsolatedState) {
+  std::vector<double> log_p(8, -std::numeric_limits<double>::infinity());
+  log_p[0] = log_p[7] = 0.0;
+  const TableTarget target({2, 2, 2}, log_p);
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    expect_stays(target, InformedProposal<TableTarget>(balance));
+    expect_stays(RoughTarget(target), InformedProposal<RoughTarget>(balance, Ratios::first_order));
+  }
+  expect_stays(target, BlockGibbs<TableTarget>(2));
+  expect_stays(target, HammingBall<TableTarget>(2, 1));
+}
+
 /// K(x, x') = sum over hidden states of P(h | x) P(x' | h).
 TEST(Exactness, RbmGibbs) {
   const Rbm target = small_rbm();
@@ -195,8 +246,8 @@ TEST(Exactness, RbmGibbs) {
   std::vector<double> after(states.size(), 0.0);
   std::vector<double> activations(6);
   for (unsigned h = 0; h < 16; ++h) {
-    std::vector<std::uint8_t> hidden(4);
-    for (unsigned j = 0; j < 4; ++j) hidden[j] = h >> j & 1U;
+    std::vector<std::int64_t> hidden(target.padded_hidden(), 0);
+    for (unsigned j = 0; j < 4; ++j) hidden[j] = (h >> j & 1U) != 0 ? -1 : 0;
     target.visible_activations(hidden, activations);
     double mass = 0.0;
     for (std::size_t s = 0; s < states.size(); ++s) {

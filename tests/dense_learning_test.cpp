@@ -1,4 +1,4 @@
-/// Learning where every move changes every ratio: gradients against differences, and samplers that learn on a machine.
+/// Learning where every move changes every ratio: gradients against differences, and samplers that learn on an RBM.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,11 +77,11 @@ std::vector<double> means(const Rbm& target) {
   return mean;
 }
 
-// Every sampler there is for a machine, by name, against enumeration.
+// Every sampler there is for an RBM, by name, against enumeration.
 TEST(DenseLearning, EverySamplerFindsTheMeansOfAMachine) {
-  const auto machine = std::make_shared<const Rbm>(random_rbm(8, 5, 0.8, 5));
-  const Model model = make_model("rbm", machine);
-  const std::vector<double> truth = means(*machine);
+  const auto rbm = std::make_shared<const Rbm>(random_rbm(8, 5, 0.8, 5));
+  const Model model = rbm_model("rbm", rbm);
+  const std::vector<double> truth = means(*rbm);
   for (const char* name : {"gwg", "gwg:g=barker", "flsb", "flsb1", "flsb2", "flsb2:net=monotone,blocks=3,units=3",
                            "flsb:objective=entropy", "flsb2:objective=mi-bound,schedule=paper", "lb", "lsb", "lsb1",
                            "gibbs", "gibbs:block=2", "gibbs:block=4", "hb:block=4,radius=2", "rbm-gibbs"}) {
@@ -100,7 +100,7 @@ TEST(DenseLearning, EverySamplerFindsTheMeansOfAMachine) {
 }
 
 TEST(DenseLearning, ChainsDoNotDependOnThreadsOrCompany) {
-  const Model model = make_model("rbm", std::make_shared<const Rbm>(random_rbm(20, 9, 0.5, 6)));
+  const Model model = rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(20, 9, 0.5, 6)));
   for (const char* name : {"gwg", "flsb", "hb:block=5,radius=2", "rbm-gibbs"}) {
     RunOptions options;
     options.chains = 5;

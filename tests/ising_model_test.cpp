@@ -346,9 +346,11 @@ TEST(IsingModelTest, EdgeListReaderNamesFileLineAndWord) {
   EXPECT_EQ(reject(""), "g: found no numbers, expected a line 'variables edges'");
   EXPECT_EQ(reject("3\n"), "g, line 1: found 1 words, expected a line 'variables edges'");
   EXPECT_EQ(reject("3 3 3\n"), "g, line 1: found 3 words, expected a line 'variables edges'");
-  EXPECT_EQ(reject("0 0\n"), "g, line 1: found '0', expected a number of variables from 1 to 100000000");
-  EXPECT_EQ(reject("100000001 0\n"),
-            "g, line 1: found '100000001', expected a number of variables from 1 to 100000000");
+  EXPECT_EQ(reject("0 0\n"), "g, line 1: found '0', expected a number of variables from 1 to 1000004");
+  EXPECT_EQ(reject("100000000 1\n1 2\n"),
+            "g, line 1: found '100000000', expected a number of variables from 1 to 1000016, as a file may have a "
+            "million more variables than bytes");
+  EXPECT_EQ(parse_edges("1000000 1\n1 1000000\n", "g", 1).variables, 1000000U);
   EXPECT_EQ(reject("3 -1\n"), "g, line 1: found '-1', expected a number of edges from 0 to 2147483647");
   EXPECT_EQ(reject("3 2\n1 2\n"), "g: found 1 edges, expected 2 as line 1 declares");
   EXPECT_EQ(reject("3 2147483647\n1 2\n"), "g: found 1 edges, expected 2147483647 as line 1 declares");

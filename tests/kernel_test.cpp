@@ -7,6 +7,7 @@
 #include <poise/kernel/lattice_gibbs.hpp>
 #include "support/enumerate.hpp"
 #include "support/exactness.hpp"
+#include "support/faults.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {
@@ -120,27 +121,53 @@ TEST(Range, AConstantAddedToLogPChangesNothing) {
   }
 }
 
-TEST(Range, NotANumberIsAnErrorWhereverItIs) {
-  for (const std::size_t where : {1U, 3U, 7U}) {  // one, two and three flips from the start
-    std::vector<double> log_p(8, 0.0);
-    log_p[where] = NAN;
-    const TableTarget target({2, 2, 2}, log_p);
-    const auto fails = [&](const auto& kernel) {
-      auto state = target.make_state(Levels(3, 0));
-      typename std::decay_t<decltype(kernel)>::Scratch scratch(target);
-      Rng rng(1, 1);
-      try {
-        kernel.prepare(target, state, scratch);
-      } catch (const std::runtime_error&) {
-        return true;
+TEST(Range, IllegalNumbersAreErrorsWhereverTheyAre) {
+  for (const double illegal : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (const std::size_t where : {0U, 1U, 3U, 7U}) {  // the start, and one, two and three flips from it
+      const TableTarget binary = flat_but_for({2, 2, 2}, where, illegal);
+      const TableTarget ternary = flat_but_for({3, 3, 2}, where, illegal);
+      for (const auto& [name, balance] : all_balances()) {
+        EXPECT_TRUE(finds_fault(binary, LocallyBalanced<TableTarget>(balance))) << name << " " << where << illegal;
+        EXPECT_TRUE(finds_fault(binary, PlainBalanced<TableTarget>(balance))) << name << " " << where << illegal;
       }
-      for (int step = 0; step < 1000 && scratch.failure == nullptr; ++step) kernel.step(target, state, scratch, rng);
-      return scratch.failure != nullptr;
-    };
-    for (const auto& [name, balance] : all_balances()) {
-      EXPECT_TRUE(fails(LocallyBalanced<TableTarget>(balance))) << name << " " << where;
+      EXPECT_TRUE(finds_fault(binary, Gibbs<TableTarget>())) << where << illegal;
+      EXPECT_TRUE(finds_fault(ternary, Gibbs<TableTarget>())) << where << illegal;
     }
-    EXPECT_TRUE(fails(Gibbs<TableTarget>())) << where;
+  }
+}
+
+TEST(Range, ZerosAreNoFault) {
+  for (const std::size_t where : {1U, 3U, 7U}) {
+    const TableTarget target = flat_but_for({2, 2, 2}, where, -std::numeric_limits<double>::infinity());
+    for (const auto& [name, balance] : all_balances()) {
+      EXPECT_FALSE(finds_fault(target, LocallyBalanced<TableTarget>(balance))) << name << " " << where;
+      EXPECT_FALSE(finds_fault(target, PlainBalanced<TableTarget>(balance))) << name << " " << where;
+    }
+    EXPECT_FALSE(finds_fault(target, Gibbs<TableTarget>())) << where;
+  }
+}
+
+// No single change leads anywhere: the chain stays, and nothing divides by the total of zero.
+TEST(Range, AnIsolatedStateIsKept) {
+  std::vector<double> log_p(8, -std::numeric_limits<double>::infinity());
+  log_p[0] = log_p[7] = 0.0;
+  const TableTarget target({2, 2, 2}, log_p);
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    expect_stays(target, LocallyBalanced<TableTarget>(balance));
+    expect_stays(target, PlainBalanced<TableTarget>(balance));
+  }
+  expect_stays(target, Gibbs<TableTarget>());
+}
+
+// A weight that underflows and one that overflows in turn: Z(x') is then summed over all moves in the log domain.
+TEST(Range, TotalsOutOfRangeAreExactOnAGraph) {
+  std::vector<Edge> edges;
+  for (Index i = 0; i + 1 < 8; ++i) edges.push_back({i, i + 1, i % 2 == 0 ? 500.0 : -420.0});
+  const GraphIsing target(random_field(8, 900.0, 3), edges);
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    expect_same_chain(target, balance, 500);
   }
 }
 
@@ -148,7 +175,7 @@ TEST(Range, NotANumberIsAnErrorWhereverItIs) {
 void expect_lattice_gibbs_matches(Index rows, Index columns, Boundary boundary) {
   const LatticeIsing target(rows, columns, boundary, 0.45, random_field(rows * columns, 1.0, 12));
   ASSERT_TRUE(LatticeGibbs::fits(target));
-  const LatticeGibbs kernel;
+  const LatticeGibbs kernel(target);
   Rng start(4, 4), rng(5, 5), reference(5, 5);
   Levels x(target.num_variables());
   for (Value& level : x) level = start.uniform() < 0.5 ? 1 : 0;
@@ -257,7 +284,7 @@ TEST(Law, StepsKeepTheLaw) {
   }
   EXPECT_LT(std::abs(law_z(small_torus(), Gibbs<LatticeIsing>(), chains, 2)), 6.0);
   EXPECT_LT(std::abs(law_z(small_with_zeros(), Gibbs<TableTarget>(), chains, 2)), 6.0);
-  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(), chains, 2)), 6.0);
+  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(small_open()), chains, 2)), 6.0);
 }
 
 /// The same kernel with its accept step removed.

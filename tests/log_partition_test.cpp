@@ -1,4 +1,4 @@
-/// Partition functions of machines: enumeration against brute force, annealing against enumeration, and the program.
+/// Partition functions of RBMs: enumeration against brute force, annealing against enumeration, and the program.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -141,8 +141,8 @@ TEST(LogPartition, AnErrorThatIsTooSmallIsNoticedWhereTheTruthIsKnown) {
 
 TEST(LogPartition, AStopGivesTheChainsThatAreThrough) {
   std::atomic<bool> stop{true};
-  const Rbm machine(middling_rbm());
-  const LogPartition nothing = find_log_partition(machine, {}, {.progress = {}, .stop = &stop});
+  const Rbm rbm(middling_rbm());
+  const LogPartition nothing = find_log_partition(rbm, {}, {.progress = {}, .stop = &stop});
   EXPECT_TRUE(nothing.interrupted);
   EXPECT_FALSE(nothing.annealed || nothing.exact);
 
@@ -152,7 +152,7 @@ TEST(LogPartition, AStopGivesTheChainsThatAreThrough) {
     EXPECT_STREQ(what, "annealing");
     if (part > 0.26) stop = true;
   };
-  const LogPartition part = find_log_partition(machine, options, {.progress = progress, .stop = &stop});
+  const LogPartition part = find_log_partition(rbm, options, {.progress = progress, .stop = &stop});
   EXPECT_TRUE(part.interrupted);
   ASSERT_TRUE(part.annealed);
   EXPECT_LT(part.annealed->chains, 64U);

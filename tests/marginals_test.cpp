@@ -57,7 +57,7 @@ TEST(Marginals, ExactOnesAreThoseOfEnumeration) {
 TEST(Marginals, EverySamplerFindsThem) {
   const Network network = mixed_network_with_evidence(0.1, 3);
   const Marginals truth = enumerate_marginals(network);
-  const Model model = make_model(shared(network));
+  const Model model = network_model(shared(network));
   for (const char* sampler : {"gibbs", "lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max", "lsb", "lsb1", "lsb2",
                               "lsb2:net=monotone,blocks=4,units=4", "exact"}) {
     SCOPED_TRACE(sampler);
@@ -125,7 +125,7 @@ TEST(Stuck, ChainsOnSeparateIslandsAreNoticed) {
   RunOptions options;
   options.draws = 200;
   for (const char* sampler : {"gibbs", "lsb", "lb:g=sqrt"}) {
-    const Report report = make_report(run(make_model(shared(two_islands())), parse_sampler(sampler), options));
+    const Report report = make_report(run(network_model(shared(two_islands())), parse_sampler(sampler), options));
     ASSERT_FALSE(report.warnings.empty());
     EXPECT_NE(report.warnings.front().find("separate modes"), std::string::npos) << report.warnings.front();
   }
@@ -135,7 +135,7 @@ TEST(Stuck, ChainsOnTheSameIslandAreNoticed) {
   RunOptions options;
   options.draws = 200;
   options.start = Start::zeros;
-  const Report report = make_report(run(make_model(shared(two_islands())), parse_sampler("gibbs"), options));
+  const Report report = make_report(run(network_model(shared(two_islands())), parse_sampler("gibbs"), options));
   EXPECT_EQ(report.frozen.size(), 3U);
   ASSERT_FALSE(report.warnings.empty());
   EXPECT_NE(report.warnings.front().find("3 of 3 variables never changed and could not"), std::string::npos);
@@ -146,7 +146,7 @@ TEST(Stuck, WhatZerosDetermineIsNotLocked) {
   Network network = two_islands();
   network.cardinalities.push_back(2);
   network.add_factor(std::vector<Index>{3}, std::vector<double>{1.0, 2.0});
-  const Model model = make_model(shared(condition(network, {{0, 1}})));
+  const Model model = network_model(shared(condition(network, {{0, 1}})));
   RunOptions options;
   options.draws = 500;
   const RunResult result = run(model, parse_sampler("gibbs"), options);
@@ -158,14 +158,14 @@ TEST(Stuck, AStartWithoutProbabilityIsRefused) {
   RunOptions options;
   options.start = Start::given;
   options.given = {0, 1, 0};
-  EXPECT_THROW(run(make_model(shared(two_islands())), parse_sampler("gibbs"), options), InputError);
+  EXPECT_THROW(run(network_model(shared(two_islands())), parse_sampler("gibbs"), options), InputError);
 }
 
 TEST(Stuck, DispersedChainsFindBothIslands) {
   RunOptions options;
   options.draws = 20;
   options.start = Start::dispersed;
-  const RunResult result = run(make_model(shared(two_islands())), parse_sampler("gibbs"), options);
+  const RunResult result = run(network_model(shared(two_islands())), parse_sampler("gibbs"), options);
   const auto at = [&](std::size_t chain) { return result.trace.x[chain * 20 * 3]; };
   EXPECT_EQ(at(1), 0);  // all at their lowest level
   EXPECT_EQ(at(2), 1);  // all at their highest

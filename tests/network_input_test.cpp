@@ -175,6 +175,8 @@ TEST(UaiTest, BelievesNoSizeThatTheFileCannotHold) {
             "n, line 1: found '1000000000', expected the number of levels of x[0], from 1 to 268435456");
   EXPECT_EQ(uai_refusal("MARKOV 1 100000000 1 1 0 100000000 0.5"),
             "n, line 1: found only 14 more bytes, expected 100000000 numbers in tables");
+  EXPECT_EQ(uai_refusal("MARKOV 2 3 200000000 1 1 0 3 1 1 1"),
+            "n, line 1: found 200000000 levels of variables that are in no scope, expected at most 1000000");
   EXPECT_EQ(uai_refusal("MARKOV 100000000 2 2 2"),
             "n, line 1: found only 6 more bytes, expected 100000000 numbers of levels");
   EXPECT_EQ(uai_refusal("MARKOV 1 2 4000000000 1 0"),

@@ -60,6 +60,9 @@ TEST(MaxcutTest, FirstLineMayHaveAThirdNumber) {
   const auto reject = [](const std::string& content) { return refusal([&] { parse_maxcut(content, "g"); }); };
   EXPECT_EQ(reject("2 1 x\n1 2 -3\n"), "g, line 1: found 'x', expected a finite number");
   EXPECT_EQ(reject("2 1 0 0\n1 2 -3\n"), "g, line 1: found 4 words, expected a line 'variables edges'");
+  EXPECT_EQ(reject("99999999 1 0\n1 2 1\n"),
+            "g, line 1: found '99999999', expected a number of variables from 1 to 1000019, as a file may have a "
+            "million more variables than bytes");
   EXPECT_EQ(reject("2 2\n1 2 1\n2 1 1\n"),
             "g, line 3: found the edge 2 1 of line 2 again, expected each edge once, in either direction");
 }
@@ -133,7 +136,8 @@ TEST(QuboTest, RefusesWithFileLineAndWord) {
   EXPECT_EQ(reject("0 0 1e200\n"), "q, line 1: found '1e200', expected a number from -1e+100 to 1e+100");
   EXPECT_EQ(reject("-1 0 1\n"), "q, line 1: found '-1', expected the number of a variable, from 0 to 1000006");
   EXPECT_EQ(reject("0 4000000000 1\n"),
-            "q, line 1: found '4000000000', expected the number of a variable, from 0 to 1000014");
+            "q, line 1: found '4000000000', expected the number of a variable, from 0 to 1000014, as a file may have a "
+            "million more variables than bytes");
   EXPECT_EQ(reject("# vartype=REAL\n0 0 1\n"), "q, line 1: found vartype 'REAL', expected SPIN or BINARY");
   EXPECT_EQ(reject("# vartype=SPIN\n0 0 1\n# vartype=BINARY\n"),
             "q, line 3: found vartype 'BINARY', expected one for the whole file");
@@ -141,7 +145,8 @@ TEST(QuboTest, RefusesWithFileLineAndWord) {
             "q, line 1: found a line of 5 words that begins with 'p', expected 'p qubo topology variables diagonals "
             "couplers'");
   EXPECT_EQ(reject("p qubo 0 99999999 0 0\n"),
-            "q, line 1: found '99999999', expected a number of variables from 1 to 1000022");
+            "q, line 1: found '99999999', expected a number of variables from 1 to 1000022, as a file may have a "
+            "million more variables than bytes");
   EXPECT_EQ(reject("p qubo 0 2 1 0\n2 2 1\n"), "q, line 2: found '2', expected the number of a variable, from 0 to 1");
   EXPECT_EQ(reject("c\np qubo 0 2 1 1\n1 1 1\n"),
             "q: found 1 diagonals and 0 couplers, expected 1 and 1 as line 2 declares");

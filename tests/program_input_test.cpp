@@ -91,6 +91,8 @@ TEST_F(ProgramInputTest, BadModelsAndSamplersGetASentence) {
   refused({"ising:case=4", "--sampler", "lb:h=sqrt"}, "'h'");
   refused({"ising:case=4", "--sampler", "lb:g=sqr"}, "did you mean 'sqrt'?");
   refused({"ising:case=4", "--sampler", "lsb:rate=-1"}, "'-1'");
+  refused({"ising:size=40", "--sampler", "hb:block=1000,radius=10"}, "expected at most 1048576");
+  refused({"potts:size=6,levels=3", "--sampler", "gibbs:block=20"}, "found 3486784401 configurations");
   expect_refused({"compare", "ising:case=4", "--samplers", "lsb,gibs", "--json", "c.json"}, "did you mean 'gibbs'?");
 }
 

@@ -180,7 +180,7 @@ TEST_F(Reproduce, NetworksAreGeneratedWhereNoneAreGiven) {
   EXPECT_LT(fit.back().get<double>(), 0.05);
 }
 
-TEST_F(Reproduce, AMachineIsTrainedAndSampled) {
+TEST_F(Reproduce, AnRbmIsTrainedAndSampled) {
   fs::create_directory(root_ / "images");
   write_idx(root_ / "images" / "train-images-idx3-ubyte", draw_digits(600, 1));
   ReproduceOptions options = quick(Experiment::rbm, "a");

@@ -1,12 +1,15 @@
-/// The runner: the same draws whatever the threads, chains that stand alone, empirical_marginals, stopping, learning
+/// The runner: the same draws whatever the threads, chains that stand alone, empirical marginals, stopping, learning
 /// end to end.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/run/own_model.hpp>
 #include <poise/run/run.hpp>
-#include <poise/run/thread_pool.hpp>
+#include <poise/target/ising_model.hpp>
+#include <poise/target/lattice_ising.hpp>
+#include <poise/thread_pool.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
 
@@ -129,8 +132,8 @@ TEST(Run, MonitorsAreThoseOfTheRecordedStates) {
   }
 }
 
-TEST(Run, OccupancyCountsEveryStep) {
-  // One step per draw: the empirical_marginals is then the mean of the draws.
+TEST(Run, EmpiricalMarginalsCountEveryStep) {
+  // One step per draw: the empirical marginals are then the mean of the draws.
   for (const char* sampler : {"lb:g=sqrt", "gibbs"}) {
     RunOptions options = short_run();
     options.chains = 1;
@@ -155,7 +158,7 @@ TEST(Run, MarginalsOfASmallModelAreExact) {
     options.warmup = 200;
     options.draws = 20000;
     options.keep = Keep::monitors;
-    const RunResult result = run(make_model("table", target), parse_sampler(sampler), options);
+    const RunResult result = run(own_model("table", target), parse_sampler(sampler), options);
     Index entry = 0;
     for (Index i = 0; i < target->num_variables(); ++i) {
       for (Value level = 1; level < target->cardinality(i); ++level, ++entry) {
@@ -233,9 +236,9 @@ double combined(const RunResult& result) {
   return std::sqrt(ess(0) * ess(1));
 }
 
-// The promise in small: in the paper's fourth case the learned rule is at least as good as every fixed one, but for
+// The promise in small: in the paper's fourth case the learned function is at least as good as every fixed one, but for
 // noise: the standard error of either is about 2 %.
-TEST(Run, TheLearnedRuleIsAsGoodAsTheBestFixedOne) {
+TEST(Run, TheLearnedFunctionIsAsGoodAsTheBestFixedOne) {
   RunOptions options;
   options.chains = 16;
   options.thin = 1;
@@ -249,17 +252,17 @@ TEST(Run, TheLearnedRuleIsAsGoodAsTheBestFixedOne) {
   EXPECT_GT(combined(run(make_model("ising:case=4"), parse_sampler("lsb"), options)), 0.9 * best);
 }
 
-// In the approach lsb moves with sqrt: its log p rises as fast as that of the fastest fixed rule.
-TEST(Run, TheApproachIsAsFastAsTheFastestFixedRule) {
+// In the initial phase lsb moves with sqrt: its log p rises as fast as that of the fastest fixed function.
+TEST(Run, TheInitialPhaseIsAsFastAsTheFastestFixedFunction) {
   RunOptions options;
   options.chains = 16;
   options.thin = 1;
-  options.warmup = 14000;  // of which the approach may take half
+  options.warmup = 14000;  // of which the initial phase may take half
   options.draws = 1;
   options.keep = Keep::monitors;
   for (const char* name : {"ising:case=1", "ising:case=2", "ising:case=3", "ising:case=4"}) {
     const Model model = make_model(name);
-    std::vector<std::vector<RunResult::WarmupPoint>> fixed;
+    std::vector<std::vector<WarmupPoint>> fixed;
     for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max"}) {
       fixed.push_back(run(model, parse_sampler(sampler), options).warmup_trace);
     }

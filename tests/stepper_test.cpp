@@ -5,6 +5,7 @@
 #include <string>
 
 #include <poise/run/stepper.hpp>
+#include <poise/target/batch_target.hpp>
 #include "support/input.hpp"
 
 namespace poise {
@@ -49,7 +50,7 @@ class Moody : public BatchFunction {
 
 TEST(Stepper, NoticesAChangedTarget) {
   const auto moody = std::make_shared<Moody>();
-  Stepper stepper(make_model("moody", {{2, 2}, {}}, moody, {}), parse_sampler("lb:g=sqrt"), {.chains = 4});
+  Stepper stepper(callback_model("moody", {{2, 2}, {}}, moody, {}), parse_sampler("lb:g=sqrt"), {.chains = 4});
   stepper.step(20);
   EXPECT_EQ(stepper.states(), std::vector<Value>(8, 1));
   moody->preferred = 0;

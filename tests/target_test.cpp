@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "support/conformance.hpp"
 #include "support/enumerate.hpp"
@@ -42,11 +43,36 @@ TEST(LatticeIsing, FlippingThereAndBackIsExactlyOpposite) {
 TEST(LatticeIsing, RejectsWhatItCannotHold) {
   EXPECT_THROW(LatticeIsing(2, 5, Boundary::torus, 1.0, std::vector<double>(10)), InputError);
   EXPECT_THROW(LatticeIsing(3, 3, Boundary::torus, 1.0, std::vector<double>(8)), InputError);
+  EXPECT_THROW(LatticeIsing(3, 3, Boundary::torus, NAN, std::vector<double>(9)), InputError);
+  EXPECT_THROW(LatticeIsing(3, 3, Boundary::torus, 1.0, std::vector<double>(9, NAN)), InputError);
 }
 
 TEST(Drift, NoneOnTorus) { expect_no_drift(small_torus()); }
 TEST(Drift, NoneOnOpenLattice) { expect_no_drift(small_open()); }
 TEST(Drift, NoneOnGraph) { expect_no_drift(small_graph()); }
+
+TEST(GraphIsing, RefusesGraphsItWouldMisread) {
+  const auto refusal = [](std::vector<double> field, std::vector<Edge> edges) -> std::string {
+    try {
+      GraphIsing(std::move(field), edges);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  const std::vector<double> zeros(3);
+  const std::string twice = "found two edges between variables 0 and 2, expected one with the sum of their couplings";
+  EXPECT_EQ(refusal(zeros, {{0, 2, 1.0}, {0, 1, 1.0}, {0, 2, 0.5}}), twice);
+  EXPECT_EQ(refusal(zeros, {{0, 2, 1.0}, {2, 0, 0.5}}), twice);
+  EXPECT_EQ(refusal(zeros, {{1, 1, 1.0}}),
+            "found an edge from variable 1 to variable 1, expected two different ones of 3");
+  EXPECT_EQ(refusal(zeros, {{1, 3, 1.0}}),
+            "found an edge from variable 1 to variable 3, expected two different ones of 3");
+  EXPECT_EQ(refusal(zeros, {{1, 2, NAN}}), "found nan as the coupling of variables 1 and 2, expected a finite number");
+  EXPECT_EQ(refusal({0.0, INFINITY}, {}), "found inf as the field of variable 1, expected a finite number");
+  EXPECT_NE(refusal({1e308, 1e308}, {}), "none");
+  EXPECT_EQ(refusal(zeros, {{0, 2, 1.0}, {0, 1, 1.0}, {2, 1, 0.5}}), "none");
+}
 
 TEST(GraphIsing, ASmallFieldBesideAHugeOneIsNotLost) {
   const GraphIsing target({1e30, 1.0}, {});

@@ -14,14 +14,15 @@
 
 namespace poise {
 
-/// A target is an immutable model, shared by all threads. Its State holds the current x, log p up to a constant, and
-/// whatever the model caches to make ratios cheap.
+/// A target is an immutable model, shared by all threads (but see SingleThreadTarget). Its State holds the current x,
+/// log p up to a constant, and whatever the model caches to make ratios cheap.
 ///
 /// The moves of a state are numbered 0 .. num_moves()-1. A variable with k levels has k-1 of them, one for each level
 /// it does not have now, in increasing order; `move_at` turns a number into a move. For binary targets the number of a
 /// move is the number of the variable it flips.
 ///
-/// A log ratio is log p(x')/p(x) of a move: -inf is legal (x' has no probability), NaN is an error of the target.
+/// A log ratio is log p(x')/p(x) of a move: -inf is legal (x' has no probability), NaN and +inf are errors of the
+/// target.
 template <class T>
 concept Target = requires(const T& target, typename T::State& state, const typename T::State& constant, Move move,
                           std::span<double> out, std::span<const Value> x, std::span<Value> levels, Index i) {
@@ -57,6 +58,12 @@ concept SparseTarget = Target<T> && requires(const T& target, const typename T::
 /// just asked for costs nothing, and copying a state is cheaper than computing it again.
 template <class T>
 concept MemoisingTarget = Target<T> && T::kMemoises;
+
+/// A target that is not for several threads: its const functions gather what chains ask for in the target itself, so
+/// that one call can answer all of them. Its chains take turns on one thread (run/fiber_scheduler.hpp), and whoever
+/// moves chains on several threads must refuse it.
+template <class T>
+concept SingleThreadTarget = Target<T> && T::kSingleThread;
 
 /// A kernel makes one transition that leaves the target invariant. Scratch is its memory between steps (one per chain),
 /// brought up to date by `prepare` after the state or the kernel was changed from outside.

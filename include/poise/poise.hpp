@@ -8,5 +8,6 @@
 #include <poise/network/read.hpp>
 #include <poise/report/report.hpp>
 #include <poise/run/model.hpp>
+#include <poise/run/own_model.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/sampler.hpp>

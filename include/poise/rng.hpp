@@ -57,6 +57,17 @@ class Rng {
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
   }
 
+  /// The batch follows from the rest.
+  template <class A>
+  void archive(A& archive) {
+    archive(seed_, stream_, next_block_, position_);
+    if (next_block_ == 0) return;
+    const unsigned position = position_;
+    next_block_ -= kBlocks;
+    refill();
+    position_ = position;
+  }
+
   /// How many numbers have been taken from the stream.
   [[nodiscard]] std::uint64_t position() const { return 2 * next_block_ - kBatch + position_; }
 

@@ -1,20 +1,10 @@
-/// Eight numbers at a time, on any x86-64: vector extensions plus one clone of each hot loop per instruction set.
-///
-/// A function marked POISE_HOT is compiled for baseline x86-64, AVX2 and AVX-512, and the loader picks the best one the
-/// machine has. Everything it calls is inlined into each clone, so helpers need no marking. Products and sums are never
-/// contracted (the build says so), hence all clones give the same bits. A hot function must not throw: the compiler
-/// takes calls through the dispatcher for calls that do not.
+/// Eight numbers at a time, on any processor: vector extensions, for loops that are compiled for each instruction set.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(POISE_SANITIZED)
-#define POISE_HOT __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), flatten, noinline))
-#else
-#define POISE_HOT __attribute__((noinline))
-#endif
-#define POISE_INLINE inline __attribute__((always_inline))
+#include <poise/hot.hpp>
 
 namespace poise {
 
@@ -97,6 +87,12 @@ template <class T>
 POISE_INLINE Ints8 less_equal8(const Lanes8<T>& a, const Lanes8<T>& b) {
   return {a.low <= b.low, a.high <= b.high};
 }
+/// Whether a comparison held in every lane.
+POISE_INLINE bool all_of8(const Ints8& mask) {
+  const auto both = mask.low & mask.high;
+  const auto pairs = both & __builtin_shufflevector(both, both, 2, 3, 0, 1);
+  return (pairs[0] & pairs[1]) != 0;
+}
 POISE_INLINE Doubles8 select8(const Ints8& mask, const Doubles8& a, const Doubles8& b) {
   return {mask.low ? a.low : b.low, mask.high ? a.high : b.high};
 }
@@ -107,6 +103,11 @@ POISE_INLINE Lanes8<To> bits8(const Lanes8<From>& a) {
   using Half = typename Lanes8<To>::Half;
   return {reinterpret_cast<Half>(a.low), reinterpret_cast<Half>(a.high)};
 }
+
+/// Eight doubles on a cache line of their own. In a vector of these nothing that is loaded lies across two lines.
+struct alignas(64) Line8 {
+  double lanes[8];
+};
 
 POISE_INLINE Doubles8 load8(const double* from) {
   Doubles8 v;

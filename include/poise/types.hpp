@@ -41,6 +41,13 @@ struct Evals {
     balance += other.balance;
     return *this;
   }
+  friend Evals operator-(Evals a, const Evals& b) {
+    a.target -= b.target;
+    a.ratio -= b.ratio;
+    a.gradient -= b.gradient;
+    a.balance -= b.balance;
+    return a;
+  }
   /// Evaluations of the target in any form: the denominator of "ESS per evaluation".
   [[nodiscard]] std::uint64_t of_target() const { return target + ratio + gradient; }
 };

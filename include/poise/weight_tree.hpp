@@ -12,6 +12,11 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include <poise/simd.hpp>
 #include <poise/types.hpp>
@@ -33,8 +38,7 @@ class WeightTree {
       top_ = n;
       n = nodes;
     } while (n > 1);
-    data_.reset(static_cast<double*>(std::aligned_alloc(64, size * sizeof(double))));
-    if (!data_) throw std::bad_alloc();
+    data_.reset(allocate(size));
     std::fill(data_.get(), data_.get() + size, 0.0);
     for (unsigned level = 0; level < levels_; ++level) level_[level] = data_.get() + start[level];
   }
@@ -46,6 +50,15 @@ class WeightTree {
   /// All weights, to be filled at once; `rebuild` afterwards.
   [[nodiscard]] std::span<double> weights() { return {data_.get(), entries_}; }
   [[nodiscard]] std::span<const double> weights() const { return {data_.get(), entries_}; }
+
+  /// Sums follow from the weights.
+  template <class A>
+  void archive(A& archive) {
+    std::vector<double> weights(data_.get(), data_.get() + entries_);
+    archive(weights);
+    std::copy(weights.begin(), weights.end(), data_.get());
+    rebuild();
+  }
 
   void rebuild() {
     Index n = entries_;
@@ -82,6 +95,8 @@ class WeightTree {
 
   /// Whether the weights are too many for the caches near the processor, so that fetching them ahead pays.
   [[nodiscard]] bool is_large() const { return levels_ > 3; }
+  /// Fetches the weight of an entry, and those beside it.
+  POISE_INLINE void prefetch_weight(Index entry) const { __builtin_prefetch(level_[0] + entry, 1); }
   /// Fetches what an update of the entry will touch.
   POISE_INLINE void prefetch(Index entry) const {
     const double* node = level_[0] + std::size_t{entry / kWidth} * kWidth;
@@ -105,6 +120,21 @@ class WeightTree {
   struct Free {
     void operator()(double* p) const { std::free(p); }
   };
+
+  /// Large trees ask for large pages: steps go all over them, and small pages are more than the processor's table of
+  /// them holds.
+  static double* allocate(std::size_t size) {
+    constexpr std::size_t line = 64;
+    constexpr std::size_t large_page = std::size_t{1} << 21;
+    const std::size_t alignment = size * sizeof(double) >= large_page ? large_page : line;
+    const std::size_t bytes = (size * sizeof(double) + alignment - 1) / alignment * alignment;
+    void* memory = std::aligned_alloc(alignment, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+    if (alignment == large_page) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return static_cast<double*>(memory);
+  }
 
   POISE_INLINE void update_some(const Index* entries, const double* weights, std::size_t count) {
     Index nodes[32];

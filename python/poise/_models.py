@@ -1,4 +1,4 @@
-"""Models that come with Poise: lattices and graphs of spins, networks from files, machines."""
+"""Models that come with Poise: lattices and graphs of spins, networks from files, RBMs."""
 
 from __future__ import annotations
 

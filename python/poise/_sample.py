@@ -25,7 +25,7 @@ def sample(
     sampler: str | None = None,
     *,
     draws: int = 1000,
-    warmup: int = 1000,
+    warmup: int | None = None,
     chains: int = 4,
     seed: int = 1,
     thin: int | None = None,
@@ -46,7 +46,8 @@ def sample(
       ``"flsb"``, which does so at one evaluation a step; ``poise.samplers()`` lists the others.
     - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default a sweep, in which every variable has a chance to
       change: as many steps as there are single changes, or fewer for samplers that look at several variables a step.
-    - ``seconds``: sample for that long instead of ``draws``.
+      Without ``warmup`` it is 1000 sweeps whatever ``thin`` is, the later half only while learning goes on.
+    - ``seconds``: that long in all, warm-up included, instead of ``draws``.
     - ``threads``: one per core by default; results do not depend on it.
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
     - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
@@ -139,7 +140,7 @@ def compare(
     samplers: Sequence[str] = ("lsb", "lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max", "gibbs"),
     *,
     draws: int = 1000,
-    warmup: int = 1000,
+    warmup: int | None = None,
     chains: int = 4,
     seed: int = 1,
     thin: int | None = None,
@@ -201,7 +202,7 @@ def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dic
         ("threads", 0, 2**16),
         ("first_chain", 0, 2**40),
     ]:
-        if name in given and (given[name] is not None or name not in ("thin", "threads")):
+        if name in given and (given[name] is not None or name not in ("warmup", "thin", "threads")):
             settings[name] = whole(name, given[name], least, most)
     if given.get("seconds") is not None:
         settings["seconds"] = positive("seconds", given["seconds"])

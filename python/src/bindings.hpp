@@ -27,7 +27,7 @@ struct Fit {
   StoredRun stored;
   Report report;
   std::vector<double> empirical_marginals;  ///< empty when read from a file
-  std::vector<RunResult::WarmupPoint> warmup_trace;
+  std::vector<WarmupPoint> warmup_trace;
 };
 
 /// A stretch of work without the interpreter lock that a signal can end: the handler's exception is kept for later.

@@ -21,7 +21,7 @@ struct Answer {
 
 MarginalsOptions marginals_options(const nb::dict& settings) {
   MarginalsOptions options;
-  take(settings, "seconds", options.seconds);
+  if (settings.contains("seconds")) options.seconds = nb::cast<double>(settings["seconds"]);
   take(settings, "memory", options.memory_limit);
   take(settings, "sampler", options.sampler);
   take(settings, "chains", options.chains);

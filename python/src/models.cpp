@@ -8,6 +8,8 @@
 #include <poise/target/rbm.hpp>
 #include <poise/target/rbm_weights.hpp>
 
+#include <poise/target/ising_model.hpp>
+
 #include "bindings.hpp"
 
 namespace poise::python {
@@ -39,7 +41,7 @@ Model lattice(const LatticeShape& shape, double coupling, const Reals& field, st
   ising.observed = ising.field;
   ising.variables = shape.rows * shape.columns;
   ising.name = std::move(name);
-  return make_model(std::move(ising));
+  return ising_model(std::move(ising));
 }
 
 Model graph(const Indices& from, const Indices& to, const Reals& couplings, const Reals& field, std::string name) {
@@ -50,12 +52,12 @@ Model graph(const Indices& from, const Indices& to, const Reals& couplings, cons
   for (std::size_t k = 0; k < from.size(); ++k) {
     ising.edges.push_back({from.data()[k], to.data()[k], couplings.data()[k]});
   }
-  return make_model(std::move(ising));
+  return ising_model(std::move(ising));
 }
 
-Model machine(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
-              const Floats& visible_bias, const Floats& hidden_bias, const std::pair<Index, Index>& image,
-              std::string name) {
+Model rbm(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
+          const Floats& visible_bias, const Floats& hidden_bias, const std::pair<Index, Index>& image,
+          std::string name) {
   RbmWeights rbm;
   rbm.hidden = static_cast<Index>(weights.shape(0));
   rbm.visible = static_cast<Index>(weights.shape(1));
@@ -64,7 +66,7 @@ Model machine(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::devi
   rbm.hidden_bias = vector_of(hidden_bias);
   rbm.rows = image.first;
   rbm.columns = image.second;
-  return make_model(std::move(name), std::make_shared<const Rbm>(std::move(rbm)));
+  return rbm_model(std::move(name), std::make_shared<const Rbm>(std::move(rbm)));
 }
 
 std::shared_ptr<Network> observe(const Network& network, const std::vector<std::pair<Index, Index>>& observations,
@@ -130,7 +132,7 @@ void bind_models(nb::module_& module) {
   module.def("has_network", &has_network, nb::arg("text"));
   module.def("observe", &observe, nb::arg("network"), nb::arg("observations"), nb::arg("name"));
   module.def("model_from_network", [](const std::shared_ptr<Network>& network) {
-    return make_model(std::shared_ptr<const Network>(network));
+    return network_model(std::shared_ptr<const Network>(network));
   });
   module.def(
       "model_from_lattice",
@@ -140,7 +142,7 @@ void bind_models(nb::module_& module) {
       nb::arg("rows"), nb::arg("columns"), nb::arg("torus"), nb::arg("coupling"), nb::arg("field"), nb::arg("name"));
   module.def("model_from_graph", &graph, nb::arg("first"), nb::arg("second"), nb::arg("couplings"), nb::arg("field"),
              nb::arg("name"));
-  module.def("model_from_rbm", &machine, nb::arg("weights"), nb::arg("visible_bias"), nb::arg("hidden_bias"),
+  module.def("model_from_rbm", &rbm, nb::arg("weights"), nb::arg("visible_bias"), nb::arg("hidden_bias"),
              nb::arg("image"), nb::arg("name"));
   const auto rows_of = [](const std::vector<NameHelp>& help) {
     std::vector<std::pair<std::string, std::string>> out;

@@ -15,7 +15,7 @@ namespace poise::python {
 RunOptions run_options(const nb::dict& settings) {
   RunOptions options;
   take(settings, "chains", options.chains);
-  take(settings, "warmup", options.warmup);
+  if (settings.contains("warmup")) options.warmup = nb::cast<std::size_t>(settings["warmup"]);
   take(settings, "draws", options.draws);
   take(settings, "thin", options.thin);
   take(settings, "seed", options.seed);
@@ -92,7 +92,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
                             const nb::object& progress, const std::string& out) {
   const Sampler sampler = parse_sampler(sampler_name);
   const RunOptions options = run_options(settings);
-  options.check(model);
+  options.check(model, !out.empty());
   std::unique_ptr<NetcdfSink> sink;
   if (!out.empty()) {
     NetcdfOptions shape =
@@ -102,7 +102,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
   }
   RunResult result;
   RunHooks hooks{.sink = sink.get()};
-  if (model.fibers) {
+  if (model.fibers() != nullptr) {
     std::optional<nb::python_error> raised;
     std::atomic<bool> stop{false};
     hooks.stop = &stop;
@@ -253,7 +253,7 @@ void bind_runs(nb::module_& module) {
           "warmup_trace",
           [](const Fit& fit) {
             std::vector<double> points;
-            for (const RunResult::WarmupPoint& point : fit.warmup_trace) {
+            for (const WarmupPoint& point : fit.warmup_trace) {
               points.push_back(static_cast<double>(point.step));
               points.push_back(point.log_prob);
             }

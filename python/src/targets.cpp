@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/target/batch_target.hpp>
+
 #include "bindings.hpp"
 
 namespace poise::python {
@@ -250,7 +252,7 @@ UserModel user_model(const nb::object& code, const std::string& name, const std:
     break;
   }
   auto function = std::make_shared<PythonFunction>(code, std::move(appearance), shape);
-  Model model = make_model(name, std::move(shape), function, std::move(layout));
+  Model model = callback_model(name, std::move(shape), function, std::move(layout));
   return {std::move(function), std::move(model)};
 }
 

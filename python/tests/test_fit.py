@@ -54,7 +54,7 @@ def test_text(fit):
     assert fit._repr_html_().startswith("<pre>")
 
 
-def test_occupancy_counts_every_step(fit):
+def test_empirical_marginals_count_every_step(fit):
     assert fit.empirical_marginals.shape == (36,)
     np.testing.assert_allclose(2 * fit.empirical_marginals - 1, fit.draws.mean((0, 1)).ravel(), atol=0.25)
     assert fit.warmup_log_prob.shape[1] == 2

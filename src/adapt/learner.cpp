@@ -80,7 +80,7 @@ void Learner::update(std::span<const TransitionGradient> chains, std::span<const
 BalancingFunction Learner::freeze() {
   if (averaged_ > 0) std::copy(average_.begin(), average_.end(), function_->parameters().begin());
   table_ = function_->freeze();
-  return balance();
+  return balancing_function();
 }
 
 }  // namespace poise

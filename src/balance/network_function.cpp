@@ -2,7 +2,7 @@
 #include <numbers>
 
 #include <poise/balance/learned_function.hpp>
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 
 namespace poise {
 
@@ -46,7 +46,7 @@ void NetworkFunction::backward(std::span<const double> points, std::span<const d
 
 // Parameters of the MLP: input weights, input biases, output weights (hidden_ each), output bias.
 MlpFunction::MlpFunction(int hidden) : NetworkFunction(static_cast<std::size_t>(3 * hidden + 1)), hidden_(hidden) {
-  Rng rng(kInitialSeed, 0);
+  Rng rng = make_rng(kInitialSeed, Stream::learned_function, 0);
   for (int j = 0; j < hidden_; ++j) {
     // Kinks spread over the input range [-1/2, 1/2].
     const double sign = j % 2 == 0 ? 1.0 : -1.0;
@@ -87,7 +87,7 @@ void MlpFunction::add_gradient(double u, double weight, std::span<double> out) c
 // Parameters of the monotone network: log slope and intercept of every unit, block by block.
 MonotoneFunction::MonotoneFunction(int blocks, int units)
     : NetworkFunction(static_cast<std::size_t>(2 * blocks * units)), blocks_(blocks), units_(units) {
-  Rng rng(kInitialSeed, 1);
+  Rng rng = make_rng(kInitialSeed, Stream::learned_function, 1);
   for (int j = 0; j < blocks_ * units_; ++j) {
     parameters_[2 * j] = std::log(0.5) + 0.2 * rng.normal();
     parameters_[2 * j + 1] = 0.1 * rng.normal();

@@ -40,7 +40,7 @@ POISE_POPCOUNT std::uint64_t count_pairs(const std::uint64_t* words, std::size_t
 
 /// Lags counted one by one before the FFT is called for the rest: about as many as the FFT costs. Short chains never
 /// get there.
-constexpr std::size_t direct_lags = 4096;
+constexpr std::size_t most_direct_lags = 4096;
 
 /// What one chain of n draws adds to the autocovariance at a lag t, times n^2. With k ones, S pairs of ones at that
 /// lag, and H and T ones among the first and the last n - t draws,
@@ -77,7 +77,7 @@ class BitAutocovariance {
  private:
   void extend() {
     const std::size_t lag = sums_.size();
-    if (lag >= direct_lags) {
+    if (lag >= most_direct_lags) {
       transform();
       return;
     }

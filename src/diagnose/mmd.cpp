@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -11,8 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include <poise/rng.hpp>
 #include <poise/simd.hpp>
+#include <poise/streams.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise {
 namespace {
@@ -20,23 +20,8 @@ namespace {
 /// So that sums over all pairs, times the number of draws, fit 63 bits: see PermutationTest.
 constexpr std::size_t kMostDraws = std::size_t{1} << 16;
 
-/// Streams of the permutations; chains of a run with the same seed have small ones.
-constexpr std::uint64_t kPermutationStreams = std::uint64_t{1} << 60;
-
 /// Where row i of a symmetric matrix begins, of which only what is left of the diagonal is kept.
 constexpr std::size_t row_start(std::size_t i) { return i * (i - (i > 0 ? 1 : 0)) / 2; }
-
-/// Calls work(worker, 0) .. work(worker, count - 1) on several threads, this one among them.
-template <class Work>
-void share_out(std::size_t count, std::size_t pool, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  const auto take = [&](std::size_t worker) {
-    for (std::size_t item = next++; item < count; item = next++) work(worker, item);
-  };
-  std::vector<std::jthread> helpers;
-  for (std::size_t worker = 1; worker < std::min(pool, count); ++worker) helpers.emplace_back(take, worker);
-  take(0);
-}
 
 /// The pooled draws with the bits of all variables side by side: `planes` words hold 64 variables, the first the lowest
 /// bit of their labels, the next the second bit. Labels are numbered as they come, so that two of them take one bit.
@@ -91,17 +76,19 @@ POISE_INLINE std::uint32_t distance(const std::uint64_t* x, const std::uint64_t*
 }
 
 /// Distances of draw i from all before it.
-POISE_HOT void distances_of(const PackedDraws& draws, std::size_t i, std::uint32_t* out) {
-  const std::uint64_t* x = draws.row(i);
-  const std::size_t blocks = draws.blocks();
-  const std::size_t planes = draws.planes();
-  if (planes == 1) {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<1>(x, draws.row(j), blocks, planes);
-  } else if (planes == 2) {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<2>(x, draws.row(j), blocks, planes);
-  } else {
-    for (std::size_t j = 0; j < i; ++j) out[j] = distance<0>(x, draws.row(j), blocks, planes);
-  }
+void distances_of(const PackedDraws& draws, std::size_t i, std::uint32_t* out) {
+  hot([=, &draws] {
+    const std::uint64_t* x = draws.row(i);
+    const std::size_t blocks = draws.blocks();
+    const std::size_t planes = draws.planes();
+    if (planes == 1) {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<1>(x, draws.row(j), blocks, planes);
+    } else if (planes == 2) {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<2>(x, draws.row(j), blocks, planes);
+    } else {
+      for (std::size_t j = 0; j < i; ++j) out[j] = distance<0>(x, draws.row(j), blocks, planes);
+    }
+  });
 }
 
 /// Permutations that are looked at together, a lane each, and rows of the kernel that share a pass over them.
@@ -133,23 +120,25 @@ struct Lanes {
 
 /// Adds to each lane the sum of the kernel over the pairs that are both in the first sample. `kernel` has a multiple of
 /// kRows rows, and none of them a sum over 2^32.
-POISE_HOT void add_pair_sums(const std::uint32_t* kernel, const Membership* in, std::size_t rows, std::uint64_t* sums) {
-  for (std::size_t first = 0; first < rows; first += kRows) {
-    Lanes sum[kRows] = {};
-    const std::uint32_t* row[kRows];
-    for (std::size_t r = 0; r < kRows; ++r) row[r] = kernel + row_start(first + r);
-    for (std::size_t j = 0; j < first; ++j) {
-      const Lanes member = Lanes::load(in[j]);
-      for (std::size_t r = 0; r < kRows; ++r) sum[r].add(member, row[r][j]);
+void add_pair_sums(const std::uint32_t* kernel, const Membership* in, std::size_t rows, std::uint64_t* sums) {
+  hot([=] {
+    for (std::size_t first = 0; first < rows; first += kRows) {
+      Lanes sum[kRows] = {};
+      const std::uint32_t* row[kRows];
+      for (std::size_t r = 0; r < kRows; ++r) row[r] = kernel + row_start(first + r);
+      for (std::size_t j = 0; j < first; ++j) {
+        const Lanes member = Lanes::load(in[j]);
+        for (std::size_t r = 0; r < kRows; ++r) sum[r].add(member, row[r][j]);
+      }
+      for (std::size_t r = 0; r < kRows; ++r) {
+        for (std::size_t j = first; j < first + r; ++j) sum[r].add(Lanes::load(in[j]), row[r][j]);
+        std::uint32_t row_sum[kLanes];
+        std::memcpy(row_sum, &sum[r].low, sizeof sum[r].low);
+        std::memcpy(row_sum + kLanes / 2, &sum[r].high, sizeof sum[r].high);
+        for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += row_sum[lane] & in[first + r].lanes[lane];
+      }
     }
-    for (std::size_t r = 0; r < kRows; ++r) {
-      for (std::size_t j = first; j < first + r; ++j) sum[r].add(Lanes::load(in[j]), row[r][j]);
-      std::uint32_t row_sum[kLanes];
-      std::memcpy(row_sum, &sum[r].low, sizeof sum[r].low);
-      std::memcpy(row_sum + kLanes / 2, &sum[r].high, sizeof sum[r].high);
-      for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += row_sum[lane] & in[first + r].lanes[lane];
-    }
-  }
+  });
 }
 
 /// Knuth's selection sampling: sets `lane` in a random `size` of the draws, all subsets being as likely.
@@ -200,20 +189,18 @@ class PermutationTest {
   }
 
   /// How many permutations are as far apart as the samples, or farther.
-  [[nodiscard]] std::size_t as_far(const MmdOptions& options, std::size_t pool) const {
+  [[nodiscard]] std::size_t as_far(const MmdOptions& options, ThreadPool& pool) const {
     // Number 0 is the samples as they are.
     std::vector<std::int64_t> order(options.permutations + 1);
     const std::size_t blocks = (order.size() + kLanes - 1) / kLanes;
     const std::size_t rows = (draws_ + kRows - 1) / kRows * kRows;
-    std::vector<std::vector<Membership>> scratch(std::min(pool, blocks), std::vector<Membership>(rows));
-    share_out(blocks, pool, [&](std::size_t worker, std::size_t block) {
-      std::vector<Membership>& in = scratch[worker];
-      std::fill(in.begin(), in.end(), Membership{});
+    pool.for_each(blocks, [&](std::size_t block) {
+      std::vector<Membership> in(rows);
       const std::size_t first = block * kLanes;
       const std::size_t count = std::min(kLanes, order.size() - first);
       for (std::size_t lane = 0; lane < count; ++lane) {
         const std::size_t chosen_among = first + lane == 0 ? draws_a_ : draws_;
-        Rng rng(options.seed, kPermutationStreams + first + lane);
+        Rng rng = make_rng(options.seed, Stream::permutation, first + lane);
         choose(rng, draws_a_, lane, std::span(in).first(chosen_among));
       }
       const std::array<std::int64_t, kLanes> values = orders(in);
@@ -302,13 +289,13 @@ MmdResult mmd(std::span<const std::int8_t> a, std::span<const std::int8_t> b, st
     throw InputError("found " + std::to_string(draws) + " draws in both samples together, expected at most " +
                      std::to_string(kMostDraws));
   }
-  const std::size_t pool = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  ThreadPool pool(std::max(1U, options.threads == 0 ? std::thread::hardware_concurrency() : options.threads));
   // Up to a multiple of kRows draws, the last of which are not there: their rows are zero.
   std::vector<std::uint32_t> distances(row_start((draws + kRows - 1) / kRows * kRows));
   {
     const PackedDraws packed(a, b, variables);
     constexpr std::size_t kStripe = 16;
-    share_out((draws + kStripe - 1) / kStripe, pool, [&](std::size_t, std::size_t stripe) {
+    pool.for_each((draws + kStripe - 1) / kStripe, [&](std::size_t stripe) {
       for (std::size_t i = stripe * kStripe; i < std::min(draws, (stripe + 1) * kStripe); ++i) {
         distances_of(packed, i, distances.data() + row_start(i));
       }

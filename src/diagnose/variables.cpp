@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <thread>
+
+#include <poise/thread_pool.hpp>
 
 #include "bit_chains.hpp"
 #include "effective_size.hpp"
@@ -195,20 +196,17 @@ VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& op
   const std::size_t width = block_width(draws);
   const std::size_t blocks = nothing ? 0 : (draws.variables + width - 1) / width;
   std::vector<std::vector<VariableRow>> parts(blocks);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
+  const unsigned wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  ThreadPool pool(std::max(1U, std::min(wanted, static_cast<unsigned>(blocks))));
+  // Makers have memory of their own, so neighbouring blocks share one.
+  const std::size_t shares = std::min<std::size_t>(blocks, std::size_t{8} * pool.threads());
+  pool.for_each(shares, [&](std::size_t share) {
     RowMaker maker(draws);
-    for (std::size_t block = next++; block < blocks; block = next++) {
+    for (std::size_t block = blocks * share / shares; block < blocks * (share + 1) / shares; ++block) {
       const std::size_t first = block * width;
       parts[block] = maker.block(first, std::min(width, draws.variables - first));
     }
-  };
-  const std::size_t wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
-  {
-    std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < std::min(wanted, blocks); ++i) helpers.emplace_back(work);
-    if (blocks > 0) work();
-  }
+  });
   std::size_t total_rows = 0;
   for (const auto& part : parts) total_rows += part.size();
   summary.rows.reserve(total_rows);

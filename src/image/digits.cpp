@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <poise/image/idx.hpp>
+#include <poise/streams.hpp>
 
 namespace poise {
 namespace {
@@ -193,7 +194,7 @@ void ink(const Glyph& glyph, double half_width, double softness, std::uint8_t* p
 IdxImages draw_digits(std::size_t count, std::uint64_t seed) {
   IdxImages images{count, kSide, kSide, std::vector<std::uint8_t>(count * kSide * kSide)};
   for (std::size_t i = 0; i < count; ++i) {
-    Rng rng(seed, i);
+    Rng rng = make_rng(seed, Stream::digit, i);
     Glyph glyph = glyph_of(i % 10, rng.uniform() < 0.4);
     write_by_hand(glyph, rng);
     const double half_width = between(rng, 1.15, 1.85);

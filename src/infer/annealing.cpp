@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include <poise/math.hpp>
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 #include <poise/target/packed_matrix.hpp>
 
 #include "log_partition_parts.hpp"
@@ -52,13 +52,15 @@ struct Side {
   float* units;
 };
 
-POISE_HOT void draw_visible(const Side& side, double beta, Rng& rng) {
-  for (std::size_t i = 0; i < side.count; ++i) {
-    for (std::size_t lane = 0; lane < kLanes; lane += 8) {
-      const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
-      store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+void draw_visible(const Side& side, double beta, Rng& rng) {
+  hot([=, &side, &rng] {
+    for (std::size_t i = 0; i < side.count; ++i) {
+      for (std::size_t lane = 0; lane < kLanes; lane += 8) {
+        const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
+        store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+      }
     }
-  }
+  });
 }
 
 /// From one beta to the next.
@@ -69,62 +71,64 @@ struct Rise {
 
 /// Draws the hidden units at the new beta, and adds sum_j softplus(to a_j) - softplus(from a_j) to the log weights.
 /// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
-POISE_HOT void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
-  constexpr std::size_t run = 512;
-  for (std::size_t first = 0; first < side.count; first += run) {
-    Doubles8 positive[2] = {};
-    Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
-    Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
-    for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
-      for (std::size_t half = 0; half < 2; ++half) {
-        const std::size_t place = j * kLanes + 8 * half;
-        const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
-        const Doubles8 size = abs8(a);
-        const Doubles8 e = exp8(-beta.to * size);
-        positive[half] += max8(a, Doubles8{});
-        before[half] = before[half] * (1.0 + exp8(-beta.from * size));
-        after[half] = after[half] * (1.0 + e);
-        store_units(side.units + place, draw8(a, e, rng));
+void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
+  hot([=, &side, &rng] {
+    constexpr std::size_t run = 512;
+    for (std::size_t first = 0; first < side.count; first += run) {
+      Doubles8 positive[2] = {};
+      Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
+      Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
+      for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
+        for (std::size_t half = 0; half < 2; ++half) {
+          const std::size_t place = j * kLanes + 8 * half;
+          const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
+          const Doubles8 size = abs8(a);
+          const Doubles8 e = exp8(-beta.to * size);
+          positive[half] += max8(a, Doubles8{});
+          before[half] = before[half] * (1.0 + exp8(-beta.from * size));
+          after[half] = after[half] * (1.0 + e);
+          store_units(side.units + place, draw8(a, e, rng));
+        }
+      }
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const unsigned half = lane / 8;
+        log_weights[lane] +=
+            (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
       }
     }
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      const unsigned half = lane / 8;
-      log_weights[lane] +=
-          (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
-    }
-  }
+  });
 }
 
 /// What all groups share: the weights, once for each direction of the product.
 class Annealing {
  public:
-  Annealing(const RbmWeights& machine, const LogPartitionOptions& options)
-      : machine_(machine), temperatures_(options.temperatures), seed_(options.seed) {
-    const std::size_t visible = machine.visible;
-    const std::size_t hidden = machine.hidden;
+  Annealing(const RbmWeights& rbm, const LogPartitionOptions& options)
+      : rbm_(rbm), temperatures_(options.temperatures), seed_(options.seed) {
+    const std::size_t visible = rbm.visible;
+    const std::size_t hidden = rbm.hidden;
     to_hidden_ = PackedMatrix(hidden, visible);
     to_visible_ = PackedMatrix(visible, hidden);
     for (std::size_t j = 0; j < hidden; ++j) {
       for (std::size_t i = 0; i < visible; ++i) {
-        const float weight = machine.weights[j * visible + i];
+        const float weight = rbm.weights[j * visible + i];
         to_hidden_.set(j, i, weight);
         to_visible_.set(i, j, weight);
       }
     }
     base_ = static_cast<double>(hidden) * std::numbers::ln2;
-    for (const double bias : machine.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
+    for (const double bias : rbm.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
   }
 
   /// Takes a group through all temperatures; false when stopped.
   bool run(std::size_t group, double* log_weights, Meter& meter) const {
-    const std::size_t visible = machine_.visible;
-    const std::size_t hidden = machine_.hidden;
+    const std::size_t visible = rbm_.visible;
+    const std::size_t hidden = rbm_.hidden;
     std::vector<float> v(visible * kLanes);
     std::vector<float> h(hidden * kLanes);
     std::vector<float> sums(std::max(to_visible_.padded_rows(), to_hidden_.padded_rows()) * kLanes, 0.0F);
-    const Side visible_side = {sums.data(), machine_.visible_bias.data(), visible, v.data()};
-    const Side hidden_side = {sums.data(), machine_.hidden_bias.data(), hidden, h.data()};
-    Rng rng(seed_, group);
+    const Side visible_side = {sums.data(), rbm_.visible_bias.data(), visible, v.data()};
+    const Side hidden_side = {sums.data(), rbm_.hidden_bias.data(), hidden, h.data()};
+    Rng rng = make_rng(seed_, Stream::annealing, group);
     std::fill_n(log_weights, kLanes, base_);
     draw_visible(visible_side, 0.0, rng);
     for (std::size_t k = 1; k <= temperatures_; ++k) {
@@ -140,7 +144,7 @@ class Annealing {
   }
 
  private:
-  const RbmWeights& machine_;
+  const RbmWeights& rbm_;
   std::size_t temperatures_;
   std::uint64_t seed_;
   double base_ = 0.0;        // log Z at beta = 0
@@ -150,9 +154,9 @@ class Annealing {
 
 }  // namespace
 
-std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options, ThreadPool& pool,
+std::vector<double> anneal(const RbmWeights& rbm, const LogPartitionOptions& options, ThreadPool& pool,
                            const LogPartitionHooks& hooks) {
-  const Annealing annealing(machine, options);
+  const Annealing annealing(rbm, options);
   const std::size_t groups = (options.chains + kLanes - 1) / kLanes;
   Meter meter("annealing", static_cast<double>(groups) * static_cast<double>(options.temperatures), hooks);
   std::vector<double> all(groups * kLanes);

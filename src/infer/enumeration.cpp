@@ -27,32 +27,34 @@ constexpr std::size_t kMostParts = 256;  // of the work; fixed, so that sums do 
 
 /// Multiplies q by `change`, and gives the log of the product of off + q. Every `run` chunks of eight the exponents of
 /// the products are taken out of them.
-POISE_HOT double turn(double* q, const double* change, const double* off, std::size_t count, std::size_t run) {
-  constexpr std::uint64_t fraction = 0x000fffffffffffff;
-  constexpr std::uint64_t one = 0x3ff0000000000000;
-  Words8 exponents = {};
-  Doubles8 mantissas = broadcast8(1.0);
-  for (std::size_t first = 0; first < count; first += 8 * run) {
-    const std::size_t last = std::min(count, first + 8 * run);
-    Doubles8 product = mantissas;
-    for (std::size_t i = first; i < last; i += 8) {
-      const Doubles8 next = load8(q + i) * load8(change + i);
-      store8(q + i, next);
-      product = product * (load8(off + i) + next);
+double turn(double* q, const double* change, const double* off, std::size_t count, std::size_t run) {
+  return hot([=] {
+    constexpr std::uint64_t fraction = 0x000fffffffffffff;
+    constexpr std::uint64_t one = 0x3ff0000000000000;
+    Words8 exponents = {};
+    Doubles8 mantissas = broadcast8(1.0);
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      const std::size_t last = std::min(count, first + 8 * run);
+      Doubles8 product = mantissas;
+      for (std::size_t i = first; i < last; i += 8) {
+        const Doubles8 next = load8(q + i) * load8(change + i);
+        store8(q + i, next);
+        product = product * (load8(off + i) + next);
+      }
+      const Words8 bits = bits8<std::uint64_t>(product);
+      exponents += bits >> 52;
+      mantissas = bits8<double>((bits & fraction) | one);
     }
-    const Words8 bits = bits8<std::uint64_t>(product);
-    exponents += bits >> 52;
-    mantissas = bits8<double>((bits & fraction) | one);
-  }
-  double product = 1.0;
-  std::int64_t exponent = 0;
-  for (unsigned lane = 0; lane < 8; ++lane) {
-    product *= mantissas[lane];
-    exponent += static_cast<std::int64_t>(exponents[lane]);
-  }
-  const std::size_t chunks = (count + 8 * run - 1) / (8 * run);
-  exponent -= 1023 * 8 * static_cast<std::int64_t>(chunks);
-  return std::numbers::ln2 * static_cast<double>(exponent) + std::log(product);
+    double product = 1.0;
+    std::int64_t exponent = 0;
+    for (unsigned lane = 0; lane < 8; ++lane) {
+      product *= mantissas[lane];
+      exponent += static_cast<std::int64_t>(exponents[lane]);
+    }
+    const std::size_t chunks = (count + 8 * run - 1) / (8 * run);
+    exponent -= 1023 * 8 * static_cast<std::int64_t>(chunks);
+    return std::numbers::ln2 * static_cast<double>(exponent) + std::log(product);
+  });
 }
 
 /// Sums of exponentials, relative to the largest so far.
@@ -71,27 +73,29 @@ struct LogSum {
 };
 
 /// sum e^(logs - largest), eight at a time; their number is a multiple of eight.
-POISE_HOT double sum_relative(const double* logs, std::size_t count, double largest) {
-  Doubles8 sum = {};
-  for (std::size_t k = 0; k < count; k += 8) sum += exp8(load8(logs + k) - largest);
-  return sum8(sum);
+double sum_relative(const double* logs, std::size_t count, double largest) {
+  return hot([=] {
+    Doubles8 sum = {};
+    for (std::size_t k = 0; k < count; k += 8) sum += exp8(load8(logs + k) - largest);
+    return sum8(sum);
+  });
 }
 
 class Enumeration {
  public:
-  explicit Enumeration(const RbmWeights& machine) {
-    const bool by_hidden = machine.hidden <= machine.visible;
-    units_ = by_hidden ? machine.hidden : machine.visible;
-    others_ = by_hidden ? machine.visible : machine.hidden;
-    const std::vector<float>& bias = by_hidden ? machine.hidden_bias : machine.visible_bias;
-    const std::vector<float>& other_bias = by_hidden ? machine.visible_bias : machine.hidden_bias;
+  explicit Enumeration(const RbmWeights& rbm) {
+    const bool by_hidden = rbm.hidden <= rbm.visible;
+    units_ = by_hidden ? rbm.hidden : rbm.visible;
+    others_ = by_hidden ? rbm.visible : rbm.hidden;
+    const std::vector<float>& bias = by_hidden ? rbm.hidden_bias : rbm.visible_bias;
+    const std::vector<float>& other_bias = by_hidden ? rbm.visible_bias : rbm.hidden_bias;
     bias_.assign(bias.begin(), bias.end());
     other_bias_.assign(other_bias.begin(), other_bias.end());
     stride_ = (std::size_t{others_} + 7) / 8 * 8;
     weights_.assign(units_ * stride_, 0.0);
     for (std::size_t k = 0; k < units_; ++k) {
       for (std::size_t i = 0; i < others_; ++i) {
-        weights_[k * stride_ + i] = machine.weights[by_hidden ? k * machine.visible + i : i * machine.visible + k];
+        weights_[k * stride_ + i] = rbm.weights[by_hidden ? k * rbm.visible + i : i * rbm.visible + k];
       }
     }
     choose_block();
@@ -180,8 +184,8 @@ class Enumeration {
 
 }  // namespace
 
-std::optional<double> enumerate(const RbmWeights& machine, ThreadPool& pool, const LogPartitionHooks& hooks) {
-  const Enumeration all(machine);
+std::optional<double> enumerate(const RbmWeights& rbm, ThreadPool& pool, const LogPartitionHooks& hooks) {
+  const Enumeration all(rbm);
   const std::size_t blocks = all.blocks();
   const std::size_t parts = std::min(blocks, kMostParts);
   Meter meter("enumeration", static_cast<double>(blocks), hooks);

@@ -79,9 +79,8 @@ std::vector<std::string> LogPartition::warnings() const {
   return out;
 }
 
-LogPartition find_log_partition(const Rbm& machine, const LogPartitionOptions& options,
-                                const LogPartitionHooks& hooks) {
-  const RbmWeights& weights = machine.weights();
+LogPartition find_log_partition(const Rbm& rbm, const LogPartitionOptions& options, const LogPartitionHooks& hooks) {
+  const RbmWeights& weights = rbm.weights();
   const Index smaller = std::min(weights.visible, weights.hidden);
   const bool enumerable = smaller <= kMostEnumerated;
   const bool exact =
@@ -90,7 +89,7 @@ LogPartition find_log_partition(const Rbm& machine, const LogPartitionOptions& o
   std::vector<std::string> problems;
   if (exact && !enumerable) {
     problems.push_back(
-        fmt::format("enumeration takes a side of at most {} units, but the machine has {} visible and "
+        fmt::format("enumeration takes a side of at most {} units, but the RBM has {} visible and "
                     "{} hidden units",
                     kMostEnumerated, weights.visible, weights.hidden));
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <poise/infer/log_partition.hpp>
-#include <poise/run/thread_pool.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise::log_partition_parts {
 
@@ -38,11 +38,10 @@ class Meter {
 };
 
 /// log weights of the chains that came through, in the order of the chains; log Z at beta = 0 is in them.
-[[nodiscard]] std::vector<double> anneal(const RbmWeights& machine, const LogPartitionOptions& options,
-                                         ThreadPool& pool, const LogPartitionHooks& hooks);
+[[nodiscard]] std::vector<double> anneal(const RbmWeights& rbm, const LogPartitionOptions& options, ThreadPool& pool,
+                                         const LogPartitionHooks& hooks);
 
 /// log Z by summing over the states of the smaller side; nothing when stopped.
-[[nodiscard]] std::optional<double> enumerate(const RbmWeights& machine, ThreadPool& pool,
-                                              const LogPartitionHooks& hooks);
+[[nodiscard]] std::optional<double> enumerate(const RbmWeights& rbm, ThreadPool& pool, const LogPartitionHooks& hooks);
 
 }  // namespace poise::log_partition_parts

@@ -19,12 +19,19 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Draws per chain that diagnostics get to see; marginals use every step, whatever is recorded.
-constexpr double kDraws = 4000.0;
-constexpr double kDrawBytes = 4e8;  // of all chains together, at most
+constexpr double kMostDraws = 4000.0;
+constexpr double kFewestDraws = 100.0;
+/// Of the time there is, all pilots together take this fraction, and looking through the draws at the end about this.
+constexpr double kPilotFraction = 0.2;
+constexpr double kReportFraction = 0.04;
+constexpr double kPlanFraction = 0.1;
+/// Bytes of draws that diagnostics look through in a second, on the safe side.
+constexpr double kDiagnosedPerSecond = 4e7;
 
 /// What is automatic must not take hours: a plan of small memory can still visit a vast number of table entries.
 constexpr double kLongest = 600.0;   // seconds of exact inference
 constexpr double kOperation = 1e-9;  // seconds for a table entry; 0.1 to 2 were seen
+constexpr double kSampling = 10.0;   // seconds, where nobody says how many
 
 /// From the probabilities of levels above 0 to those of all levels; observed variables are certain.
 Marginals spread(const Network& network, std::span<const double> entries) {
@@ -66,71 +73,58 @@ double root_mean_square(std::span<const double> errors) {
   return errors.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(errors.size()));
 }
 
-/// Runs samplers on one model, all with the same options but for length and thinning.
+/// Runs samplers on one model within one budget of time.
 class Sampling {
  public:
-  Sampling(const Model& model, const MarginalsOptions& options, const MarginalsHooks& hooks)
-      : model_(model), options_(options), hooks_(hooks) {
-    const double per_draw = static_cast<double>(std::max<Index>(1, model.layout.variables) * options.chains);
-    draws_ = std::clamp(kDrawBytes / per_draw, 100.0, kDraws);
-  }
+  Sampling(const Model& model, const MarginalsOptions& options, const MarginalsHooks& hooks, Clock::time_point deadline)
+      : model_(model), options_(options), hooks_(hooks), deadline_(deadline) {}
 
   /// What the chains of all pilots settled to.
   [[nodiscard]] const std::vector<SettledChain>& settled() const { return settled_; }
+  [[nodiscard]] double seconds_left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
 
-  /// Two runs: one to learn how fast the sampler is, one with as many draws as tell its error. Each pilot has random
-  /// numbers of its own: together they look at more of the distribution.
+  /// A run that tells how fast the sampler is and how large its error. Each pilot has random numbers of its own:
+  /// together they look at more of the distribution.
   Pilot pilot(const std::string& sampler, double seconds, std::uint64_t number) {
-    constexpr std::size_t few = 10;
-    RunOptions short_run = base();
-    short_run.first_chain = 4 * (number + 1) * options_.chains;
-    short_run.warmup = few;
-    short_run.draws = few;
-    const RunResult first = run_one(sampler, short_run, "pilot " + sampler);
+    RunOptions options = base(seconds);
+    options.first_chain = 4 * (number + 1) * options_.chains;
+    options.keep = Keep::monitors;
+    const RunResult result = run_one(sampler, options, "pilot " + sampler);
     Pilot pilot;
     pilot.sampler = sampler;
-    pilot.steps_per_sweep = first.options.thin;
-    const double steps = static_cast<double>(first.steps) / static_cast<double>(options_.chains);
-    pilot.steps_per_second = steps / std::max(first.sampling_seconds, 1e-6);
-    pilot.error = std::numeric_limits<double>::infinity();
-    if (first.interrupted) return pilot;
-
-    RunOptions long_run = base();
-    long_run.first_chain = short_run.first_chain;
-    long_run.thin = thin_for(pilot, seconds, draws_ / 4);
-    long_run.warmup = 100;
-    long_run.seconds = seconds;
-    const RunResult second = run_one(sampler, long_run, "pilot " + sampler);
-    const double done = static_cast<double>(second.steps) / static_cast<double>(options_.chains);
-    for (std::size_t c = 0; c < second.batches.size(); ++c) {
+    pilot.steps_per_sweep = result.options.thin;
+    const double steps = static_cast<double>(result.steps) / static_cast<double>(options_.chains);
+    pilot.steps_per_second = steps / std::max(result.sampling_seconds, 1e-6);
+    pilot.error = root_mean_square(result.rao_blackwell_mcse) * std::sqrt(result.sampling_seconds);
+    if (steps == 0.0 || std::isnan(pilot.error)) pilot.error = std::numeric_limits<double>::infinity();
+    for (std::size_t c = 0; c < result.batches.size(); ++c) {
       SettledChain chain{sampler, c, {}};
-      for (std::size_t k = 0; k < second.rao_blackwell.size(); ++k) {
-        chain.entries.push_back(settled_mean(second.batches[c], k));
+      for (std::size_t k = 0; k < result.rao_blackwell.size(); ++k) {
+        chain.entries.push_back(settled_mean(result.batches[c], k));
       }
       settled_.push_back(std::move(chain));
-    }
-    if (done > 0.0) {
-      pilot.steps_per_second = done / std::max(second.sampling_seconds, 1e-6);
-      pilot.error = root_mean_square(second.rao_blackwell_mcse) * std::sqrt(second.sampling_seconds);
-      if (std::isnan(pilot.error)) pilot.error = std::numeric_limits<double>::infinity();
     }
     return pilot;
   }
 
+  /// All the time that is left, but for a look at the draws.
   RunResult final_run(const Pilot& pilot) {
-    RunOptions full = base();
-    full.thin = thin_for(pilot, options_.seconds, draws_);
-    full.warmup = static_cast<std::size_t>(std::max(100.0, draws_ / 10.0));
-    full.seconds = options_.seconds;
-    return run_one(pilot.sampler, full, pilot.sampler);
+    const double look = kReportFraction * seconds_left();
+    const double per_draw = static_cast<double>(std::max<Index>(1, model_.layout.variables) * options_.chains);
+    const double draws = std::clamp(look * kDiagnosedPerSecond / per_draw, kFewestDraws, kMostDraws);
+    RunOptions options = base(std::max(seconds_left() - look, 0.01));
+    options.thin = thin_for(pilot, options.seconds, draws);
+    options.warmup = static_cast<std::size_t>(std::max(kFewestDraws, draws / 10.0));
+    return run_one(pilot.sampler, options, pilot.sampler);
   }
 
  private:
-  [[nodiscard]] RunOptions base() const {
+  [[nodiscard]] RunOptions base(double seconds) const {
     RunOptions run;
     run.chains = options_.chains;
     run.seed = options_.seed;
     run.threads = options_.threads;
+    run.seconds = seconds;
     run.rao_blackwell = true;
     run.start = Start::dispersed;
     return run;
@@ -154,7 +148,7 @@ class Sampling {
   const Model& model_;
   const MarginalsOptions& options_;
   const MarginalsHooks& hooks_;
-  double draws_;
+  Clock::time_point deadline_;
   std::vector<SettledChain> settled_;
 };
 
@@ -176,16 +170,19 @@ void note_other_mode(const Network& network, std::span<const SettledChain> pilot
 }
 
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
-                      const MarginalsHooks& hooks, MarginalsAnswer& answer) {
-  const Model model = make_model(network);
-  Sampling sampling(model, options, hooks);
+                      const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer) {
+  const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
+  const Model model = network_model(network);
+  Sampling sampling(model, options, hooks, deadline);
   const std::vector<std::string> candidates =
       options.sampler.empty() ? pilot_samplers() : std::vector<std::string>{options.sampler};
-  const double pilot_seconds = std::clamp(options.seconds / 20.0, 0.05, 2.0);
-  const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
+  const double pilots_seconds = kPilotFraction * std::max(sampling.seconds_left(), 0.05);
   for (const std::string& candidate : candidates) {
-    if (!stopped()) answer.pilots.push_back(sampling.pilot(candidate, pilot_seconds, answer.pilots.size()));
+    const double seconds = pilots_seconds / static_cast<double>(candidates.size());
+    if (!stopped()) answer.pilots.push_back(sampling.pilot(candidate, seconds, answer.pilots.size()));
   }
+  answer.interrupted = stopped();
+  if (answer.pilots.empty()) return;
   std::stable_sort(answer.pilots.begin(), answer.pilots.end(),
                    [](const Pilot& a, const Pilot& b) { return a.error < b.error; });
   const RunResult result = sampling.final_run(answer.pilots.front());
@@ -197,7 +194,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   note_other_mode(*network, sampling.settled(), result, answer);
   if (options.sampler.empty()) {
     answer.reason += fmt::format("; the sampler is the one with the smallest error per second in a pilot of {}",
-                                 text::duration(pilot_seconds * static_cast<double>(candidates.size())));
+                                 text::duration(pilots_seconds));
   }
 }
 
@@ -208,17 +205,22 @@ const std::vector<std::string>& pilot_samplers() {
   return names;
 }
 
-bool fits(const EliminationPlan& plan, double memory_limit) {
-  return plan.complete && plan.bytes <= memory_limit && plan.operations * kOperation <= kLongest;
+bool fits(const EliminationPlan& plan, double memory_limit, std::optional<double> seconds) {
+  return plan.complete && plan.bytes <= memory_limit && plan.operations * kOperation <= seconds.value_or(kLongest);
 }
 
 MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
                                const MarginalsHooks& hooks) {
   const auto started = Clock::now();
+  const double budget = options.seconds.value_or(kSampling) - options.elapsed;
+  const auto deadline = started + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(budget));
   MarginalsAnswer answer;
   answer.model = network->name;
   answer.method = options.method;
-  const EliminationPlan plan = plan_elimination(*network);
+  // Where the answer is to be sampled, or time is short, planning must leave most of it.
+  const bool hurried = options.method == Method::sample || options.seconds.has_value();
+  const EliminationPlan plan =
+      hurried ? plan_elimination(*network, kPlanFraction * budget) : plan_elimination(*network);
   answer.width = plan.width;
   answer.bytes = plan.bytes;
   const std::string cost = plan.complete ? fmt::format("exact inference would take {} of tables (induced width {})",
@@ -228,7 +230,7 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   const std::string limit = text::bytes(options.memory_limit);
   switch (options.method) {
     case Method::automatic:
-      answer.method = fits(plan, options.memory_limit) ? Method::exact : Method::sample;
+      answer.method = fits(plan, options.memory_limit, options.seconds) ? Method::exact : Method::sample;
       answer.reason = plan.bytes > options.memory_limit ? fmt::format("{}, over the limit of {}", cost, limit)
                       : answer.method == Method::exact  ? fmt::format("{}, within the limit of {}", cost, limit)
                                                         : fmt::format("{}, within the limit, but about {}", cost,
@@ -249,7 +251,7 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
     answer.marginals = tree.marginals();
     answer.log_partition = tree.log_partition();
   } else {
-    sample_marginals(network, options, hooks, answer);
+    sample_marginals(network, options, hooks, deadline, answer);
   }
   answer.seconds = seconds_since(started);
   return answer;

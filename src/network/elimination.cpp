@@ -1,11 +1,13 @@
 /// Plans: the search for an order of elimination, and the tree of cliques that an order leads to.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include <poise/network/junction_tree.hpp>
+#include <poise/streams.hpp>
 
 #include "elimination_order.hpp"
 #include "junction_tree_buckets.hpp"
@@ -99,7 +101,11 @@ bool better(const EliminationPlan& a, const EliminationPlan& b) {
 
 }  // namespace
 
-EliminationPlan plan_elimination(const Network& network) {
+EliminationPlan plan_elimination(const Network& network, double seconds) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > seconds;
+  };
   // A look at an edge takes a few nanoseconds, about as long as what inference does for one entry: planning shall not
   // take much longer than what it plans. A few trials there are in any case, unless some variable has so many
   // neighbours that looking at them takes too long.
@@ -132,7 +138,7 @@ EliminationPlan plan_elimination(const Network& network) {
     best.largest_clique = best.entries = best.operations = exact::kLargestTable;
     best.bytes = sizeof(double) * exact::kLargestTable;
   }
-  Rng rng(exact::kOrderSeed, std::numeric_limits<std::uint64_t>::max());
+  Rng rng = make_rng(exact::kOrderSeed, Stream::elimination_prefix);
   Effort effort;
   const double least_looks = std::min(most_looks, looks_per_edge * static_cast<double>(graph.neighbours.size()));
   const std::uint64_t beside = 1000 + graph.size() + network.num_factors();  // what a trial costs beside looks at edges
@@ -141,11 +147,11 @@ EliminationPlan plan_elimination(const Network& network) {
     const double most = in_vain ? most_looks_in_vain : std::min(most_looks, looks_per_entry * fewest + least_looks);
     effort.most = static_cast<std::uint64_t>(most);
     effort.looks += beside;
-    if (effort.spent() || (in_vain && trial == most_trials_in_vain)) break;
+    if (effort.spent() || late() || (in_vain && trial == most_trials_in_vain)) break;
     exact::FillOptions options;
     options.weight = trial % 2 == 0 ? exact::EdgeWeight::one : exact::EdgeWeight::levels;
     options.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
-    options.stream = trial;
+    options.trial = trial;
     options.most_entries = more_entries * fewest;
     // Half of the trials go the best way so far for a while and then a way of their own.
     if (trial % 8 >= 4) {

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <utility>
 
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 
 namespace poise::exact {
 
@@ -326,7 +326,7 @@ class FillGraph {
 
 Order order_by_fill(const Graph& graph, const FillOptions& options, Effort& effort) {
   Order order;
-  Rng rng(kOrderSeed, options.stream);
+  Rng rng = make_rng(kOrderSeed, Stream::elimination_order, options.trial);
   FillGraph work(graph, options.weight, effort);
   if (effort.spent()) return order;
   // One number holds the score, an integer, and the fractions that break ties.

@@ -63,7 +63,7 @@ enum class EdgeWeight { one, levels };
 
 struct FillOptions {
   EdgeWeight weight = EdgeWeight::one;
-  std::uint64_t stream = 0;             ///< of random numbers
+  std::uint64_t trial = 0;              ///< number of the trial, which tells its random numbers
   double second_choice = 0.0;           ///< probability of taking the second best vertex instead of the best
   double most_entries = kLargestTable;  ///< an order with more is given up
   std::span<const Index> prefix = {};   ///< vertices to begin with, before the first choice

@@ -116,31 +116,34 @@ POISE_INLINE void fill_row(std::span<const Term> terms, std::size_t group, const
   }
 }
 
-POISE_HOT void fill_rows(std::span<const Term> terms, std::size_t groups, const double* base, std::size_t stride,
-                         double* rows) {
-  for (std::size_t group = 0; group < groups; ++group) {
-    fill_row(terms, group, base == nullptr ? nullptr : base + group * stride, stride, rows + group * stride);
-  }
+void fill_rows(std::span<const Term> terms, std::size_t groups, const double* base, std::size_t stride, double* rows) {
+  hot([=] {
+    for (std::size_t group = 0; group < groups; ++group) {
+      fill_row(terms, group, base == nullptr ? nullptr : base + group * stride, stride, rows + group * stride);
+    }
+  });
 }
 
 /// log of the sum of e^x over groups. The largest is taken out first; where it is -inf, all are, and so is the result.
-POISE_HOT void sum_groups(const double* rows, std::size_t groups, std::size_t stride, double* out) {
-  for (std::size_t i = 0; i < stride; i += 8) {
-    if (groups == 2) {  // the largest has e^0: one exponential is enough
-      const Doubles8 a = load8(rows + i);
-      const Doubles8 b = load8(rows + stride + i);
-      const Doubles8 largest = max8(a, b);
-      const Doubles8 rest = exp8(min8(a, b) - max8(largest, broadcast8(kLowest)));
-      store8(out + i, largest + log8(1.0 + rest));
-      continue;
+void sum_groups(const double* rows, std::size_t groups, std::size_t stride, double* out) {
+  hot([=] {
+    for (std::size_t i = 0; i < stride; i += 8) {
+      if (groups == 2) {  // the largest has e^0: one exponential is enough
+        const Doubles8 a = load8(rows + i);
+        const Doubles8 b = load8(rows + stride + i);
+        const Doubles8 largest = max8(a, b);
+        const Doubles8 rest = exp8(min8(a, b) - max8(largest, broadcast8(kLowest)));
+        store8(out + i, largest + log8(1.0 + rest));
+        continue;
+      }
+      Doubles8 largest = load8(rows + i);
+      for (std::size_t group = 1; group < groups; ++group) largest = max8(largest, load8(rows + group * stride + i));
+      const Doubles8 shift = max8(largest, broadcast8(kLowest));
+      Doubles8 sum{};
+      for (std::size_t group = 0; group < groups; ++group) sum += exp8(load8(rows + group * stride + i) - shift);
+      store8(out + i, largest + log8(sum));
     }
-    Doubles8 largest = load8(rows + i);
-    for (std::size_t group = 1; group < groups; ++group) largest = max8(largest, load8(rows + group * stride + i));
-    const Doubles8 shift = max8(largest, broadcast8(kLowest));
-    Doubles8 sum{};
-    for (std::size_t group = 0; group < groups; ++group) sum += exp8(load8(rows + group * stride + i) - shift);
-    store8(out + i, largest + log8(sum));
-  }
+  });
 }
 
 struct HandOut {
@@ -155,21 +158,23 @@ struct HandOut {
   std::size_t stride;
 };
 
-POISE_HOT void hand_out_rows(const HandOut& work) {
-  double* row = work.row;
-  for (std::size_t group = 0; group < work.groups; ++group) {
-    fill_row(work.outer, group, work.base + group * work.stride, work.stride, row);
-    Doubles8 sum{};
-    for (std::size_t i = 0; i < work.stride; i += 8) {
-      const Doubles8 part = exp8(load8(row + i) - load8(work.message + i)) * load8(work.probabilities + i);
-      sum += part;
-      store8(row + i, part);
+void hand_out_rows(const HandOut& work) {
+  hot([&] {
+    double* row = work.row;
+    for (std::size_t group = 0; group < work.groups; ++group) {
+      fill_row(work.outer, group, work.base + group * work.stride, work.stride, row);
+      Doubles8 sum{};
+      for (std::size_t i = 0; i < work.stride; i += 8) {
+        const Doubles8 part = exp8(load8(row + i) - load8(work.message + i)) * load8(work.probabilities + i);
+        sum += part;
+        store8(row + i, part);
+      }
+      work.totals[group] += sum8(sum);
+      for (const Term& term : work.all) {
+        if (term.to != nullptr) spread(term.run, row, term.to + term.by_group[group]);
+      }
     }
-    work.totals[group] += sum8(sum);
-    for (const Term& term : work.all) {
-      if (term.to != nullptr) spread(term.run, row, term.to + term.by_group[group]);
-    }
-  }
+  });
 }
 
 }  // namespace

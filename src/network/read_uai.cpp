@@ -16,6 +16,8 @@ namespace {
 
 /// Levels of all variables together: what marginals take. No honest file comes near, its tables would be larger yet.
 constexpr std::uint64_t kMaxLevels = std::uint64_t{1} << 28;
+/// The same of variables in no scope, whose levels no table backs.
+constexpr std::uint64_t kMaxFreeLevels = 1'000'000;
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) { return a != 0 && b > kMost / a ? kMost : a * b; }
@@ -73,6 +75,7 @@ class UaiReader {
       network_.table_start.push_back(entries);
       entries = saturated_sum(entries, table_size(f));
     }
+    refuse_free_levels();
     if (is_bayes_) refuse_orphan();
     std::vector<Index>().swap(child_in_);
     words_.require(entries, [] { return "numbers in tables"; });
@@ -96,6 +99,16 @@ class UaiReader {
       words_.fail(fmt::format("found variable {} twice in the scope of factor {}, expected it once", *twice, f));
     }
     if (is_bayes_) note_child(f);
+  }
+
+  void refuse_free_levels() const {
+    std::vector<bool> in_scope(network_.num_variables());
+    for (const Index i : network_.scopes) in_scope[i] = true;
+    std::uint64_t levels = 0;
+    for (Index i = 0; i < network_.num_variables(); ++i) levels += in_scope[i] ? 0 : network_.cardinalities[i];
+    if (levels <= kMaxFreeLevels) return;
+    words_.fail(
+        fmt::format("found {} levels of variables that are in no scope, expected at most {}", levels, kMaxFreeLevels));
   }
 
   void note_child(std::uint64_t f) {

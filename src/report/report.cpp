@@ -150,7 +150,7 @@ Report make_report(const RunResult& result) {
   report.model = result.model;
   report.sampler = result.sampler;
   report.seed = result.options.seed;
-  report.warmup = result.options.warmup;
+  report.warmup = result.options.warmup.value_or(0);
   report.thin = result.options.thin;
   report.warmup_seconds = result.warmup_seconds;
   report.sampling_seconds = result.sampling_seconds;

@@ -1,59 +1,9 @@
 /// Burn-in: plain, in two phases, or learning from the first step on.
 #include "contestant.hpp"
 
-#include <limits>
-
-#include <poise/run/warmup.hpp>
+#include <algorithm>
 
 namespace poise::reproduction {
-
-namespace {
-
-constexpr std::uint64_t kForGood = std::numeric_limits<std::uint64_t>::max();
-/// Starting states have streams of their own, far from those of chains and of learning.
-constexpr std::uint64_t kStartStreams = std::uint64_t{3} << 60;
-
-/// One update of the function from the present states of all chains.
-class PaperLearning {
- public:
-  PaperLearning(Ensemble& ensemble, const Sampler& sampler)
-      : ensemble_(ensemble),
-        learner_(sampler.make_function(), sampler.learn),
-        states_(ensemble.num_chains()),
-        gradients_(ensemble.num_chains()) {}
-
-  void round() {
-    const std::size_t chains = ensemble_.num_chains();
-    ensemble_.set_function(learner_.balance(), chains);
-    for (std::size_t c = 0; c < chains; ++c) {
-      ensemble_.prepare(c);
-      ensemble_.transition_gradient(c, learner_.objective().needs(), states_[c]);
-    }
-    learner_.observe(states_);
-    for (std::size_t c = 0; c < chains; ++c) {
-      learner_.objective().coefficients(states_[c], coefficients_);
-      gradients_[c].assign(BalanceTable::kPoints, 0.0);
-      ensemble_.add_gradient(c, states_[c], coefficients_, gradients_[c]);
-    }
-    learner_.update(states_, gradients_, 0.0);  // always as at the beginning: full rate, no averaging
-  }
-
-  BalancingFunction freeze() {
-    BalancingFunction balance = learner_.freeze();
-    ensemble_.set_function(balance, kForGood);
-    for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) ensemble_.prepare(c);
-    return balance;
-  }
-
- private:
-  Ensemble& ensemble_;
-  Learner learner_;
-  std::vector<TransitionGradient> states_;
-  std::vector<std::vector<double>> gradients_;
-  std::vector<double> coefficients_;
-};
-
-}  // namespace
 
 std::vector<Contestant> fixed_and_mixture(const std::string& learning) {
   return {
@@ -69,34 +19,24 @@ std::vector<Contestant> fixed_and_mixture(const std::string& learning) {
       {.key = "lsb1", .label = "LSB 1", .sampler = "lsb1:" + learning, .column = "lsb1", .color = "#56b4e9"}};
 }
 
-BalancingFunction burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan) {
-  const Sampler sampler = parse_sampler(contestant.sampler);
-  if (sampler.learns() && sampler.schedule == Sampler::Schedule::two_phase) {
-    ThreadPool alone(1);
-    return warm_up(ensemble, sampler, plan.iterations, alone, [](Phase, std::uint64_t) { return true; }).balance;
-  }
-  BalancingFunction balance(sampler.function);
-  const std::uint64_t learning = sampler.learns() ? std::min(plan.learning, plan.iterations) : 0;
-  if (learning > 0) {
-    PaperLearning learner(ensemble, sampler);
-    for (std::uint64_t step = 0; step < learning * contestant.steps_per_iteration; ++step) {
-      learner.round();
-      ensemble.advance(0, ensemble.num_chains(), 1);
-    }
-    balance = learner.freeze();
-  }
-  ensemble.advance(0, ensemble.num_chains(), (plan.iterations - learning) * contestant.steps_per_iteration);
-  return balance;
+ContestantRun::ContestantRun(const Model& model, const Contestant& contestant, std::vector<TunableEngine> chains)
+    : contestant_(contestant), sampler_(parse_sampler(contestant.sampler)) {
+  TunableEngine joined = join(std::move(chains));
+  engine_ = static_cast<JointEngine*>(joined.engine.get());
+  RunOptions options;
+  options.chains = engine_->traits().chains;
+  options.threads = 1;  // the parts of an experiment have threads of their own
+  run_ = std::make_unique<Run>(model, sampler_, options, std::move(joined));
 }
 
-std::vector<Value> uniform_start(const Model& model, std::uint64_t seed, std::uint64_t chain) {
-  Rng rng(seed, kStartStreams + chain);
-  std::vector<Value> x(model.layout.variables);
-  for (Index i = 0; i < model.layout.variables; ++i) {
-    const auto level = static_cast<Value>(rng.uniform() * model.layout.levels(i));
-    x[i] = model.layout.is_observed(i) ? static_cast<Value>(model.layout.observed[i]) : level;
-  }
-  return x;
+BalancingFunction ContestantRun::burn_in(const BurnInPlan& plan) {
+  const bool two_phases = sampler_.learns() && !sampler_.settings.paper_schedule;
+  const std::uint64_t steps = two_phases ? 1 : contestant_.steps_per_iteration;
+  return run_
+      ->warm_up({.steps = plan.iterations * steps,
+                 .learning = std::min(plan.learning, plan.iterations) * steps,
+                 .average = two_phases})
+      .function;
 }
 
 std::vector<double> tabulated(const BalancingFunction& balance) {
@@ -108,16 +48,26 @@ std::vector<double> tabulated(const BalancingFunction& balance) {
   return phi;
 }
 
-double evals_per_chain(const Ensemble& ensemble) {
-  double sum = 0.0;
-  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) sum += static_cast<double>(ensemble.evals(c).of_target());
-  return sum / static_cast<double>(ensemble.num_chains());
+double evals_per_chain(const Engine& engine) {
+  return static_cast<double>(total_evals(engine).of_target()) / static_cast<double>(engine.traits().chains);
 }
 
-double total_accepted(const Ensemble& ensemble) {
-  double sum = 0.0;
-  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) sum += ensemble.accepted(c);
-  return sum;
+std::vector<Value> levels_of(const Engine& engine, std::size_t chain) {
+  std::vector<Value> x(engine.traits().variables);
+  engine.observe({chain, 1}, {.levels = x});
+  return x;
+}
+
+double log_prob_of(const Engine& engine, std::size_t chain) {
+  double out = 0.0;
+  engine.observe({chain, 1}, {.log_prob = {&out, 1}});
+  return out;
+}
+
+Evals evals_of(const Engine& engine, std::size_t chain) {
+  Evals out;
+  engine.observe({chain, 1}, {.evals = {&out, 1}});
+  return out;
 }
 
 }  // namespace poise::reproduction

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <poise/run/ensemble.hpp>
 #include <poise/run/model.hpp>
+#include <poise/run/run.hpp>
 #include <poise/run/sampler.hpp>
+
+#include "joint_engine.hpp"
 
 namespace poise::reproduction {
 
@@ -30,22 +33,37 @@ struct BurnInPlan {
   std::uint64_t learning = 0;  ///< iterations after which a function that is learned from the first step on is frozen
 };
 
-/// Moves all chains through burn-in and gives the balancing function that they sample with from then on.
-///
-/// A sampler with `schedule=paper` learns as the paper's code does, at every step from the first, at the full rate and
-/// without averaging. (`poise sample` averages the second half of the parameters, which is better.)
-BalancingFunction burn_in(Ensemble& ensemble, const Contestant& contestant, const BurnInPlan& plan);
+/// A contestant's chains, watched step by step.
+class ContestantRun {
+ public:
+  ContestantRun(const Model& model, const Contestant& contestant, std::vector<TunableEngine> chains);
 
-/// A state with every free variable at a level drawn uniformly. The same seed and chain give the same state.
-[[nodiscard]] std::vector<Value> uniform_start(const Model& model, std::uint64_t seed, std::uint64_t chain);
+  /// Moves all chains through burn-in and gives the balancing function that they sample with from then on.
+  ///
+  /// A sampler with `schedule=paper` learns as the paper's code does, at every step from the first, at the full rate
+  /// and without averaging. (`poise sample` averages the second half of the parameters, which is better.)
+  BalancingFunction burn_in(const BurnInPlan& plan);
+  void advance(std::uint64_t steps) { run_->advance(steps); }
+
+  [[nodiscard]] JointEngine& engine() { return *engine_; }
+  void watch(JointEngine::Watch watch) { engine_->watch(std::move(watch)); }
+
+ private:
+  Contestant contestant_;
+  Sampler sampler_;
+  JointEngine* engine_;  // the run's
+  std::unique_ptr<Run> run_;
+};
 
 /// phi of a balancing function at |u| = 0, 1/8, ..., 16, with phi(0) = 0.
 [[nodiscard]] std::vector<double> tabulated(const BalancingFunction& balance);
 
 /// Evaluations of the target by all chains so far, in any form, per chain.
-[[nodiscard]] double evals_per_chain(const Ensemble& ensemble);
+[[nodiscard]] double evals_per_chain(const Engine& engine);
 
-/// Acceptance probabilities of all chains so far, summed.
-[[nodiscard]] double total_accepted(const Ensemble& ensemble);
+/// Levels of one chain.
+[[nodiscard]] std::vector<Value> levels_of(const Engine& engine, std::size_t chain);
+[[nodiscard]] double log_prob_of(const Engine& engine, std::size_t chain);
+[[nodiscard]] Evals evals_of(const Engine& engine, std::size_t chain);
 
 }  // namespace poise::reproduction

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "contestant.hpp"
 #include "estimate.hpp"
 
 namespace poise::reproduction {
@@ -13,15 +14,15 @@ constexpr double kArrived = 0.95;  // part of the way
 
 }  // namespace
 
-CurveRecorder::CurveRecorder(const Ensemble& ensemble, Statistic statistic, Range range)
-    : ensemble_(ensemble), statistic_(std::move(statistic)), range_(range), looks_(ensemble.num_chains()) {
-  for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) look(c, 0);
+CurveRecorder::CurveRecorder(const Engine& engine, Statistic statistic, Range range)
+    : engine_(engine), statistic_(std::move(statistic)), range_(range), looks_(engine.traits().chains) {
+  for (std::size_t c = 0; c < engine_.traits().chains; ++c) look(c, 0);
 }
 
 void CurveRecorder::look(std::size_t chain, std::uint64_t iteration) {
   if (iteration > range_.until || iteration != looks_[chain].size() * range_.every) return;
-  looks_[chain].push_back({static_cast<double>(ensemble_.evals(chain).of_target()), statistic_(ensemble_, chain),
-                           ensemble_.log_prob(chain)});
+  looks_[chain].push_back({static_cast<double>(evals_of(engine_, chain).of_target()), statistic_(engine_, chain),
+                           log_prob_of(engine_, chain)});
 }
 
 nlohmann::json CurveRecorder::curve() const {

@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/run/ensemble.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise::reproduction {
 
 /// One number of a chain's present state.
-using Statistic = std::function<double(const Ensemble&, std::size_t)>;
+using Statistic = std::function<double(const Engine&, std::size_t)>;
 
 class CurveRecorder {
  public:
@@ -20,7 +20,7 @@ class CurveRecorder {
     std::uint64_t every = 1;  ///< iterations between looks
     std::uint64_t until = 0;  ///< last iteration that is looked at
   };
-  CurveRecorder(const Ensemble& ensemble, Statistic statistic, Range range);
+  CurveRecorder(const Engine& engine, Statistic statistic, Range range);
 
   /// Takes the present state of a chain in, if it is time to. The first look is at iteration 0.
   void look(std::size_t chain, std::uint64_t iteration);
@@ -38,7 +38,7 @@ class CurveRecorder {
     double statistic;
     double log_prob;
   };
-  const Ensemble& ensemble_;
+  const Engine& engine_;
   Statistic statistic_;
   Range range_;
   std::vector<std::vector<Look>> looks_;  // of each chain

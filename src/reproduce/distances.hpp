@@ -10,7 +10,7 @@
 
 namespace poise::reproduction {
 
-/// Draws from the machine that samplers are compared with, as zeros and ones, one after the other.
+/// Draws from the RBM that samplers are compared with, as zeros and ones, one after the other.
 struct GroundTruth {
   std::vector<std::int8_t> draws;
   std::size_t count = 0;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/run/start.hpp>
 
 #include "curve.hpp"
 #include "estimate.hpp"
@@ -45,17 +46,15 @@ std::vector<Contestant> make_contestants(Protocol protocol) {
   return out;
 }
 
-double magnetization(const Ensemble& ensemble, std::size_t chain) {
+double magnetization(const Engine& engine, std::size_t chain) {
   double sum = 0.0;
-  ensemble.statistics(chain, {&sum, 1});
+  engine.observe({chain, 1}, {.statistics = {&sum, 1}});
   return sum;
 }
 
-std::string picture_of(const Ensemble& ensemble) {
-  std::vector<Value> x(ensemble.num_variables());
-  ensemble.levels(0, x);
+std::string picture_of(const Engine& engine) {
   std::string out;
-  for (const Value level : x) out += static_cast<char>('0' + level);
+  for (const Value level : levels_of(engine, 0)) out += static_cast<char>('0' + level);
   return out;
 }
 
@@ -79,55 +78,49 @@ std::uint64_t IsingExperiment::field_seed(std::size_t chain) const {
   return options_.seed + (published() ? chain * 7919 : 0);
 }
 
-std::unique_ptr<Chains> IsingExperiment::make_chains(const IsingCase& which, const Sampler& sampler) const {
-  EnsembleOptions options;
+ContestantRun IsingExperiment::make_chains(const IsingCase& which, const Contestant& contestant) const {
+  const Sampler sampler = parse_sampler(contestant.sampler);
+  RunOptions options;
   options.seed = options_.seed;
-  std::vector<std::unique_ptr<Ensemble>> members;
-  if (!published()) {
-    const Model model = make_model(ising_spec(which, field_seed(0)));
-    for (std::size_t c = 0; c < chains_; ++c) options.starts.push_back(uniform_start(model, options_.seed, c));
-    options.reference = options.starts[0];
-    members.push_back(model.make_ensemble(sampler, options));
-    return std::make_unique<Chains>(std::move(members));
-  }
-  for (std::size_t c = 0; c < chains_; ++c) {
-    const Model model = make_model(ising_spec(which, field_seed(c)));
+  options.chains = published() ? 1 : chains_;
+  std::vector<TunableEngine> members;
+  Model model;
+  for (std::size_t c = 0; c < chains_; c += options.chains) {
+    model = make_model(ising_spec(which, field_seed(c)));
     options.first_chain = c;
-    options.starts = {uniform_start(model, options_.seed, c)};
-    options.reference = options.starts[0];
-    members.push_back(model.make_ensemble(sampler, options));
+    members.push_back(make_engine(model, sampler, engine_options(model, options)));
   }
-  return std::make_unique<Chains>(std::move(members));
+  return {model, contestant, std::move(members)};
 }
 
 nlohmann::json IsingExperiment::measure(const IsingCase& which, const Contestant& contestant,
                                         const StopFlag& stop) const {
   const auto begun = std::chrono::steady_clock::now();
-  const std::unique_ptr<Chains> ensemble = make_chains(which, parse_sampler(contestant.sampler));
+  ContestantRun run = make_chains(which, contestant);
+  const Engine& engine = run.engine();
   const std::uint64_t until = published() ? which.burn_in : 2 * which.burn_in;
-  CurveRecorder curve(*ensemble, magnetization, {std::max<std::uint64_t>(1, until / 200), until});
+  CurveRecorder curve(engine, magnetization, {std::max<std::uint64_t>(1, until / 200), until});
   std::vector<std::vector<double>> sums(chains_);  // the series that effective sample sizes are made from
   std::string picture;
-  ensemble->watch([&](std::size_t c, std::uint64_t step) {
+  run.watch([&](std::size_t c, std::uint64_t step) {
     if (step % 64 == 0) stop.check();
     if (step % contestant.steps_per_iteration != 0) return;
     const std::uint64_t iteration = step / contestant.steps_per_iteration;
     curve.look(c, iteration);
-    if (c == 0 && iteration == kRealisation) picture = picture_of(*ensemble);
-    if (published() && iteration > which.window_start) sums[c].push_back(magnetization(*ensemble, c));
+    if (c == 0 && iteration == kRealisation) picture = picture_of(engine);
+    if (published() && iteration > which.window_start) sums[c].push_back(magnetization(engine, c));
   });
-  const BalancingFunction balance =
-      burn_in(*ensemble, contestant, {published() ? which.burn_in : fair_burn_in_, which.burn_in});
-  const double burn_in_evals = evals_per_chain(*ensemble);
-  const double accepted = total_accepted(*ensemble);
+  const BalancingFunction balance = run.burn_in({published() ? which.burn_in : fair_burn_in_, which.burn_in});
+  const double burn_in_evals = evals_per_chain(engine);
+  const double accepted = total_accepted(engine);
   const std::size_t transient = sums[0].size();
   std::vector<std::vector<double>> log_probs(chains_);
-  ensemble->watch([&](std::size_t c, std::uint64_t step) {
+  run.watch([&](std::size_t c, std::uint64_t step) {
     if (step % 64 == 0) stop.check();
-    sums[c].push_back(magnetization(*ensemble, c));
-    log_probs[c].push_back(ensemble->log_prob(c));
+    sums[c].push_back(magnetization(engine, c));
+    log_probs[c].push_back(log_prob_of(engine, c));
   });
-  ensemble->advance(0, chains_, sampling_);
+  run.advance(sampling_);
   const auto steps = static_cast<double>(sampling_);
 
   nlohmann::json window = nlohmann::json::array();
@@ -159,9 +152,9 @@ nlohmann::json IsingExperiment::measure(const IsingCase& which, const Contestant
           {"picture", picture},
           {"phi", tabulated(balance)},
           {"log_prob", estimate(finals).mean},
-          {"acceptance_rate", (total_accepted(*ensemble) - accepted) / (steps * static_cast<double>(chains_))},
+          {"acceptance_rate", (total_accepted(engine) - accepted) / (steps * static_cast<double>(chains_))},
           {"evals_burn_in", burn_in_evals},
-          {"evals_per_step", (evals_per_chain(*ensemble) - burn_in_evals) / steps},
+          {"evals_per_step", (evals_per_chain(engine) - burn_in_evals) / steps},
           {"seconds", seconds}};
 }
 

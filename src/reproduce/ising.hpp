@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "chains.hpp"
 #include "contestant.hpp"
 #include "experiment.hpp"
 
@@ -38,7 +37,7 @@ class IsingExperiment final : public ExperimentRun {
   [[nodiscard]] bool published() const { return options_.protocol == Protocol::published; }
   [[nodiscard]] nlohmann::json measure(const IsingCase& which, const Contestant& contestant,
                                        const StopFlag& stop) const;
-  [[nodiscard]] std::unique_ptr<Chains> make_chains(const IsingCase& which, const Sampler& sampler) const;
+  [[nodiscard]] ContestantRun make_chains(const IsingCase& which, const Contestant& contestant) const;
   /// The number of the noise of a chain's target.
   [[nodiscard]] std::uint64_t field_seed(std::size_t chain) const;
   [[nodiscard]] const nlohmann::json& result(const Results& results, const IsingCase& which,

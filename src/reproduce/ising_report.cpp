@@ -154,7 +154,7 @@ void IsingExperiment::add_burn_in(Document& document, const Results& results) co
           chains_,
           published()
               ? " An iteration of LSB 2 is two steps; that alone makes its curve the fastest."
-              : " Repaired and lsb approach with \u221at before they learn, so their curves are those of \u221at."),
+              : " Repaired and lsb begin with \u221at before they learn, so their curves are those of \u221at."),
       {},
       2};
   Figure by_evals{"figure2-burn-in-evaluations",

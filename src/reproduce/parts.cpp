@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <poise/file.hpp>
-#include <poise/run/thread_pool.hpp>
+#include <poise/thread_pool.hpp>
 #include <poise/types.hpp>
 
 namespace poise::reproduction {

@@ -11,6 +11,7 @@
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/image/inflate.hpp>
+#include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
 #include "discrepancy.hpp"
@@ -21,8 +22,7 @@ namespace {
 
 constexpr const char* kFashion = "/usr/share/datasets/fashion-mnist";
 constexpr const char* kPaperLearning = "objective=mi-bound,ridge=0,schedule=paper";
-constexpr double kStartOn = 0.01;  // part of the units that are on at the start
-constexpr std::uint64_t kStartStreams = std::uint64_t{9} << 56;
+constexpr double kStartOn = 0.01;                               // part of the units that are on at the start
 constexpr std::uint64_t kTruthChains = std::uint64_t{1} << 20;  // numbers of the chains that give the ground truth
 
 std::vector<Contestant> make_contestants(Protocol protocol) {
@@ -68,7 +68,7 @@ std::string from_hex(const std::string& digits) {
 }
 
 std::vector<Value> sparse_start(Index variables, std::uint64_t seed, std::uint64_t chain) {
-  Rng rng(seed, kStartStreams + chain);
+  Rng rng = make_rng(seed, Stream::experiment_start, chain);
   std::vector<Value> x(variables);
   for (Value& level : x) level = rng.uniform() < kStartOn ? 1 : 0;
   return x;
@@ -137,35 +137,33 @@ nlohmann::json RbmExperiment::train(unsigned threads, const StopFlag& stop) cons
           {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()}};
 }
 
-nlohmann::json RbmExperiment::draw_truth(const std::shared_ptr<const Rbm>& machine, std::size_t part,
+nlohmann::json RbmExperiment::draw_truth(const std::shared_ptr<const Rbm>& rbm, std::size_t part,
                                          const StopFlag& stop) const {
   const auto begun = std::chrono::steady_clock::now();
-  const Model model = make_model("machine", machine);
+  const Model model = rbm_model("rbm", rbm);
   const std::size_t count = truth_ / truth_parts_;
-  const std::size_t pixels = machine->num_variables();
-  EnsembleOptions options;
+  const std::size_t pixels = rbm->num_variables();
+  EngineOptions options;
   options.seed = options_.seed;
   options.first_chain = kTruthChains + part * count;
-  Rng choice(options_.seed, kStartStreams + kTruthChains + part);
+  Rng choice = make_rng(options_.seed, Stream::experiment_choice, part);
   const std::vector<Value> rows = binarise(images_, 0.5);
   for (std::size_t c = 0; c < count; ++c) {
     // Every other one begins at an image: where both kinds end alike, the start is forgotten.
     const auto image = static_cast<std::size_t>(choice.uniform() * static_cast<double>(images_.count));
     const auto* first = rows.data() + image * pixels;
-    options.starts.push_back(c % 2 == 0 ? sparse_start(machine->num_variables(), options_.seed, options.first_chain + c)
+    options.starts.push_back(c % 2 == 0 ? sparse_start(rbm->num_variables(), options_.seed, options.first_chain + c)
                                         : std::vector<Value>(first, first + pixels));
   }
   options.reference = options.starts[0];
-  const std::unique_ptr<Ensemble> ensemble = model.make_ensemble(parse_sampler("rbm-gibbs"), options);
+  const std::unique_ptr<Engine> engine = make_engine(model, parse_sampler("rbm-gibbs"), options).engine;
   nlohmann::json out;
   for (std::size_t c = 0; c < count; ++c) {
     for (std::uint64_t done = 0; done < truth_steps_; done += 100) {
       stop.check();
-      ensemble->advance(c, 1, std::min<std::uint64_t>(100, truth_steps_ - done));
+      engine->advance({c, 1}, std::min<std::uint64_t>(100, truth_steps_ - done));
     }
-    std::vector<Value> x(pixels);
-    ensemble->levels(c, x);
-    out["states"].push_back(bits_of(x));
+    out["states"].push_back(bits_of(levels_of(*engine, c)));
   }
   out["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return out;
@@ -183,18 +181,19 @@ GroundTruth RbmExperiment::gather_truth(const Results& results) const {
   return truth;
 }
 
-nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine, const Contestant& contestant,
+nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& rbm, const Contestant& contestant,
                                       const GroundTruth& truth, const StopFlag& stop) const {
   const auto begun = std::chrono::steady_clock::now();
-  const Model model = make_model("machine", machine);
-  const Index pixels = machine->num_variables();
-  EnsembleOptions options;
+  const Model model = rbm_model("rbm", rbm);
+  const Index pixels = rbm->num_variables();
+  EngineOptions options;
   options.seed = options_.seed;
   for (std::size_t c = 0; c < chains_; ++c) options.starts.push_back(sparse_start(pixels, options_.seed, c));
   options.reference = options.starts[0];
-  std::vector<std::unique_ptr<Ensemble>> members;
-  members.push_back(model.make_ensemble(parse_sampler(contestant.sampler), options));
-  Chains ensemble(std::move(members));
+  std::vector<TunableEngine> members;
+  members.push_back(make_engine(model, parse_sampler(contestant.sampler), options));
+  ContestantRun run(model, contestant, std::move(members));
+  const Engine& engine = run.engine();
 
   const Discrepancy measure_of(truth);
   std::vector<DiscrepancyLook> looks;
@@ -202,11 +201,11 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
   std::vector<Value> x(pixels);
   std::vector<Value> states(chains_ * pixels);
   const auto look_at_discrepancy = [&](std::uint64_t step) {
-    for (std::size_t c = 0; c < chains_; ++c) ensemble.levels(c, {states.data() + c * pixels, pixels});
+    engine.observe({0, chains_}, {.levels = states});
     const DiscrepancyLook found = measure_of.look(states);
     if (step > 0 && step <= burn_in_) looks.push_back(found);
     discrepancy["step"].push_back(step);
-    discrepancy["evals"].push_back(evals_per_chain(ensemble));
+    discrepancy["evals"].push_back(evals_per_chain(engine));
     discrepancy["mmd2"].push_back(found.value);
     discrepancy["mmd2_error"].push_back(jackknife(found).error());
   };
@@ -218,43 +217,43 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& machine,
     // there.
     if (c + 1 == chains_ && step % every_ == 0) look_at_discrepancy(step);
   };
-  ensemble.watch(common);
-  const BalancingFunction balance = burn_in(ensemble, contestant, {burn_in_, burn_in_});
+  run.watch(common);
+  const BalancingFunction balance = run.burn_in({burn_in_, burn_in_});
   const Estimate early = jackknife(mean_of(looks));
-  const double burn_in_evals = evals_per_chain(ensemble);
-  const double accepted = total_accepted(ensemble);
+  const double burn_in_evals = evals_per_chain(engine);
+  const double accepted = total_accepted(engine);
 
   // As published: one chain and all reference draws; or all chains and a share of the draws for each.
   DistanceRecorder distances(truth, published() ? 1 : chains_, sampling_);
   for (std::size_t c = 0; c < distances.chains(); ++c) {
-    ensemble.levels(c, x);
+    engine.observe({c, 1}, {.levels = x});
     distances.begin(c, x);
   }
-  ensemble.watch([&](std::size_t c, std::uint64_t step) {
+  run.watch([&](std::size_t c, std::uint64_t step) {
     common(c, step);
     if (c >= distances.chains()) return;
-    ensemble.levels(c, x);
+    engine.observe({c, 1}, {.levels = x});
     distances.add(c, x);
   });
-  ensemble.advance(0, chains_, sampling_);
+  run.advance(sampling_);
   const auto steps = static_cast<double>(sampling_);
-  const double evals_per_step = (evals_per_chain(ensemble) - burn_in_evals) / steps;
-  const double acceptance = (total_accepted(ensemble) - accepted) / (steps * static_cast<double>(chains_));
+  const double evals_per_step = (evals_per_chain(engine) - burn_in_evals) / steps;
+  const double acceptance = (total_accepted(engine) - accepted) / (steps * static_cast<double>(chains_));
   nlohmann::json ess;
   for (std::size_t c = 0; c < distances.chains(); ++c) {
     ess.push_back(distances.effective_sizes(c, [&] { stop.check(); }));
   }
   nlohmann::json last = nlohmann::json::array();
   for (std::size_t c = 0; c < std::min<std::size_t>(chains_, 8); ++c) {
-    ensemble.levels(c, x);
+    engine.observe({c, 1}, {.levels = x});
     last.push_back(bits_of(x));
   }
 
   // Time without the bookkeeping, on chains that are done with everything else.
-  ensemble.watch({});
+  run.watch({});
   const double clock = cpu_seconds();
   const std::uint64_t timed = std::clamp<std::uint64_t>(sampling_ / 200, 20, 500);
-  ensemble.advance(0, chains_, timed);
+  run.advance(timed);
   const double per_step = (cpu_seconds() - clock) / static_cast<double>(timed);
   return {{"mmd", discrepancy},
           {"mmd2_of_burn_in", {{"mean", early.mean}, {"sd", early.sd}, {"chains", early.count}}},
@@ -273,18 +272,18 @@ Results RbmExperiment::compute(PartRunner& runner) const {
   // Training has threads of its own.
   Results results = runner.run({{"training", [&](const StopFlag& stop) { return train(runner.threads(), stop); }}});
   const std::string bytes = from_hex(results["training"]["weights"].get<std::string>());
-  const auto machine = std::make_shared<const Rbm>(parse_safetensors(bytes, "the stored weights"));
+  const auto rbm = std::make_shared<const Rbm>(parse_safetensors(bytes, "the stored weights"));
   std::vector<Part> parts;
   for (std::size_t part = 0; part < truth_parts_; ++part) {
     parts.push_back({fmt::format("truth{}", part + 1),
-                     [this, part, machine](const StopFlag& stop) { return draw_truth(machine, part, stop); }});
+                     [this, part, rbm](const StopFlag& stop) { return draw_truth(rbm, part, stop); }});
   }
   results.merge(runner.run(parts));
   const auto truth = std::make_shared<const GroundTruth>(gather_truth(results));
   parts.clear();
   for (const Contestant& contestant : contestants_) {
-    parts.push_back({contestant.key, [this, &contestant, machine, truth](const StopFlag& stop) {
-                       return measure(machine, contestant, *truth, stop);
+    parts.push_back({contestant.key, [this, &contestant, rbm, truth](const StopFlag& stop) {
+                       return measure(rbm, contestant, *truth, stop);
                      }});
   }
   results.merge(runner.run(parts));

@@ -8,7 +8,6 @@
 #include <poise/image/idx.hpp>
 #include <poise/target/rbm.hpp>
 
-#include "chains.hpp"
 #include "contestant.hpp"
 #include "distances.hpp"
 #include "estimate.hpp"
@@ -29,9 +28,9 @@ class RbmExperiment final : public ExperimentRun {
  private:
   [[nodiscard]] bool published() const { return options_.protocol == Protocol::published; }
   [[nodiscard]] nlohmann::json train(unsigned threads, const StopFlag& stop) const;
-  [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& machine, std::size_t part,
+  [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& rbm, std::size_t part,
                                           const StopFlag& stop) const;
-  [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& machine, const Contestant& contestant,
+  [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& rbm, const Contestant& contestant,
                                        const GroundTruth& truth, const StopFlag& stop) const;
   [[nodiscard]] GroundTruth gather_truth(const Results& results) const;
   [[nodiscard]] const Contestant& contestant(const std::string& key) const;
@@ -60,7 +59,7 @@ class RbmExperiment final : public ExperimentRun {
   std::uint64_t every_ = 500;  ///< steps between looks at the discrepancy
   std::size_t truth_ = 500;    ///< reference draws
   std::size_t truth_parts_ = 10;
-  std::uint64_t truth_steps_ = 10000;  ///< of the machine's own Gibbs before each of them
+  std::uint64_t truth_steps_ = 10000;  ///< of the RBM's own Gibbs before each of them
 };
 
 }  // namespace poise::reproduction

@@ -73,7 +73,7 @@ void RbmExperiment::add_settings(Document& document, const Results& results) con
                   images_.rows * images_.columns, hidden_, images_.count, data_name_,
                   number(training["reconstruction_error"]), chains_, burn_in_, sampling_));
   document.paragraph(
-      fmt::format("Ground truth: {} draws by the machine's own block Gibbs, each after {} steps of a chain of its own "
+      fmt::format("Ground truth: {} draws by the RBM's own block Gibbs, each after {} steps of a chain of its own "
                   "(the paper made 120000). Every other chain "
                   "began at an image, the rest almost empty; that the two halves have one law has p = {:.3f} "
                   "(permutation test on MMD).",

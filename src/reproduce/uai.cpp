@@ -11,6 +11,8 @@
 #include <poise/adapt/fit.hpp>
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/network/junction_tree.hpp>
+#include <poise/run/start.hpp>
+#include <poise/streams.hpp>
 
 #include "curve.hpp"
 
@@ -50,11 +52,9 @@ std::vector<Contestant> make_contestants(Protocol protocol) {
   return out;
 }
 
-double sum_of_levels(const Ensemble& ensemble, std::size_t chain) {
-  std::vector<Value> x(ensemble.num_variables());
-  ensemble.levels(chain, x);
+double sum_of_levels(const Engine& engine, std::size_t chain) {
   double sum = 0.0;
-  for (const Value level : x) sum += level;
+  for (const Value level : levels_of(engine, chain)) sum += level;
   return sum;
 }
 
@@ -84,16 +84,16 @@ nlohmann::json fit_to_max() {
 /// How far the marginals of each chain are from the exact ones, at steps 1, 2, 5, 10, ...
 class MarginalErrors {
  public:
-  MarginalErrors(const Ensemble& ensemble, const std::vector<double>& exact)
-      : ensemble_(ensemble), exact_(exact), counts_(ensemble.num_chains()), errors_(ensemble.num_chains()) {
+  MarginalErrors(const Engine& engine, const std::vector<double>& exact)
+      : engine_(engine), exact_(exact), counts_(engine.traits().chains), errors_(engine.traits().chains) {
     for (auto& counts : counts_) counts.assign(exact.size(), 0);
-    for (std::size_t c = 0; c < counts_.size(); ++c) evals_before_.push_back(ensemble.evals(c).of_target());
+    for (std::size_t c = 0; c < counts_.size(); ++c) evals_before_.push_back(evals_of(engine, c).of_target());
     x_.resize(exact.size());
   }
 
   /// After step `step`, counted from 1; gives the sum of the levels.
   double look(std::size_t c, std::uint64_t step) {
-    ensemble_.levels(c, x_);
+    engine_.observe({c, 1}, {.levels = x_});
     double sum = 0.0;
     for (std::size_t i = 0; i < x_.size(); ++i) {
       counts_[c][i] += x_[i];
@@ -107,7 +107,7 @@ class MarginalErrors {
       error += std::abs(static_cast<double>(counts_[c][i]) / static_cast<double>(step) - exact_[i]);
       variables += 1.0;
     }
-    errors_[c].push_back({static_cast<double>(ensemble_.evals(c).of_target() - evals_before_[c]), error / variables});
+    errors_[c].push_back({static_cast<double>(evals_of(engine_, c).of_target() - evals_before_[c]), error / variables});
     return sum;
   }
 
@@ -140,7 +140,7 @@ class MarginalErrors {
     return step == power || step == 2 * power || step == 5 * power;
   }
 
-  const Ensemble& ensemble_;
+  const Engine& engine_;
   const std::vector<double>& exact_;
   std::vector<std::vector<std::uint64_t>> counts_;  // of level 1
   std::vector<std::vector<Point>> errors_;
@@ -148,10 +148,11 @@ class MarginalErrors {
   std::vector<Value> x_;
 };
 
-std::unique_ptr<Chains> make_chains(const Model& model, const Sampler& sampler, const EnsembleOptions& options) {
-  std::vector<std::unique_ptr<Ensemble>> members;
-  members.push_back(model.make_ensemble(sampler, options));
-  return std::make_unique<Chains>(std::move(members));
+/// One engine, as the list that a contestant's run takes.
+std::vector<TunableEngine> only(TunableEngine made) {
+  std::vector<TunableEngine> out;
+  out.push_back(std::move(made));
+  return out;
 }
 
 }  // namespace
@@ -181,18 +182,19 @@ bool UaiExperiment::ignores_evidence(const Contestant& contestant) const {
 }
 
 Model UaiExperiment::model_of(const UaiProblem& problem, const Contestant& contestant) const {
-  return make_model(ignores_evidence(contestant) ? problem.without_evidence : problem.network);
+  return network_model(ignores_evidence(contestant) ? problem.without_evidence : problem.network);
 }
 
 UaiExperiment::Starts UaiExperiment::first_starts(const UaiProblem& problem, const Model& model) const {
   Starts starts;
   for (std::size_t c = 0; c < chains_; ++c) {
-    std::vector<Value> x(model.layout.variables, 0);  // the published runs begin with zeros, and the evidence
-    if (!published()) x = uniform_start(model, options_.seed, c);
+    Rng rng = make_rng(options_.seed, Stream::experiment_start, c);
+    // The published runs begin with zeros, and the evidence.
+    std::vector<Value> x = published() ? std::vector<Value>(model.layout.variables, 0) : uniform_state(model, rng);
     for (Index i = 0; i < model.layout.variables; ++i) {
       if (problem.network->is_observed(i)) x[i] = static_cast<Value>(problem.network->observed[i]);
     }
-    if (model.into_support) x = model.into_support(std::move(x), Rng(options_.seed, (std::uint64_t{7} << 57) + c));
+    if (model.into_support) x = model.into_support(std::move(x), make_rng(options_.seed, Stream::repair, c));
     starts.push_back(std::move(x));
   }
   return starts;
@@ -203,53 +205,56 @@ nlohmann::json UaiExperiment::measure(const UaiProblem& problem, const Contestan
   const auto begun = std::chrono::steady_clock::now();
   const Model model = model_of(problem, contestant);
   const Sampler sampler = parse_sampler(contestant.sampler);
-  EnsembleOptions options;
+  EngineOptions options;
   options.seed = options_.seed;
   options.starts = first_starts(problem, model);
   options.reference = options.starts[0];
-  std::unique_ptr<Chains> ensemble = make_chains(model, sampler, options);
+  auto run = std::make_unique<ContestantRun>(model, contestant, only(make_engine(model, sampler, options)));
+  const EngineTraits traits = run->engine().traits();
   // A step of Gibbs changes many variables, one of the others a single one.
-  const bool by_sweep = ensemble->steps_per_sweep() * 4 < ensemble->num_variables();
-  const std::uint64_t stride = by_sweep ? ensemble->num_variables() : 1;
+  const bool by_sweep = traits.steps_per_sweep * 4 < traits.variables;
+  const std::uint64_t stride = by_sweep ? traits.variables : 1;
 
   const std::uint64_t until = published() ? burn_in_ : std::min<std::uint64_t>(burn_in_, 500);
-  CurveRecorder curve(*ensemble, sum_of_levels, {until / 100, until});
-  ensemble->watch([&](std::size_t c, std::uint64_t step) {
+  CurveRecorder curve(run->engine(), sum_of_levels, {until / 100, until});
+  run->watch([&](std::size_t c, std::uint64_t step) {
     if (step % 64 == 0) stop.check();
     if (step % contestant.steps_per_iteration == 0) curve.look(c, step / contestant.steps_per_iteration * stride);
   });
-  const BalancingFunction balance = burn_in(*ensemble, contestant, {burn_in_ / stride, learning_});
+  const BalancingFunction balance = run->burn_in({burn_in_ / stride, learning_});
   const nlohmann::json burn_in_curve = by_sweep ? nlohmann::json() : curve.curve();
   if (published() && contestant.key != "gibbs") {
     // Every sampler goes on where the burn-in of sqrt ended; what is not free takes the evidence.
     const Contestant& root = contestants_[1];
     const Model root_model = model_of(problem, root);
     options.starts = first_starts(problem, root_model);
-    const std::unique_ptr<Chains> other = make_chains(root_model, parse_sampler(root.sampler), options);
-    static_cast<void>(burn_in(*other, root, {burn_in_, 0}));
-    for (std::size_t c = 0; c < chains_; ++c) other->levels(c, options.starts[c]);
+    ContestantRun other(root_model, root, only(make_engine(root_model, parse_sampler(root.sampler), options)));
+    other.burn_in({burn_in_, 0});
+    for (std::size_t c = 0; c < chains_; ++c) options.starts[c] = levels_of(other.engine(), c);
     options.first_chain = kLaterChains;
-    ensemble = make_chains(model, sampler, options);
-    ensemble->set_function(balance, sampling_ * chains_);
-    for (std::size_t c = 0; c < chains_; ++c) ensemble->prepare(c);
+    TunableEngine made = make_engine(model, sampler, options);
+    made.tuner->set_function(balance, sampling_ * chains_);
+    for (std::size_t c = 0; c < chains_; ++c) made.tuner->reweigh(c);
+    run = std::make_unique<ContestantRun>(model, contestant, only(std::move(made)));
   }
 
-  MarginalErrors errors(*ensemble, exact);
+  const Engine& engine = run->engine();
+  MarginalErrors errors(engine, exact);
   std::vector<std::vector<double>> sums(chains_);
   std::vector<std::vector<double>> log_probs(chains_);
   std::vector<std::uint64_t> steps(chains_, 0);
-  const double accepted = total_accepted(*ensemble);
-  const double evals = evals_per_chain(*ensemble);
-  ensemble->watch([&](std::size_t c, std::uint64_t) {
+  const double accepted = total_accepted(engine);
+  const double evals = evals_per_chain(engine);
+  run->watch([&](std::size_t c, std::uint64_t) {
     const std::uint64_t step = ++steps[c];
     if (step % 64 == 0) stop.check();
     const double sum = errors.look(c, step);
     if (step <= window_) sums[c].push_back(sum);
-    if (step % 10 == 0 && step <= window_) log_probs[c].push_back(ensemble->log_prob(c));
+    if (step % 10 == 0 && step <= window_) log_probs[c].push_back(log_prob_of(engine, c));
   });
   // A sweep of Gibbs evaluates about four times as many ratios as a step of the others.
   const std::uint64_t wanted = by_sweep ? sampling_ / 4 : sampling_;
-  ensemble->advance(0, chains_, wanted);
+  run->advance(wanted);
 
   nlohmann::json window = nlohmann::json::array();
   std::vector<double> acf(kUaiLags + 1, 0.0);
@@ -271,8 +276,8 @@ nlohmann::json UaiExperiment::measure(const UaiProblem& problem, const Contestan
           {"trace", trace},
           {"marginal_error", errors.curve()},
           {"phi", tabulated(balance)},
-          {"acceptance_rate", (total_accepted(*ensemble) - accepted) / (count * static_cast<double>(chains_))},
-          {"evals_per_step", (evals_per_chain(*ensemble) - evals) / count},
+          {"acceptance_rate", (total_accepted(engine) - accepted) / (count * static_cast<double>(chains_))},
+          {"evals_per_step", (evals_per_chain(engine) - evals) / count},
           {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()}};
 }
 

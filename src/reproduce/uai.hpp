@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "chains.hpp"
 #include "contestant.hpp"
 #include "estimate.hpp"
 #include "experiment.hpp"

@@ -11,14 +11,11 @@
 #include <poise/file.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/network/read.hpp>
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 
 namespace poise::reproduction {
 
 namespace {
-
-/// Streams beyond those of chains.
-constexpr std::uint64_t kNetworkStreams = std::uint64_t{5} << 58;
 
 std::uint32_t checksum(const std::string& path) {
   const std::string bytes = read_file(path);
@@ -60,7 +57,7 @@ double draw_probability(Rng& rng) {
 }
 
 UaiProblem generate(const Shape& shape, std::uint64_t seed, std::uint64_t stream) {
-  Rng rng(seed, kNetworkStreams + stream);
+  Rng rng = make_rng(seed, Stream::experiment_network, stream);
   std::vector<std::size_t> parents;
   for (std::size_t k = 0; k < shape.with_parents.size(); ++k) {
     parents.insert(parents.end(), static_cast<std::size_t>(shape.with_parents[k]), k);

@@ -19,10 +19,10 @@ namespace context = boost::context;
 /// Ample for a kernel and for an exception on its way out; what is called in `serve` has the thread's own stack.
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-/// Thrown inside of a turn that has to end because another one failed.
-struct TurnEnded {};
+/// Thrown inside of a fiber that has to end because another one failed.
+struct FiberEnded {};
 
-/// Stacks with a guard page, kept from one round to the next: mapping one takes longer than many a turn.
+/// Stacks with a guard page, kept from one round to the next: mapping one takes longer than many a fiber runs.
 class Stacks {
  public:
   Stacks() : source_(kStackBytes) {}
@@ -56,63 +56,63 @@ struct StackSource {
 
 struct FiberScheduler::Fibers {
   Stacks stacks;
-  std::vector<context::fiber> waiting;  // where each turn goes on; empty when it is over
-  context::fiber scheduler;             // where the present turn returns to
+  std::vector<context::fiber> waiting;  // where each fiber goes on; empty when it is over
+  context::fiber scheduler;             // where the present fiber returns to
   bool inside = false;
   std::atomic<bool> running{false};
   std::exception_ptr failure;
 };
 
 FiberScheduler::FiberScheduler(std::function<void()> serve, std::function<void()> forget)
-    : serve_(std::move(serve)), forget_(std::move(forget)), turns_(std::make_unique<Fibers>()) {}
+    : serve_(std::move(serve)), forget_(std::move(forget)), fibers_(std::make_unique<Fibers>()) {}
 FiberScheduler::~FiberScheduler() = default;
 
 void FiberScheduler::wait() {
-  if (!turns_->inside) {
+  if (!fibers_->inside) {
     serve_();
     return;
   }
-  turns_->scheduler = std::move(turns_->scheduler).resume();
-  if (turns_->failure) throw TurnEnded{};
+  fibers_->scheduler = std::move(fibers_->scheduler).resume();
+  if (fibers_->failure) throw FiberEnded{};
 }
 
 void FiberScheduler::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
-  if (turns_->running.exchange(true)) throw std::runtime_error("these chains are making steps already");
-  turns_->waiting.clear();
-  turns_->failure = nullptr;
+  if (fibers_->running.exchange(true)) throw std::runtime_error("these chains are making steps already");
+  fibers_->waiting.clear();
+  fibers_->failure = nullptr;
   for (std::size_t index = 0; index < count; ++index) {
-    turns_->waiting.emplace_back(std::allocator_arg, StackSource{&turns_->stacks},
-                                 [this, index, &work](context::fiber&& back) {
-                                   turns_->scheduler = std::move(back);
-                                   try {
-                                     if (!turns_->failure) work(index);
-                                   } catch (const TurnEnded&) {
-                                   } catch (...) {
-                                     if (!turns_->failure) turns_->failure = std::current_exception();
-                                   }
-                                   return std::move(turns_->scheduler);
-                                 });
+    fibers_->waiting.emplace_back(std::allocator_arg, StackSource{&fibers_->stacks},
+                                  [this, index, &work](context::fiber&& back) {
+                                    fibers_->scheduler = std::move(back);
+                                    try {
+                                      if (!fibers_->failure) work(index);
+                                    } catch (const FiberEnded&) {
+                                    } catch (...) {
+                                      if (!fibers_->failure) fibers_->failure = std::current_exception();
+                                    }
+                                    return std::move(fibers_->scheduler);
+                                  });
   }
   for (bool any = count > 0; any;) {
     any = false;
-    turns_->inside = true;
-    for (context::fiber& turn : turns_->waiting) {
-      if (!turn) continue;
-      turn = std::move(turn).resume();
-      any = any || turn;
+    fibers_->inside = true;
+    for (context::fiber& fiber : fibers_->waiting) {
+      if (!fiber) continue;
+      fiber = std::move(fiber).resume();
+      any = any || fiber;
     }
-    turns_->inside = false;
-    if (!any || turns_->failure) continue;  // after a failure the others are resumed once more, to end
+    fibers_->inside = false;
+    if (!any || fibers_->failure) continue;  // after a failure the others are resumed once more, to end
     try {
       serve_();
     } catch (...) {
-      turns_->failure = std::current_exception();
+      fibers_->failure = std::current_exception();
     }
   }
-  turns_->waiting.clear();
-  if (turns_->failure) forget_();
-  turns_->running = false;
-  if (turns_->failure) std::rethrow_exception(std::exchange(turns_->failure, nullptr));
+  fibers_->waiting.clear();
+  if (fibers_->failure) forget_();
+  fibers_->running = false;
+  if (fibers_->failure) std::rethrow_exception(std::exchange(fibers_->failure, nullptr));
 }
 
 }  // namespace poise

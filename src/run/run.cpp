@@ -1,359 +1,514 @@
-/// The runner: sets chains up, warms up, samples in blocks, hands blocks to memory and to the sink.
+/// The rounds of a run, and the one place between two of them.
 #include <poise/run/run.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <stdexcept>
 
-#include <poise/run/batch_means.hpp>
 #include <poise/run/start.hpp>
-#include <poise/run/thread_pool.hpp>
-#include <poise/run/warmup.hpp>
+#include "chains.hpp"
+#include "memory.hpp"
+#include "progress.hpp"
 #include "recorder.hpp"
+#include "run_result.hpp"
+#include "warmup.hpp"
 
 namespace poise {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Large enough that the clock and the file are not looked at too often, small enough for lively progress.
-constexpr double kBlockSeconds = 0.2;
 /// More threads than this on a core only get in each other's way.
 constexpr unsigned kThreadsPerCore = 4;
-constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
+/// States that one round records at most.
+constexpr std::size_t kRoundBytes = std::size_t{64} << 20;
+/// Sweeps of a warm-up that nobody asked to be of another length.
+constexpr std::uint64_t kWarmupSweeps = 1000;
+/// Of a limit in seconds, warm-up takes this fraction at most.
+constexpr double kWarmupFraction = 0.5;
 
-/// A third of the machine's memory, in bytes: draws are held once, and a second time while they are handed over.
-double memory_for_draws() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
+std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) {
+  std::uint64_t steps = 0;
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(draws), thin, &steps)) {
+    throw InputError(
+        fmt::format("{} draws of {} steps each are too many to count: make {} shorter", draws, thin, what));
+  }
+  return steps;
 }
 
-/// "the best cut among the draws is 3054 (chain 2, draw 17)", both counted from 0 as in the file of draws.
-std::string best_objective(const Model& model, const Trace& trace) {
-  const auto name = std::find(trace.monitor_names.begin(), trace.monitor_names.end(), model.objective);
-  const std::vector<double>& values = trace.monitors[static_cast<std::size_t>(name - trace.monitor_names.begin())];
-  const auto best =
-      model.maximise ? std::max_element(values.begin(), values.end()) : std::min_element(values.begin(), values.end());
-  const auto place = static_cast<std::size_t>(best - values.begin());
-  return fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)", model.objective,
-                     *best, place / trace.draws, place % trace.draws);
-}
-
-void average_rao_blackwell(const Ensemble& ensemble, std::span<const BatchMeans> batches, Index entries,
-                           RunResult& result) {
-  result.rao_blackwell.assign(entries, 0.0);
-  result.rao_blackwell_mcse.assign(entries, 0.0);
-  double visits = 0.0;
-  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
-    const RaoBlackwell& rao_blackwell = ensemble.rao_blackwell(c);
-    visits += static_cast<double>(rao_blackwell.count);
-    for (Index k = 0; k < entries; ++k) result.rao_blackwell[k] += rao_blackwell.sums[k];
-  }
-  for (Index k = 0; k < entries; ++k) {
-    result.rao_blackwell[k] = visits > 0.0 ? result.rao_blackwell[k] / visits : std::nan("");
-    result.rao_blackwell_mcse[k] = standard_error(batches, k);
-  }
-}
-
-/// Variables at one level in all chains, all the time, that no zero rules out other levels of by itself, and that every
-/// chain ended with no way to change.
-std::vector<Index> frozen_variables(const Model& model, const Ensemble& ensemble,
-                                    std::span<const double> empirical_marginals) {
-  const Index n = model.layout.variables;
-  std::vector<std::uint8_t> frozen(n, 1);
-  std::vector<std::uint8_t> here(n);
-  for (std::size_t c = 0; c < ensemble.num_chains(); ++c) {
-    ensemble.find_frozen(c, here);
-    for (Index i = 0; i < n; ++i) frozen[i] = static_cast<std::uint8_t>(frozen[i] & here[i]);
-  }
-  std::vector<Index> out;
-  Index first = 0;
-  for (Index i = 0; i < n; ++i) {
-    const std::span<const double> parts = empirical_marginals.subspan(first, model.layout.levels(i) - 1);
-    first += model.layout.levels(i) - 1;
-    const bool constant = std::all_of(parts.begin(), parts.end(), [](double p) { return p == 0.0 || p == 1.0; });
-    if (constant && frozen[i] != 0 && model.possible(i) > 1) out.push_back(i);
-  }
-  return out;
+TunableEngine make_chains(const Model& model, const Sampler& sampler, const RunOptions& options) {
+  return make_engine(model, sampler, engine_options(model, options));
 }
 
 }  // namespace
 
-nlohmann::json settings_json(const RunResult& result) {
-  const RunOptions& options = result.options;
-  return {{"version", POISE_VERSION},
-          {"model", result.model},
-          {"sampler", result.sampler},
-          {"seed", options.seed},
-          {"chains", options.chains},
-          {"warmup", options.warmup},
-          {"draws", options.draws},
-          {"thin", options.thin},
-          {"seconds", options.seconds},
-          {"threads", options.threads},
-          {"first_chain", options.first_chain}};
-}
+struct Run::Parts {
+  Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks)
+      : model(std::move(the_model)),
+        sampler(std::move(the_sampler)),
+        options(the_options),
+        hooks(std::move(the_hooks)),
+        reporter(hooks.progress) {
+    options.check(model, hooks.sink != nullptr);
+  }
 
-void RunOptions::check(const Model& model) const {
-  std::vector<std::string> problems;
-  if (chains == 0) problems.emplace_back("the number of chains must be at least 1");
-  if (draws == 0 && seconds <= 0.0) problems.emplace_back("the number of draws must be at least 1");
-  if (!(seconds >= 0.0) || std::isinf(seconds)) problems.emplace_back("the seconds must be a positive number");
-  if (start == Start::given && given.size() != model.layout.variables &&
-      given.size() != chains * model.layout.variables) {
-    problems.push_back(fmt::format("the initial state has {} values, but the model has {} variables", given.size(),
-                                   model.layout.variables));
-  } else if (start == Start::given) {
-    for (std::size_t k = 0; k < given.size(); ++k) {
-      const auto i = static_cast<Index>(k % model.layout.variables);
-      if (given[k] < model.layout.cardinality(i)) continue;
-      problems.push_back(fmt::format("the initial value of variable {} is level {}, but it has only {} levels", i,
-                                     given[k], model.layout.cardinality(i)));
-      break;
+  void take(TunableEngine chains_made) {
+    made = std::move(chains_made);
+    options.given.clear();
+    if (options.thin == 0) options.thin = made.engine->traits().steps_per_sweep;
+    steps_of(options.draws, options.thin, "the run");
+    share_out();
+    length.emplace(made.engine->traits().chunk);
+    recorder.emplace(model, options);
+    batches.resize(options.rao_blackwell ? options.chains : 0);
+    if (sampler.settings.first_order && model.linear) {
+      notes.emplace_back(
+          "log p of this model is linear in every variable: first-order ratios are the exact ones, and this sampler is "
+          "the one without gradients");
     }
   }
-  const double bytes = static_cast<double>(chains) * static_cast<double>(draws) * model.layout.variables;
-  if (keep == Keep::draws && seconds <= 0.0 && bytes > memory_for_draws()) {
-    problems.push_back(
-        fmt::format("{} chains of {} draws of {} variables take {:.1f} GB, more than a third of this machine's memory: "
-                    "keep monitors only, or fewer draws",
-                    chains, draws, model.layout.variables, bytes / 1e9));
+
+  /// Threads, or fibers on this one.
+  void share_out() {
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, kThreadsPerCore * cores));
+    if (options.threads > useful) {
+      notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, options.chains,
+                                  options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
+                                  useful));
+    }
+    options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
+    if (model.fibers()) options.threads = 1;
+    chains.emplace(*made.engine, options.threads, model.fibers());
   }
-  if (!problems.empty()) throw InputError(fmt::format("{}", fmt::join(problems, "; ")));
-}
 
-RunResult run(const Model& model, const Sampler& sampler, const RunOptions& given_options, const RunHooks& hooks) {
-  given_options.check(model);
-  RunResult result;
-  result.model = model.name;
-  result.sampler = sampler.name;
-  result.layout = model.layout;
-  RunOptions& options = result.options;
-  options = given_options;
-
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, kThreadsPerCore * cores));
-  if (options.threads > useful) {
-    result.notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, options.chains,
-                                       options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
-                                       useful));
+  [[nodiscard]] WarmupPlan plan_of_options() const {
+    WarmupPlan plan;
+    plan.may_end_early = !options.warmup.has_value();
+    plan.steps = options.warmup ? steps_of(*options.warmup, options.thin, "the warm-up")
+                                : kWarmupSweeps * made.engine->traits().steps_per_sweep;
+    return plan;
   }
-  if (sampler.first_order && model.linear) {
-    result.notes.emplace_back(
-        "log p of this model is linear in every variable: first-order ratios are the exact ones, and this sampler is "
-        "the "
-        "one without gradients");
+
+  [[nodiscard]] bool stopped() const {
+    return broken || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
   }
-  options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
-
-  const auto started = Clock::now();
-  const std::unique_ptr<Ensemble> ensemble = model.make_ensemble(
-      sampler,
-      {options.seed, options.first_chain, starting_states(model, options), reference_state(model, options.seed)});
-  options.given.clear();
-  if (options.thin == 0) options.thin = ensemble->steps_per_sweep();
-  std::optional<ThreadPool> place;  // of the work
-  if (model.fibers) {
-    options.threads = 1;
-    place.emplace(model.fibers);
-  } else {
-    place.emplace(options.threads);
+  /// Of the time that a fraction of the limit leaves.
+  [[nodiscard]] double seconds_left(double fraction) const {
+    if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
+    return fraction * options.seconds - elapsed_before - seconds_since(started);
   }
-  ThreadPool& pool = *place;
-  const std::size_t chains = options.chains;
-  bool given_up = false;  // by the target
-  const auto stopped = [&] {
-    return given_up || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
-  };
+  [[nodiscard]] bool ended() const { return stopped() || seconds_left(1.0) <= 0.0; }
 
-  const auto acceptance_so_far = [&](double steps) {
-    double accepted = 0.0;
-    for (std::size_t c = 0; c < chains; ++c) accepted += ensemble->accepted(c);
-    return steps > 0 ? accepted / steps : 0.0;
-  };
-  Progress held;  // the last report of warm-up that was not due, shown after all when its phase ends
-  bool holding = false;
-  auto last_report = started - std::chrono::seconds(1);
-  const auto due = [&](bool always) {
-    if (!hooks.progress || (!always && seconds_since(last_report) < 0.1)) return false;
-    last_report = Clock::now();
-    return true;
-  };
-  const auto mean_log_prob = [&] {
-    double sum = 0.0;
-    for (std::size_t c = 0; c < chains; ++c) sum += ensemble->log_prob(c);
-    return sum / static_cast<double>(chains);
-  };
+  /// What user code throws to end the run leaves chains at different steps: such a run can be looked at, not saved.
+  /// `work` gives the steps it has made with every chain.
+  template <class Work>
+  void round(Work&& work) {
+    const auto begun = Clock::now();
+    try {
+      const std::uint64_t made_steps = work();
+      steps += made_steps;
+      length->took(made_steps, seconds_since(begun));
+    } catch (const RunStopped&) {
+      broken = true;
+    }
+  }
 
-  // Warm-up.
-  const std::uint64_t warmup_steps = options.warmup * options.thin;
-  const auto report_warmup = [&](Phase phase, std::uint64_t done) {
-    if (!hooks.progress) return !stopped();
-    if (holding && held.phase != phase) hooks.progress(held);
+  void start_warmup(const WarmupPlan& plan) {
+    if (sampler.learns() && made.tuner == nullptr) throw std::logic_error("the chains are frozen: sampling has begun");
+    phase_began = Clock::now();
+    make_warmup(plan);
+    warmup->start();
+  }
+
+  void make_warmup(const WarmupPlan& plan) {
+    warmup.emplace(*chains, sampler, sampler.learns() ? made.tuner.get() : nullptr, plan);
+  }
+
+  void run_warmup(double fraction, const Run& run) {
+    while (!warmup->done() && !stopped()) {
+      const double left = seconds_left(fraction);
+      if (left <= 0.0) {
+        if (warmup->steps() < warmup->total()) {
+          notes.push_back(fmt::format("warm-up was cut short by the limit of {:g} s: {} of {} steps were made",
+                                      options.seconds, warmup->steps(), warmup->total()));
+        }
+        warmup->finish();
+        break;
+      }
+      const std::uint64_t most = length->steps(left);
+      round([&] { return warmup->round(most); });
+      tell_warmup();
+      if (hooks.after_round) hooks.after_round(run);
+    }
+    warmed = warmup->outcome();
+    warmup_seconds += seconds_since(phase_began);
+    phase_began = Clock::now();
+  }
+
+  void tell_warmup() {
+    if (!reporter) return;
     Progress progress;
-    progress.phase = phase;
-    progress.done = done;
-    progress.total = warmup_steps;
-    progress.seconds = seconds_since(started);
-    const double steps = static_cast<double>(done) * static_cast<double>(chains);
-    progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
-    progress.seconds_left = progress.seconds * static_cast<double>(warmup_steps - done) /
-                            static_cast<double>(std::max<std::uint64_t>(done, 1));
-    progress.acceptance_rate = acceptance_so_far(steps);
-    progress.log_prob = mean_log_prob();
+    progress.phase = warmup->phase();
+    progress.done = warmup->steps();
+    progress.total = warmup->total();
+    progress.seconds = warmup_seconds + seconds_since(phase_began);
+    const double made_steps = static_cast<double>(progress.done) * static_cast<double>(options.chains);
+    progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
+    progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
+                            static_cast<double>(std::max<std::uint64_t>(progress.done, 1));
+    progress.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
+    progress.log_prob = mean_log_prob(*made.engine);
     progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
-    holding = !due(done == warmup_steps);
-    if (holding) {
-      held = progress;
-    } else {
-      hooks.progress(progress);
-    }
-    return !stopped();
-  };
-  WarmupOutcome warmup;
-  try {
-    warmup = warm_up(*ensemble, sampler, warmup_steps, pool, report_warmup);
-  } catch (const RunStopped&) {
-    given_up = true;
+    reporter.tell(progress, warmup->done());
   }
-  result.initial_steps = warmup.initial_steps;
-  result.warmup_steps = warmup.steps;
-  result.warmup_trace = std::move(warmup.trace);
-  result.objective = warmup.objective;
-  result.balanced = sampler.kind == Sampler::Kind::locally_balanced;
-  if (result.balanced) {
-    for (const double size : balance_grid()) {
-      result.knots.push_back(size);
-      result.log_phi.push_back(warmup.balance.log_g(size) - 0.5 * size - warmup.balance.log_g(0.0));
-    }
-  }
-  for (std::size_t c = 0; c < chains; ++c) result.warmup_evals += ensemble->evals(c);
-  result.warmup_seconds = seconds_since(started);
 
-  // Sampling.
-  Recorder recorder(model, options);
-  if (hooks.sink != nullptr) {
+  /// From here on nobody holds a tuner, and so nothing about the chains can change.
+  void begin_sampling() {
+    if (sampling) return;
+    sampling = true;
+    phase_began = Clock::now();
+    if (warmup) {
+      warmup->finish();
+      warmed = warmup->outcome();
+      warmup.reset();
+    }
+    made.tuner.reset();
+    warmup_evals = total_evals(*made.engine);
+    recorder->begin(*made.engine);
+    chains->for_each_group([&](ChainGroup group) { made.engine->start_marginals(group, options.rao_blackwell); });
+  }
+
+  void begin_sink() {
+    if (hooks.sink == nullptr || sink_begun) return;
+    sink_begun = true;
     // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
     constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    hooks.sink->begin(model.layout, chains, recorder.names(), settings_json(result).dump(-1, ' ', false, replace));
+    RunResult head;
+    fill_head(head);
+    hooks.sink->begin(model.layout, options.chains, recorder->names(),
+                      settings_json(head).dump(-1, ' ', false, replace));
   }
-  const auto sampling_started = Clock::now();
-  for (std::size_t c = 0; c < chains; ++c) ensemble->reset_marginals(c);
-  std::vector<BatchMeans> batches(chains);
-  if (options.rao_blackwell) {
-    for (std::size_t c = 0; c < chains; ++c) ensemble->reset_rao_blackwell(c);
-  }
-  const std::vector<ChainGroup> groups = pool.groups(chains, ensemble->group_size());
-  const bool by_clock = options.seconds > 0.0;
-  const auto time_is_up = [&] { return by_clock && seconds_since(sampling_started) >= options.seconds; };
-  // Long draws are made in chunks, between which a chain looks whether it should stop.
-  const std::uint64_t chunk = ensemble->chunk();
-  std::size_t block = 1;
-  auto ess_time = sampling_started;
-  double ess = std::numeric_limits<double>::quiet_NaN();
-  while (!stopped() && !time_is_up() && (by_clock || recorder.draws() < options.draws)) {
-    const std::size_t first = recorder.draws();
-    const std::size_t count = by_clock ? block : std::min(block, options.draws - first);
-    const auto block_started = Clock::now();
-    const auto draw_group = [&](std::size_t g) {
-      const auto [first_chain, group] = groups[g];
-      std::vector<double> accepted(group);
-      for (std::size_t c = 0; c < group; ++c) accepted[c] = ensemble->accepted(first_chain + c);
-      for (std::size_t draw = 0; draw < count; ++draw) {
-        for (std::uint64_t done = 0; done < options.thin;) {
-          const std::uint64_t steps = std::min(chunk, options.thin - done);
-          ensemble->advance(first_chain, group, steps);
-          done += steps;
-          if (stopped() || (done < options.thin && time_is_up())) return;
-        }
-        for (std::size_t c = 0; c < group; ++c) {
-          const double now = ensemble->accepted(first_chain + c);
-          const double rate = (now - accepted[c]) / static_cast<double>(options.thin);
-          recorder.record(*ensemble, first_chain + c, rate, options.thin);
-          accepted[c] = now;
-          if (options.rao_blackwell) {
-            ensemble->visit_rao_blackwell(first_chain + c);
-            const RaoBlackwell& rao_blackwell = ensemble->rao_blackwell(first_chain + c);
-            batches[first_chain + c].add(first + draw + 1, rao_blackwell.sums, rao_blackwell.count);
-          }
-        }
-        if (time_is_up()) return;
-      }
-    };
-    try {
-      pool.for_each(groups.size(), draw_group);
-    } catch (const RunStopped&) {
-      given_up = true;
-    }
-    recorder.level_off();
-    if (hooks.sink != nullptr && recorder.draws() > first) hooks.sink->write(recorder.block_since(first));
-    if (given_up) break;
-    if (by_clock && options.keep == Keep::draws &&
-        static_cast<double>(recorder.draws() * chains) * model.layout.variables > memory_for_draws()) {
-      result.notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");
-      break;
-    }
-    const double took = std::max(seconds_since(block_started), 1e-6);
-    const std::size_t room =
-        std::max<std::size_t>(1, kBlockBytes / (chains * std::max<Index>(1, model.layout.variables)));
-    block = std::clamp<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * kBlockSeconds / took), 1,
-                                    std::min(room, 2 * block + 8));
-    const bool last = !by_clock && recorder.draws() >= options.draws;
-    if (due(last)) {
-      if (seconds_since(ess_time) > 0.5 || last) {
-        ess = recorder.ess_log_prob();
-        ess_time = Clock::now();
-      }
-      Progress progress;
-      progress.phase = Phase::sample;
-      progress.done = recorder.draws();
-      progress.total = by_clock ? 0 : options.draws;
-      progress.seconds = seconds_since(sampling_started);
-      const double steps = static_cast<double>(recorder.draws() * chains) * static_cast<double>(options.thin);
-      progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
-      progress.seconds_left = by_clock ? std::max(0.0, options.seconds - progress.seconds)
-                                       : progress.seconds * static_cast<double>(options.draws - recorder.draws()) /
-                                             static_cast<double>(std::max<std::size_t>(recorder.draws(), 1));
-      progress.acceptance_rate = recorder.mean_acceptance();
-      progress.log_prob = mean_log_prob();
-      progress.ess_log_prob = ess;
-      hooks.progress(progress);
-    }
-  }
-  result.sampling_seconds = seconds_since(sampling_started);
-  result.interrupted = stopped();
-  options.draws = recorder.draws();
-  result.acceptance_rate = recorder.mean_acceptance();
-  result.trace = recorder.take();
-  result.steps = static_cast<std::uint64_t>(result.trace.draws) * chains * options.thin;
-  result.updates = result.steps * std::max<std::uint64_t>(1, model.layout.variables / ensemble->steps_per_sweep());
-  for (std::size_t c = 0; c < chains; ++c) result.evals += ensemble->evals(c);
-  result.evals.target -= result.warmup_evals.target;
-  result.evals.ratio -= result.warmup_evals.ratio;
-  result.evals.gradient -= result.warmup_evals.gradient;
-  result.evals.balance -= result.warmup_evals.balance;
 
-  Index entries = 0;
-  for (Index i = 0; i < model.layout.variables; ++i) entries += model.layout.levels(i) - 1;
-  result.empirical_marginals.assign(entries, 0.0);
-  for (std::size_t c = 0; c < chains; ++c) ensemble->add_marginals(c, result.empirical_marginals);
-  for (double& part : result.empirical_marginals) part /= static_cast<double>(chains);
-  if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
-  if (options.rao_blackwell) {
-    average_rao_blackwell(*ensemble, batches, entries, result);
-    result.batches = std::move(batches);
+  /// Whole draws where some fit into a round, or else the next steps of one.
+  void sampling_round(std::size_t draws) {
+    const std::uint64_t thin = options.thin;
+    const std::uint64_t most = length->steps(seconds_left(1.0));
+    if (steps_in_draw > 0 || most < thin) {
+      const std::uint64_t part = std::min(most, thin - steps_in_draw);
+      round([&] {
+        chains->advance(part);
+        steps_in_draw += part;
+        if (steps_in_draw < thin) return part;
+        const std::size_t draw = recorder->draws();
+        chains->for_each_group([&](ChainGroup group) { record(group, draw); });
+        steps_in_draw = 0;
+        return part;
+      });
+      return;
+    }
+    const std::size_t room = std::max<std::size_t>(
+        1, static_cast<std::size_t>(static_cast<double>(kRoundBytes) / bytes_per_draw(model, options.keep)) /
+               options.chains);
+    const std::size_t first = recorder->draws();
+    const std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
+    round([&] {
+      chains->for_each_group([&](ChainGroup group) {
+        for (std::size_t draw = first; draw < first + count; ++draw) {
+          made.engine->advance(group, thin);
+          record(group, draw);
+        }
+      });
+      return count * thin;
+    });
   }
-  if (model.into_support && result.trace.draws > 0)
-    result.frozen = frozen_variables(model, *ensemble, result.empirical_marginals);
+
+  void record(ChainGroup group, std::size_t draw) {
+    recorder->record(*made.engine, group, options.thin);
+    if (!options.rao_blackwell) return;
+    made.engine->visit_marginals(group);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      const RaoBlackwell& sums = made.engine->rao_blackwell(c);
+      batches[c].add(draw + 1, sums.sums, sums.count);
+    }
+  }
+
+  /// The one place between two rounds of sampling: draws go to the sink, memory is looked after, the caller may look
+  /// in.
+  void between_rounds(std::size_t wanted, const Run& run) {
+    recorder->level_off();
+    if (hooks.sink != nullptr && recorder->draws() > written) {
+      hooks.sink->write(recorder->block_since(written));
+      written = recorder->draws();
+    }
+    const double held = static_cast<double>(recorder->draws() * options.chains) * bytes_per_draw(model, options.keep);
+    if (held > memory_for_draws()) {
+      if (hooks.sink != nullptr && options.keep == Keep::draws) {
+        forget_states();
+      } else {
+        notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");
+        full = true;
+      }
+    }
+    tell_sampling(wanted);
+    if (hooks.after_round) hooks.after_round(run);
+  }
+
+  void forget_states() {
+    if (recorder->holds_states()) {
+      notes.emplace_back(
+          "the states of all draws do not fit a third of this machine's memory: they are in the file only, and the "
+          "variables one by one are not diagnosed");
+    }
+    recorder->forget_states();
+  }
+
+  void tell_sampling(std::size_t wanted) {
+    const std::size_t draws = recorder->draws();
+    const bool by_clock = options.seconds > 0.0;
+    const bool last = !by_clock && draws >= wanted;
+    if (!reporter || !(last || reporter.due())) return;
+    if (seconds_since(ess_time) > 0.5 || last) {
+      ess = recorder->ess_log_prob();
+      ess_time = Clock::now();
+    }
+    Progress progress;
+    progress.phase = Phase::sample;
+    progress.done = draws;
+    progress.total = by_clock ? 0 : wanted;
+    progress.seconds = sampling_seconds + seconds_since(phase_began);
+    const double made_steps = static_cast<double>(draws * options.chains) * static_cast<double>(options.thin);
+    progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
+    progress.seconds_left = by_clock ? std::max(0.0, seconds_left(1.0))
+                                     : progress.seconds * static_cast<double>(wanted - draws) /
+                                           static_cast<double>(std::max<std::size_t>(draws, 1));
+    progress.acceptance_rate = recorder->mean_acceptance();
+    progress.log_prob = mean_log_prob(*made.engine);
+    progress.ess_log_prob = ess;
+    reporter.tell(progress, last);
+  }
+
+  /// What is known of a run before its first draw.
+  void fill_head(RunResult& result) const {
+    result.model = model.name;
+    result.sampler = sampler.name;
+    result.layout = model.layout;
+    result.options = options;
+    if (!options.warmup) {
+      const std::uint64_t sweeps = kWarmupSweeps * made.engine->traits().steps_per_sweep;
+      result.options.warmup = static_cast<std::size_t>((sweeps + options.thin - 1) / options.thin);
+    }
+  }
+
+  /// What a saved state must have in common with the run that loads it.
+  [[nodiscard]] std::string fingerprint() const {
+    return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}", POISE_VERSION,
+                       model.name, sampler.name, options.chains, model.layout.variables, options.thin, options.seed,
+                       options.first_chain, static_cast<int>(options.keep));
+  }
+
+  Model model;
+  Sampler sampler;
+  RunOptions options;
+  RunHooks hooks;
+  Clock::time_point started = Clock::now();
+  TunableEngine made;
+  std::optional<Chains> chains;
+  std::optional<RoundLength> length;
+  std::optional<Recorder> recorder;
+  ProgressReporter reporter;
+  std::vector<std::string> notes;
+
+  std::optional<Warmup> warmup;  // while it lasts
+  WarmupOutcome warmed;          // what came of it
+  Evals warmup_evals;
+  std::uint64_t steps = 0;  // of each chain, in all
+  bool sampling = false;
+  bool sink_begun = false;
+  std::uint64_t steps_in_draw = 0;
+  std::size_t written = 0;  // draws that the sink has
+  std::vector<BatchMeans> batches;
+  bool broken = false;  // by the target, inside a round
+  bool full = false;    // memory is
+
+  Clock::time_point phase_began = started;
+  Clock::time_point ess_time = started;
+  double ess = std::numeric_limits<double>::quiet_NaN();
+  double elapsed_before = 0.0;  // by the run that was saved
+  double warmup_seconds = 0.0;
+  double sampling_seconds = 0.0;
+};
+
+Run::Run(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks)
+    : parts_(std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks))) {
+  parts_->take(make_chains(parts_->model, parts_->sampler, parts_->options));
+}
+
+Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine chains, RunHooks hooks)
+    : parts_(std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks))) {
+  parts_->take(std::move(chains));
+}
+
+Run::~Run() = default;
+
+void Run::warm_up() {
+  if (parts_->sampling) return;
+  if (!parts_->warmup) {
+    try {
+      parts_->start_warmup(parts_->plan_of_options());
+    } catch (const RunStopped&) {
+      parts_->broken = true;
+      return;
+    }
+  }
+  parts_->run_warmup(kWarmupFraction, *this);
+}
+
+const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
+  parts_->start_warmup(plan);
+  parts_->run_warmup(1.0, *this);
+  return parts_->warmed;
+}
+
+void Run::advance(std::uint64_t steps) {
+  for (std::uint64_t done = 0; done < steps && !ended();) {
+    const std::uint64_t part = std::min(steps - done, parts_->length->steps(parts_->seconds_left(1.0)));
+    parts_->round([&] {
+      parts_->chains->advance(part);
+      return part;
+    });
+    done += part;
+    if (parts_->hooks.after_round) parts_->hooks.after_round(*this);
+  }
+}
+
+void Run::sample(std::size_t draws) {
+  Parts& parts = *parts_;
+  parts.begin_sink();
+  if (parts.stopped()) return;  // a warm-up that was stopped can still be saved and go on
+  parts.begin_sampling();
+  parts.phase_began = Clock::now();
+  const std::size_t most = std::numeric_limits<std::size_t>::max() - parts.recorder->draws();
+  const std::size_t wanted = parts.recorder->draws() + std::min(draws, most);
+  const double bytes = static_cast<double>(wanted) * static_cast<double>(parts.options.chains) *
+                       bytes_per_draw(parts.model, parts.options.keep);
+  if (bytes <= memory_for_draws()) parts.recorder->reserve(wanted - parts.recorder->draws());
+  // However short the time, there is a first draw.
+  const auto go_on = [&] { return !parts.full && !(parts.recorder->draws() == 0 ? parts.stopped() : parts.ended()); };
+  while (parts.recorder->draws() < wanted && go_on()) {
+    parts.sampling_round(wanted - parts.recorder->draws());
+    parts.between_rounds(wanted, *this);
+  }
+  parts.sampling_seconds += seconds_since(parts.phase_began);
+}
+
+bool Run::ended() const { return parts_->ended(); }
+const Model& Run::model() const { return parts_->model; }
+const Engine& Run::engine() const { return *parts_->made.engine; }
+const RunOptions& Run::options() const { return parts_->options; }
+std::size_t Run::draws() const { return parts_->recorder->draws(); }
+std::uint64_t Run::steps() const { return parts_->steps; }
+
+std::vector<Value> Run::states() const {
+  std::vector<Value> levels(parts_->options.chains * parts_->model.layout.variables);
+  engine().observe({0, parts_->options.chains}, {.levels = levels});
+  return levels;
+}
+
+void Run::restart(std::span<const Value> states) {
+  const std::size_t n = parts_->model.layout.variables;
+  if (states.size() != parts_->options.chains * n) {
+    throw InputError(fmt::format("the states are {} values, expected {}: {} chains of {} variables", states.size(),
+                                 parts_->options.chains * n, parts_->options.chains, n));
+  }
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const auto i = static_cast<Index>(k % n);
+    if (states[k] < parts_->model.layout.cardinality(i)) continue;
+    throw InputError(fmt::format("variable {} of chain {} is set to level {}, but it has only {} levels", i, k / n,
+                                 states[k], parts_->model.layout.cardinality(i)));
+  }
+  parts_->chains->for_each_chain([&](std::size_t c) { parts_->made.engine->restart(c, states.subspan(c * n, n)); });
+}
+
+std::vector<double> Run::log_prob() {
+  std::vector<double> out(parts_->options.chains);
+  parts_->chains->for_each_chain([&](std::size_t c) {
+    engine().observe({c, 1}, {.log_prob = std::span(out).subspan(c, 1)});
+  });
+  return out;
+}
+
+RunResult Run::finish() {
+  Parts& parts = *parts_;
+  const Engine& engine = *parts.made.engine;
+  RunResult result;
+  parts.fill_head(result);
+  result.notes = parts.notes;
+  result.initial_steps = parts.warmed.initial_steps;
+  result.warmup_steps = parts.warmed.steps;
+  result.warmup_trace = parts.warmed.trace;
+  result.objective = parts.warmed.steps > 0 ? parts.warmed.objective : std::numeric_limits<double>::quiet_NaN();
+  result.warmup_seconds = parts.warmup_seconds;
+  result.sampling_seconds = parts.sampling_seconds;
+  result.interrupted = parts.stopped();
+  result.options.draws = parts.recorder->draws();
+  result.acceptance_rate = parts.recorder->mean_acceptance();
+  result.warmup_evals = parts.sampling ? parts.warmup_evals : total_evals(engine);
+  result.evals = total_evals(engine) - result.warmup_evals;
+  result.trace = parts.recorder->take();
+  result.steps = static_cast<std::uint64_t>(result.trace.draws) * parts.options.chains * parts.options.thin;
+  result.updates =
+      result.steps * std::max<std::uint64_t>(1, parts.model.layout.variables / engine.traits().steps_per_sweep);
+  result.batches = std::move(parts.batches);
+  add_function(parts.sampler, parts.warmed.function, result);
+  add_marginals(parts.model, engine, result);
   return result;
+}
+
+std::string Run::save() const {
+  Parts& parts = *parts_;
+  if (parts.broken) throw std::runtime_error("a run that was broken off inside a round cannot be saved");
+  Saver out;
+  const double elapsed = parts.elapsed_before + seconds_since(parts.started);
+  out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches,
+      parts.warmup_evals, elapsed, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
+  parts.made.engine->save(out);
+  out(*parts.recorder, parts.warmup.has_value());
+  if (parts.warmup) parts.warmup->save(out);
+  return out.take();
+}
+
+void Run::load(std::string_view bytes) {
+  Parts& parts = *parts_;
+  Loader in(bytes);
+  std::string fingerprint;
+  in(fingerprint);
+  if (fingerprint != parts.fingerprint()) {
+    throw std::runtime_error(
+        fmt::format("the saved state is of another run: '{}', expected '{}'", quote(fingerprint), parts.fingerprint()));
+  }
+  in(parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches, parts.warmup_evals,
+     parts.elapsed_before, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
+  parts.started = Clock::now();
+  parts.made.engine->load(in);
+  bool warming = false;
+  in(*parts.recorder, warming);
+  parts.warmup.reset();
+  if (warming) {
+    parts.make_warmup({});
+    parts.warmup->load(in);
+  }
+  if (parts.sampling) parts.made.tuner.reset();
+}
+
+RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks) {
+  Run run(model, sampler, options, hooks);
+  run.warm_up();
+  run.sample(options.seconds > 0.0 ? std::numeric_limits<std::size_t>::max() : options.draws);
+  return run.finish();
 }
 
 }  // namespace poise

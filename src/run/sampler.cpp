@@ -1,5 +1,7 @@
-/// From sampler names to settings.
-#include <poise/run/sampler.hpp>
+/// From sampler names to settings: what each row of the registry reads.
+#include <poise/run/samplers.hpp>
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -7,22 +9,119 @@
 
 namespace poise {
 
+namespace {
+
+using Read = SpecKeys (*)(SpecReader&, SamplerSettings&);
+
+/// The readers of all rows, in their order.
+template <class... Rows>
+std::vector<Read> readers(std::tuple<Rows...>*) {
+  return {&Rows::read...};
+}
+
+template <class... Rows>
+std::vector<NameHelp> help_of(std::tuple<Rows...>*) {
+  return {{Rows::name, Rows::help}...};
+}
+
+SpecKeys joined(SpecKeys keys, const SpecKeys& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+SpecKeys read_network(SpecReader& reader, SamplerSettings& settings) {
+  SpecKeys keys = joined(read_learning(reader, settings), {"net", "init"});
+  settings.function = read_function(reader, "init");
+  if (reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone") {
+    settings.family = FunctionFamily::monotone;
+    settings.blocks = static_cast<int>(reader.integer("blocks", settings.blocks, 1, 1000));
+    settings.units = static_cast<int>(reader.integer("units", settings.units, 1, 1000));
+    return joined(std::move(keys), {"blocks", "units"});
+  }
+  settings.family = FunctionFamily::mlp;
+  settings.hidden = static_cast<int>(reader.integer("hidden", settings.hidden, 1, 10000));
+  return joined(std::move(keys), {"hidden"});
+}
+
+}  // namespace
+
+BalancingFunction::Kind read_function(SpecReader& reader, const char* key) {
+  const std::string name = reader.choice(key, "sqrt", {kFunctionNames.begin(), kFunctionNames.end()});
+  const auto found = std::find(kFunctionNames.begin(), kFunctionNames.end(), name);
+  return static_cast<BalancingFunction::Kind>(found - kFunctionNames.begin());
+}
+
+SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings) {
+  const std::string objective = reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
+  settings.learn.objective = objective == "variance"  ? LearningObjectiveKind::variance
+                             : objective == "entropy" ? LearningObjectiveKind::entropy
+                             : objective == "mi"      ? LearningObjectiveKind::mi
+                                                      : LearningObjectiveKind::mi_bound;
+  settings.learn.optimizer =
+      reader.choice("optimizer", "adam", {"adam", "sgd"}) == "adam" ? OptimizerKind::adam : OptimizerKind::sgd;
+  settings.learn.rate = reader.real("rate", settings.learn.rate, 1e-8, 10.0);
+  settings.learn.ridge = reader.real("ridge", settings.learn.ridge, 0.0, 1e6);
+  settings.paper_schedule = reader.choice("schedule", "two-phase", {"two-phase", "paper"}) == "paper";
+  return {"objective", "optimizer", "rate", "ridge", "schedule"};
+}
+
+SpecKeys LsbRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.family = FunctionFamily::spline;
+  return read_learning(reader, settings);
+}
+
+SpecKeys LbRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.function = read_function(reader, "g");
+  return {"g"};
+}
+
+SpecKeys Lsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.family = FunctionFamily::mixture;
+  return read_learning(reader, settings);
+}
+
+SpecKeys Lsb2Row::read(SpecReader& reader, SamplerSettings& settings) { return read_network(reader, settings); }
+
+SpecKeys GwgRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.first_order = true;
+  return LbRow::read(reader, settings);
+}
+
+SpecKeys FlsbRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.first_order = true;
+  return LsbRow::read(reader, settings);
+}
+
+SpecKeys Flsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.first_order = true;
+  return Lsb1Row::read(reader, settings);
+}
+
+SpecKeys Flsb2Row::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.first_order = true;
+  return read_network(reader, settings);
+}
+
+SpecKeys GibbsRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.block = static_cast<Index>(reader.integer("block", 1, 1, 20));
+  return {"block"};
+}
+
+SpecKeys HammingBallRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
+  settings.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
+  return {"block", "radius"};
+}
+
+SpecKeys RbmGibbsRow::read(SpecReader&, SamplerSettings&) { return {}; }
+
+SpecKeys ExactRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.memory = reader.real("memory", settings.memory, 1e-6, 1e6);
+  return {"memory"};
+}
+
 const std::vector<NameHelp>& sampler_help() {
-  static const std::vector<NameHelp> help = {
-      {"lsb", "locally balanced, balancing function learned in warm-up (a monotone spline); the default"},
-      {"lb", "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)"},
-      {"lsb1", "learned mixture of sqrt, barker, min and max"},
-      {"lsb2", "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20"},
-      {"gwg",
-       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions"},
-      {"flsb", "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network"},
-      {"flsb1", "learned mixture with first-order ratios"},
-      {"flsb2", "learned network with first-order ratios"},
-      {"gibbs", "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks"},
-      {"hb", "Hamming ball on random blocks: hb:block=10,radius=1"},
-      {"rbm-gibbs", "a restricted Boltzmann machine's own Gibbs: hidden units, then visible ones"},
-      {"exact", "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)"},
-  };
+  static const std::vector<NameHelp> help = help_of(static_cast<SamplerRows*>(nullptr));
   return help;
 }
 
@@ -30,98 +129,31 @@ Sampler parse_sampler(const std::string& text) {
   const Spec spec = parse_spec(text);
   std::vector<std::string> names;
   for (const NameHelp& row : sampler_help()) names.push_back(row.name);
-  if (std::find(names.begin(), names.end(), spec.name) == names.end()) {
+  const auto found = std::find(names.begin(), names.end(), spec.name);
+  if (found == names.end()) {
     const std::string nearest = nearest_name(spec.name, names);
     throw InputError(fmt::format("unknown sampler '{}'{}; samplers are {}", spec.name,
                                  nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
                                  fmt::join(names, ", ")));
   }
-
   Sampler sampler;
   sampler.name = spec.text();
+  sampler.row = static_cast<std::size_t>(found - names.begin());
   SpecReader reader(spec, "sampler");
-  std::vector<std::string> keys;
-  const auto function = [&](const char* key, const char* otherwise) {
-    const std::string name = reader.choice(key, otherwise, {kFunctionNames.begin(), kFunctionNames.end()});
-    const auto found = std::find(kFunctionNames.begin(), kFunctionNames.end(), name);
-    return static_cast<BalancingFunction::Kind>(found - kFunctionNames.begin());
-  };
-  if (spec.name == "gibbs") {
-    sampler.block = static_cast<Index>(reader.integer("block", 1, 1, 20));
-    sampler.kind = sampler.block > 1 ? Sampler::Kind::block_gibbs : Sampler::Kind::gibbs;
-    sampler.family = Sampler::Family::fixed;
-    keys = {"block"};
-  } else if (spec.name == "hb") {
-    sampler.kind = Sampler::Kind::hamming_ball;
-    sampler.family = Sampler::Family::fixed;
-    sampler.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
-    sampler.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
-    keys = {"block", "radius"};
-  } else if (spec.name == "rbm-gibbs") {
-    sampler.kind = Sampler::Kind::rbm_gibbs;
-    sampler.family = Sampler::Family::fixed;
-  } else if (spec.name == "gwg") {
-    sampler.family = Sampler::Family::fixed;
-    sampler.first_order = true;
-    sampler.function = function("g", "sqrt");
-    keys = {"g"};
-  } else if (spec.name == "exact") {
-    sampler.kind = Sampler::Kind::exact;
-    sampler.family = Sampler::Family::fixed;
-    sampler.memory = reader.real("memory", sampler.memory, 1e-6, 1e6);
-    keys = {"memory"};
-  } else if (spec.name == "lb") {
-    sampler.family = Sampler::Family::fixed;
-    sampler.function = function("g", "sqrt");
-    keys = {"g"};
-  } else {
-    keys = {"objective", "optimizer", "rate", "ridge", "schedule"};
-    const std::string objective = reader.choice("objective", "variance", {"variance", "entropy", "mi", "mi-bound"});
-    sampler.learn.objective = objective == "variance"  ? LearningObjectiveKind::variance
-                              : objective == "entropy" ? LearningObjectiveKind::entropy
-                              : objective == "mi"      ? LearningObjectiveKind::mi
-                                                       : LearningObjectiveKind::mi_bound;
-    sampler.learn.optimizer =
-        reader.choice("optimizer", "adam", {"adam", "sgd"}) == "adam" ? OptimizerKind::adam : OptimizerKind::sgd;
-    sampler.learn.rate = reader.real("rate", 0.01, 1e-8, 10.0);
-    sampler.learn.ridge = reader.real("ridge", 0.02, 0.0, 1e6);
-    sampler.schedule = reader.choice("schedule", "two-phase", {"two-phase", "paper"}) == "paper"
-                           ? Sampler::Schedule::paper
-                           : Sampler::Schedule::two_phase;
-    sampler.first_order = spec.name.starts_with('f');
-    if (spec.name == "lsb" || spec.name == "flsb") {
-      sampler.family = Sampler::Family::spline;
-    } else if (spec.name == "lsb1" || spec.name == "flsb1") {
-      sampler.family = Sampler::Family::mixture;
-    } else {
-      const bool monotone = reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone";
-      sampler.family = monotone ? Sampler::Family::monotone : Sampler::Family::mlp;
-      keys.insert(keys.end(), {"net", "init"});
-      if (monotone) {
-        sampler.blocks = static_cast<int>(reader.integer("blocks", 20, 1, 1000));
-        sampler.units = static_cast<int>(reader.integer("units", 20, 1, 1000));
-        keys.insert(keys.end(), {"blocks", "units"});
-      } else {
-        sampler.hidden = static_cast<int>(reader.integer("hidden", 10, 1, 10000));
-        keys.emplace_back("hidden");
-      }
-      sampler.function = function("init", "sqrt");
-    }
-  }
-  reader.finish(keys);
+  reader.finish(readers(static_cast<SamplerRows*>(nullptr))[sampler.row](reader, sampler.settings));
   return sampler;
 }
 
 std::unique_ptr<LearnedFunction> Sampler::make_function() const {
   std::unique_ptr<LearnedFunction> made;
-  switch (family) {
-    case Family::fixed: return nullptr;
-    case Family::mixture: return std::make_unique<MixtureFunction>();
-    case Family::spline: return std::make_unique<SplineFunction>();
-    case Family::mlp: made = std::make_unique<MlpFunction>(hidden); break;
-    case Family::monotone: made = std::make_unique<MonotoneFunction>(blocks, units); break;
+  switch (settings.family) {
+    case FunctionFamily::fixed: return nullptr;
+    case FunctionFamily::mixture: return std::make_unique<MixtureFunction>();
+    case FunctionFamily::spline: return std::make_unique<SplineFunction>();
+    case FunctionFamily::mlp: made = std::make_unique<MlpFunction>(settings.hidden); break;
+    case FunctionFamily::monotone: made = std::make_unique<MonotoneFunction>(settings.blocks, settings.units); break;
   }
-  fit(*made, function, 2000);
+  fit(*made, settings.function, 2000);
   return made;
 }
 

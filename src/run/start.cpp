@@ -4,17 +4,58 @@
 #include <cstddef>
 #include <utility>
 
+#include <poise/streams.hpp>
+
 namespace poise {
 
 namespace {
 
-/// The stream that draws what belongs to a run rather than to a chain, beyond all chains and the learning streams.
-constexpr std::uint64_t kRunStream = ~std::uint64_t{0};
-/// Starting states have streams of their own, so that a chain's first step does not depend on how it began.
-constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 62;
-constexpr std::uint64_t kRepairStreams = kStartStreams + (std::uint64_t{1} << 61);
+/// Random states that are tried for a chain whose start has probability zero.
+constexpr unsigned kRandomStarts = 100;
 
-std::vector<Value> uniform_state(const Model& model, Rng rng) {
+/// Every free variable at its lowest or highest level.
+std::vector<Value> extreme_state(const Model& model, bool highest) {
+  std::vector<Value> x(model.layout.variables);
+  for (Index i = 0; i < model.layout.variables; ++i) {
+    const auto level = static_cast<Value>(highest ? model.layout.levels(i) - 1 : 0);
+    x[i] = model.layout.is_observed(i) ? static_cast<Value>(model.layout.observed[i]) : level;
+  }
+  return x;
+}
+
+std::vector<Value> dispersed_state(const Model& model, std::uint64_t seed, std::uint64_t chain) {
+  const std::uint64_t role = chain % 4;
+  if (role == 1 || role == 2) return extreme_state(model, role == 2);
+  Rng rng = make_rng(seed, Stream::start, role == 3 ? chain - 3 : chain);
+  std::vector<Value> x = uniform_state(model, rng);
+  if (role == 0) return x;
+  for (Index i = 0; i < model.layout.variables; ++i) {
+    if (!model.layout.is_observed(i)) x[i] = static_cast<Value>(model.layout.levels(i) - 1 - x[i]);
+  }
+  return x;
+}
+
+std::vector<Value> first_start(const Model& model, const RunOptions& options, std::size_t c) {
+  const std::uint64_t number = options.first_chain + c;
+  switch (options.start) {
+    case Start::given: {
+      const std::size_t n = model.layout.variables;
+      const auto first = options.given.begin() + static_cast<std::ptrdiff_t>(options.given.size() == n ? 0 : c * n);
+      return {first, first + static_cast<std::ptrdiff_t>(n)};
+    }
+    case Start::zeros: return std::vector<Value>(model.layout.variables, 0);
+    case Start::uniform: {
+      Rng rng = make_rng(options.seed, Stream::start, number);
+      return uniform_state(model, rng);
+    }
+    case Start::dispersed: return dispersed_state(model, options.seed, number);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Value> uniform_state(const Model& model, Rng& rng) {
   std::vector<Value> x(model.layout.variables);
   for (Index i = 0; i < model.layout.variables; ++i) {
     const auto level = static_cast<Value>(rng.uniform() * model.layout.levels(i));
@@ -23,45 +64,28 @@ std::vector<Value> uniform_state(const Model& model, Rng rng) {
   return x;
 }
 
-std::vector<Value> dispersed_state(const Model& model, std::uint64_t seed, std::uint64_t chain) {
-  const std::uint64_t role = chain % 4;
-  std::vector<Value> x = uniform_state(model, Rng(seed, kStartStreams + (role == 3 ? chain - 3 : chain)));
-  if (role == 0) return x;
-  for (Index i = 0; i < model.layout.variables; ++i) {
-    if (model.layout.is_observed(i)) continue;
-    const auto highest = static_cast<Value>(model.layout.levels(i) - 1);
-    x[i] = role == 1 ? Value{0} : role == 2 ? highest : static_cast<Value>(highest - x[i]);
-  }
-  return x;
-}
-
-}  // namespace
-
-std::vector<std::vector<Value>> starting_states(const Model& model, const RunOptions& options) {
-  std::vector<std::vector<Value>> starts(options.chains);
+EngineOptions engine_options(const Model& model, const RunOptions& options) {
+  EngineOptions made;
+  made.seed = options.seed;
+  made.first_chain = options.first_chain;
   for (std::size_t c = 0; c < options.chains; ++c) {
-    const std::uint64_t number = options.first_chain + c;
-    switch (options.start) {
-      case Start::given: {
-        const std::size_t n = model.layout.variables;
-        const std::size_t first = options.given.size() == n ? 0 : c * n;
-        starts[c].assign(options.given.begin() + static_cast<std::ptrdiff_t>(first),
-                         options.given.begin() + static_cast<std::ptrdiff_t>(first + n));
-        break;
-      }
-      case Start::zeros: starts[c].assign(model.layout.variables, 0); break;
-      case Start::uniform: starts[c] = uniform_state(model, Rng(options.seed, kStartStreams + number)); break;
-      case Start::dispersed: starts[c] = dispersed_state(model, options.seed, number); break;
-    }
+    std::vector<Value> x = first_start(model, options, c);
     if (options.start != Start::given && model.into_support) {
-      starts[c] = model.into_support(std::move(starts[c]), Rng(options.seed, kRepairStreams + number));
+      x = model.into_support(std::move(x), make_rng(options.seed, Stream::repair, options.first_chain + c));
     }
+    made.starts.push_back(std::move(x));
   }
-  return starts;
-}
-
-std::vector<Value> reference_state(const Model& model, std::uint64_t seed) {
-  return uniform_state(model, Rng(seed, kRunStream));
+  Rng rng = make_rng(options.seed, Stream::reference);
+  made.reference = uniform_state(model, rng);
+  if (options.start == Start::given || model.into_support) return made;
+  made.other_start = [&model, seed = options.seed, first = options.first_chain, random = Rng(0, 0)](
+                         std::size_t c, unsigned attempt) mutable -> std::vector<Value> {
+    if (attempt < 2) return extreme_state(model, attempt == 1);
+    if (attempt == 2) random = make_rng(seed, Stream::retry, first + c);
+    if (attempt >= 2 + kRandomStarts) return {};
+    return uniform_state(model, random);
+  };
+  return made;
 }
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-/// Approach and adapt.
-#include <poise/run/warmup.hpp>
+/// The stages of warm-up, and what is decided between two parts of one.
+#include "warmup.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,184 +11,214 @@ namespace {
 
 /// A balancing function that will be used for as long as it takes.
 constexpr std::uint64_t kForGood = std::numeric_limits<std::uint64_t>::max();
+/// Updates of the function at most, however long the warm-up.
+constexpr std::uint64_t kRounds = 1000;
+/// Variables that an update looks at, over all chains: more would not make a pooled gradient better.
+constexpr std::size_t kPooledVariables = std::size_t{1} << 16;
 
-/// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
-class RiseDetector {
- public:
-  explicit RiseDetector(std::size_t chains) : series_(chains) {}
-
-  void add(std::size_t chain, double log_prob) { series_[chain].push_back(log_prob); }
-
-  /// Compares the last quarter of every chain with the quarter before it.
-  [[nodiscard]] bool still_rising() const {
-    const std::size_t quarter = series_[0].size() / 4;
-    if (quarter < 8) return true;
-    return std::any_of(series_.begin(), series_.end(), [&](const std::vector<double>& values) {
-      const Moments late = moments(values, values.size() - quarter, quarter);
-      const Moments early = moments(values, values.size() - 2 * quarter, quarter);
-      const double error = std::sqrt((late.variance + early.variance) / static_cast<double>(quarter));
-      return late.mean - early.mean > 2.0 * error + 1e-9 * std::abs(late.mean);
-    });
-  }
-
- private:
-  struct Moments {
-    double mean;
-    double variance;
-  };
-  static Moments moments(const std::vector<double>& values, std::size_t first, std::size_t count) {
-    double mean = 0.0;
-    for (std::size_t k = first; k < first + count; ++k) mean += values[k] / static_cast<double>(count);
-    double square = 0.0;
-    for (std::size_t k = first; k < first + count; ++k) square += (values[k] - mean) * (values[k] - mean);
-    return {mean, square / static_cast<double>(count - 1)};
-  }
-  std::vector<std::vector<double>> series_;
+struct Moments {
+  double mean;
+  double variance;
 };
 
-/// The state of a warm-up under way.
-class Warmup {
- public:
-  Warmup(Ensemble& ensemble, ThreadPool& pool, std::uint64_t steps,
-         const std::function<bool(Phase, std::uint64_t)>& report)
-      : ensemble_(ensemble),
-        pool_(pool),
-        groups_(pool.groups(ensemble.num_chains(), ensemble.group_size())),
-        total_(steps),
-        report_(report) {
-    record();
-  }
-
-  /// Moves all chains on; false when the user has stopped the run.
-  bool advance(std::uint64_t steps, Phase phase) {
-    for (std::uint64_t done = 0; done < steps;) {
-      const std::uint64_t chunk = std::min(ensemble_.chunk(), steps - done);
-      pool_.for_each(groups_.size(),
-                     [&](std::size_t g) { ensemble_.advance(groups_[g].first, groups_[g].count, chunk); });
-      done += chunk;
-      outcome_.steps += chunk;
-      if (!report_(phase, outcome_.steps)) return false;
-    }
-    record();
-    return true;
-  }
-
-  /// Without learning there is nothing to decide: all steps, in rounds short enough for a smooth trace of log p.
-  void plain() {
-    while (outcome_.steps < total_) {
-      const std::uint64_t steps = std::max(round_length(), outcome_.steps / 64);
-      if (!advance(std::min(steps, total_ - outcome_.steps), Phase::initial)) return;
-    }
-  }
-
-  bool approach() {
-    RiseDetector detector(ensemble_.num_chains());
-    while (outcome_.steps < total_ / 2) {
-      const std::uint64_t steps = std::min(round_length(), total_ / 2 - outcome_.steps);
-      const double before = accepted();
-      if (!advance(steps, Phase::initial)) return false;
-      escape_trap((accepted() - before) / static_cast<double>(steps * ensemble_.num_chains()));
-      for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) detector.add(c, ensemble_.log_prob(c));
-      if (!detector.still_rising()) break;
-    }
-    outcome_.initial_steps = outcome_.steps;
-    return true;
-  }
-
-  /// One update of the function per round. `at_every_step` is the paper's schedule.
-  void adapt(const Sampler& sampler, bool at_every_step) {
-    Learner learner(sampler.make_function(), sampler.learn);
-    const std::size_t chains = ensemble_.num_chains();
-    const TransitionGradientOptions needs = learner.objective().needs();
-    std::vector<TransitionGradient> states(chains);
-    std::vector<std::vector<double>> gradients(chains);
-    const std::uint64_t available = total_ - outcome_.steps;
-    // A round looks at every variable a few times over, so it should move a good part of them on.
-    const std::uint64_t useful = std::max<std::uint64_t>(1, available / (ensemble_.steps_per_sweep() / 64 + 1));
-    const std::uint64_t rounds = at_every_step ? available : std::min({available, kRounds, useful});
-    outcome_.objective = std::numeric_limits<double>::quiet_NaN();
-    const std::uint64_t start = outcome_.steps;
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-      ensemble_.set_function(learner.balance(), available / rounds * chains);
-      pool_.for_each(chains, [&](std::size_t c) {
-        ensemble_.prepare(c);
-        ensemble_.transition_gradient(c, needs, states[c]);
-      });
-      learner.observe(states);
-      pool_.for_each(chains, [&](std::size_t c) {
-        std::vector<double> coefficients;
-        learner.objective().coefficients(states[c], coefficients);
-        gradients[c].assign(BalanceTable::kPoints, 0.0);
-        ensemble_.add_gradient(c, states[c], coefficients, gradients[c]);
-      });
-      outcome_.objective = learner.objective().value(states);
-      learner.update(states, gradients, static_cast<double>(round) / static_cast<double>(rounds));
-      const auto share = static_cast<unsigned __int128>(available) * (round + 1) / rounds;
-      const std::uint64_t until = start + static_cast<std::uint64_t>(share);
-      if (!advance(until - outcome_.steps, Phase::adaptation)) break;
-    }
-    outcome_.balance = learner.freeze();
-    ensemble_.set_function(outcome_.balance, kForGood);
-    pool_.for_each(chains, [&](std::size_t c) { ensemble_.prepare(c); });
-  }
-
-  WarmupOutcome outcome_;
-
- private:
-  static constexpr std::uint64_t kRounds = 1000;  // updates of the function at most, however long the warm-up
-
-  /// An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.
-  [[nodiscard]] std::uint64_t round_length() const {
-    return std::max({std::uint64_t{1}, ensemble_.steps_per_sweep() / 8, total_ / 4096});
-  }
-
-  /// Sum of acceptance probabilities of all chains.
-  [[nodiscard]] double accepted() const {
-    double sum = 0.0;
-    for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) sum += ensemble_.accepted(c);
-    return sum;
-  }
-
-  /// Under strong couplings a flip towards higher probability can raise the ratios of its neighbours so much that Z(x')
-  /// dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the approach goes on with t/(1+t) then.
-  void escape_trap(double acceptance_rate) {
-    if (escaped_ || acceptance_rate > 0.02) return;
-    escaped_ = true;
-    ensemble_.set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
-    pool_.for_each(ensemble_.num_chains(), [&](std::size_t c) { ensemble_.prepare(c); });
-  }
-
-  void record() {
-    double sum = 0.0;
-    for (std::size_t c = 0; c < ensemble_.num_chains(); ++c) sum += ensemble_.log_prob(c);
-    outcome_.trace.push_back({outcome_.steps, sum / static_cast<double>(ensemble_.num_chains())});
-  }
-
-  Ensemble& ensemble_;
-  ThreadPool& pool_;
-  std::vector<ChainGroup> groups_;
-  std::uint64_t total_;
-  bool escaped_ = false;
-  const std::function<bool(Phase, std::uint64_t)>& report_;
-};
+Moments moments(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  double mean = 0.0;
+  for (const double value : values) mean += value / count;
+  double square = 0.0;
+  for (const double value : values) square += (value - mean) * (value - mean);
+  return {mean, square / (count - 1.0)};
+}
 
 }  // namespace
 
-WarmupOutcome warm_up(Ensemble& ensemble, const Sampler& sampler, std::uint64_t steps, ThreadPool& pool,
-                      const std::function<bool(Phase, std::uint64_t)>& report) {
-  Warmup warmup(ensemble, pool, steps, report);
-  warmup.outcome_.balance = BalancingFunction(sampler.function);
-  warmup.outcome_.objective = std::numeric_limits<double>::quiet_NaN();
-  if (!sampler.learns()) {
-    warmup.plain();
-  } else if (sampler.schedule == Sampler::Schedule::paper) {
-    warmup.adapt(sampler, true);
+bool RiseDetector::still_rising() const {
+  const std::size_t quarter = series_[0].size() / 4;
+  if (quarter < 8) return true;
+  return std::any_of(series_.begin(), series_.end(), [&](const std::vector<double>& series) {
+    const std::span<const double> values(series);
+    const Moments late = moments(values.last(quarter));
+    const Moments early = moments(values.last(2 * quarter).first(quarter));
+    const double error = std::sqrt((late.variance + early.variance) / static_cast<double>(quarter));
+    return late.mean - early.mean > 2.0 * error + 1e-9 * std::abs(late.mean);
+  });
+}
+
+Warmup::Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, const WarmupPlan& plan)
+    : chains_(chains), sampler_(sampler), tuner_(tuner), plan_(plan), rise_(chains.count()) {
+  outcome_.function = BalancingFunction(sampler.settings.function);
+  outcome_.objective = std::numeric_limits<double>::quiet_NaN();
+}
+
+void Warmup::start() {
+  record();
+  if (!sampler_.learns()) {
+    stage_ = plan_.steps > 0 ? Stage::plain : Stage::done;
+  } else if (sampler_.settings.paper_schedule) {
+    start_adaptation();
   } else {
-    ensemble.set_function(BalancingFunction(BalancingFunction::Kind::sqrt), kForGood);
-    pool.for_each(ensemble.num_chains(), [&](std::size_t c) { ensemble.prepare(c); });
-    if (warmup.approach()) warmup.adapt(sampler, false);
+    set_function(BalancingFunction(BalancingFunction::Kind::sqrt), kForGood);
+    stage_ = Stage::initial;
+    if (plan_.steps / 2 == 0) next_stage();
   }
-  return std::move(warmup.outcome_);
+}
+
+std::uint64_t Warmup::round(std::uint64_t most) {
+  if (pending_ == 0) begin();
+  const std::uint64_t steps = std::min(pending_, most);
+  if (steps > 0) chains_.advance(steps);
+  outcome_.steps += steps;
+  pending_ -= steps;
+  if (pending_ == 0) end();
+  return steps;
+}
+
+void Warmup::begin() {
+  const std::uint64_t done = outcome_.steps;
+  switch (stage_) {
+    case Stage::plain:
+    case Stage::rest: pending_ = std::min(std::max(decision_length(), done / 64), plan_.steps - done); break;
+    case Stage::initial: pending_ = std::min(decision_length(), plan_.steps / 2 - done); break;
+    case Stage::adaptation: {
+      learn();
+      const auto share = static_cast<unsigned __int128>(available_) * (round_ + 1) / planned_;
+      pending_ = adaptation_start_ + static_cast<std::uint64_t>(share) - done;
+      break;
+    }
+    case Stage::done: break;
+  }
+  part_length_ = pending_;
+  if (stage_ == Stage::initial) accepted_before_ = total_accepted(chains_.engine());
+}
+
+void Warmup::end() {
+  record();
+  switch (stage_) {
+    case Stage::plain:
+    case Stage::rest:
+      if (outcome_.steps >= plan_.steps) stage_ = Stage::done;
+      break;
+    case Stage::initial: {
+      const double accepted = total_accepted(chains_.engine()) - accepted_before_;
+      escape_trap(accepted / static_cast<double>(part_length_ * chains_.count()));
+      std::vector<double> log_prob(chains_.count());
+      chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
+      for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
+      if (outcome_.steps >= plan_.steps / 2 || !rise_.still_rising()) next_stage();
+      break;
+    }
+    case Stage::adaptation:
+      if (++round_ >= rounds_) next_stage();
+      break;
+    case Stage::done: break;
+  }
+}
+
+void Warmup::next_stage() {
+  if (stage_ == Stage::initial) {
+    outcome_.initial_steps = outcome_.steps;
+    start_adaptation();
+    return;
+  }
+  freeze();
+  // Chains near stationarity with a function that has settled need no more, but half of a warm-up is always made.
+  if (plan_.may_end_early) plan_.steps = std::max(outcome_.steps, plan_.steps / 2);
+  stage_ = outcome_.steps < plan_.steps ? Stage::rest : Stage::done;
+}
+
+void Warmup::start_adaptation() {
+  stage_ = Stage::adaptation;
+  learner_.emplace(sampler_.make_function(), sampler_.settings.learn);
+  observed_.resize(chains_.count());
+  gradients_.resize(chains_.count());
+  adaptation_start_ = outcome_.steps;
+  if (sampler_.settings.paper_schedule) {
+    rounds_ = planned_ = available_ = std::min(plan_.steps, plan_.learning);
+  } else {
+    available_ = plan_.steps - outcome_.steps;
+    // A round looks at every variable a few times over, so it should move a good fraction of them on.
+    const std::uint64_t sweep = chains_.engine().traits().steps_per_sweep;
+    const std::uint64_t useful = std::max<std::uint64_t>(1, available_ / (sweep / 64 + 1));
+    rounds_ = planned_ = std::min({available_, kRounds, useful});
+  }
+  if (rounds_ == 0) next_stage();
+}
+
+void Warmup::learn() {
+  set_function(learner_->balancing_function(), available_ / planned_ * chains_.count());
+  TransitionGradientOptions needs = learner_->objective().needs();
+  needs.max_variables = std::min<Index>(
+      needs.max_variables, static_cast<Index>(std::max<std::size_t>(1, kPooledVariables / chains_.count())));
+  chains_.for_each_chain([&](std::size_t c) { tuner_->observe(c, needs, observed_[c]); });
+  learner_->observe(observed_);
+  chains_.for_each_chain([&](std::size_t c) {
+    std::vector<double> coefficients;
+    learner_->objective().coefficients(observed_[c], coefficients);
+    gradients_[c].assign(BalanceTable::kPoints, 0.0);
+    tuner_->backward(c, observed_[c], coefficients, gradients_[c]);
+  });
+  outcome_.objective = learner_->objective().value(observed_);
+  const double progress = plan_.average ? static_cast<double>(round_) / static_cast<double>(rounds_) : 0.0;
+  if (!sampler_.settings.paper_schedule && 2 * (round_ + 1) < rounds_) {
+    settled_.add(*learner_->balancing_function().table(), observed_);
+    // As many rounds as it took to get here follow, at a falling rate and averaged.
+    if (settled_.settled()) rounds_ = 2 * (round_ + 1);
+  }
+  learner_->update(observed_, gradients_, progress);
+}
+
+void Warmup::set_function(const BalancingFunction& function, std::uint64_t steps) {
+  outcome_.function = function;
+  tuner_->set_function(function, steps);
+  chains_.for_each_chain([&](std::size_t c) { tuner_->reweigh(c); });
+}
+
+void Warmup::freeze() { set_function(learner_->freeze(), kForGood); }
+
+void Warmup::finish() {
+  if (stage_ == Stage::adaptation) freeze();
+  if (stage_ == Stage::initial) outcome_.initial_steps = outcome_.steps;
+  if (pending_ > 0 && pending_ < part_length_) record();
+  pending_ = 0;
+  stage_ = Stage::done;
+}
+
+std::uint64_t Warmup::decision_length() const {
+  // An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.
+  return std::max({std::uint64_t{1}, chains_.engine().traits().steps_per_sweep / 8, plan_.steps / 4096});
+}
+
+void Warmup::escape_trap(double acceptance_rate) {
+  // Under strong couplings a flip towards higher probability can raise the ratios of its neighbours so much that Z(x')
+  // dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the initial phase goes on with t/(1+t) then.
+  if (escaped_ || acceptance_rate > 0.02) return;
+  escaped_ = true;
+  set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
+}
+
+void Warmup::record() { outcome_.trace.push_back({outcome_.steps, mean_log_prob(chains_.engine())}); }
+
+void Warmup::save(Saver& out) const {
+  out(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, rise_, settled_, adaptation_start_,
+      available_, rounds_, planned_, round_, plan_);
+  out(learner_.has_value());
+  if (learner_) out(*learner_);
+  if (tuner_ != nullptr) tuner_->save(out);
+}
+
+void Warmup::load(Loader& in) {
+  in(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, rise_, settled_, adaptation_start_,
+     available_, rounds_, planned_, round_, plan_);
+  bool learning = false;
+  in(learning);
+  learner_.reset();
+  if (learning) {
+    learner_.emplace(sampler_.make_function(), sampler_.settings.learn);
+    in(*learner_);
+    observed_.resize(chains_.count());
+    gradients_.resize(chains_.count());
+  }
+  if (tuner_ != nullptr) tuner_->load(in);
 }
 
 }  // namespace poise

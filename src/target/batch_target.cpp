@@ -8,7 +8,6 @@ namespace poise {
 
 namespace {
 
-/// Rows of one call hold at most this many levels: 32 MB where they are handed on as doubles.
 constexpr std::size_t kLevelsPerCall = std::size_t{1} << 22;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -42,13 +41,15 @@ std::size_t BatchTarget::ask(Requests& requests, const State& state) const {
   return number;
 }
 
+std::size_t BatchTarget::rows_per_call() const { return std::max<std::size_t>(1, kLevelsPerCall / num_variables()); }
+
 void BatchTarget::forget() const {
   for (Requests* requests : {&values_, &slopes_, &ratios_}) requests->answered = true;
 }
 
 void BatchTarget::serve() const try {
   const std::size_t n = num_variables();
-  const std::size_t at_once = std::max<std::size_t>(1, kLevelsPerCall / n);
+  const std::size_t at_once = rows_per_call();
   const auto answer = [&](Requests& requests, std::size_t width, auto&& call) {
     if (requests.answered) return;
     const std::size_t rows = requests.rows.size() / n;

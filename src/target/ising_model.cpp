@@ -11,14 +11,11 @@
 
 #include <poise/file.hpp>
 #include <poise/image/png.hpp>
-#include <poise/rng.hpp>
+#include <poise/streams.hpp>
 #include "ising_limits.hpp"
 
 namespace poise {
 namespace {
-
-/// Chains have small streams; the noise of a field must never coincide with a chain of the same seed.
-constexpr std::uint64_t kFieldStream = std::numeric_limits<std::uint64_t>::max() - 1;
 
 // ---- settings
 
@@ -150,7 +147,7 @@ void draw_field(const Settings& settings, IsingModel& model) {
   if (mu != 0 && model.is_lattice()) model.truth = draw_truth(model.rows, model.columns, settings.shapes);
   model.observed.resize(model.variables);
   if (mu != 0 || sigma != 0) {
-    Rng rng(settings.seed, kFieldStream);
+    Rng rng = make_rng(settings.seed, Stream::field);
     for (Index i = 0; i < model.variables; ++i) {
       const double signal = model.truth.empty() || model.truth[i] > 0 ? mu : -mu;
       const double noise = settings.gaussian ? rng.normal() : 2 * rng.uniform() - 1;

@@ -49,8 +49,8 @@ EdgeList read_edges(std::string_view content, std::string_view name, double defa
         fail_at(name, lines.number, fmt::format("found {} words, expected a line 'variables edges'", words.size()));
       }
       header_line = lines.number;
-      graph.variables =
-          static_cast<Index>(integer_at(words[0], {"a number of variables", 1, kMaxVariables}, name, lines.number));
+      const Expected plausible{"a number of variables", 1, max_variables(content.size()), kMaxVariablesReason};
+      graph.variables = static_cast<Index>(integer_at(words[0], plausible, name, lines.number));
       declared =
           static_cast<std::size_t>(integer_at(words[1], {"a number of edges", 0, kMaxEdges}, name, lines.number));
       if (words.size() == 3) real_at(words[2], name, lines.number);

@@ -12,10 +12,6 @@
 namespace poise {
 namespace {
 
-/// Variables that even a short file may have. A number of a variable, or of variables, claims memory for all below it,
-/// so that large ones are believed only in large files.
-constexpr std::int64_t kSmallEnough = 1'000'000;
-
 struct Term {
   Index low;
   Index high;
@@ -34,7 +30,7 @@ struct Declared {
 class QuboReader {
  public:
   QuboReader(std::string_view content, std::string_view name) : name_(name), lines_(content) {
-    max_variables_ = std::min(kMaxVariables, kSmallEnough + static_cast<std::int64_t>(content.size()));
+    max_variables_ = max_variables(content.size());
     lines_.see_comment = [this](std::string_view comment) { read_comment(comment); };
   }
 
@@ -103,7 +99,7 @@ class QuboReader {
     const auto integer = [&](std::size_t place, const Expected& expected) {
       return integer_at(words[place], expected, name_, lines_.number);
     };
-    declared_ = {lines_.number, integer(3, {"a number of variables", 1, max_variables_}),
+    declared_ = {lines_.number, integer(3, {"a number of variables", 1, max_variables_, kMaxVariablesReason}),
                  integer(4, {"a number of diagonals", 0, kMaxVariables}),
                  integer(5, {"a number of couplers", 0, kMaxEdges})};
   }
@@ -113,7 +109,9 @@ class QuboReader {
     if (words.size() != 3) {
       fail_at(name_, lines_.number, fmt::format("found {} words, expected 'i j value'", words.size()));
     }
-    const Expected range{"the number of a variable,", 0, (declared_ ? declared_->variables : max_variables_) - 1};
+    const Expected range = declared_
+                               ? Expected{"the number of a variable,", 0, declared_->variables - 1}
+                               : Expected{"the number of a variable,", 0, max_variables_ - 1, kMaxVariablesReason};
     const auto i = static_cast<Index>(integer_at(words[0], range, name_, lines_.number));
     const auto j = static_cast<Index>(integer_at(words[1], range, name_, lines_.number));
     terms_.push_back({std::min(i, j), std::max(i, j), real_at(words[2], name_, lines_.number), lines_.number});

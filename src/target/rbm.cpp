@@ -14,7 +14,7 @@ namespace poise {
 
 namespace {
 
-/// The product of eight lanes times the like of more than a few dozen factors must stay in the range of doubles.
+/// Products of factors must stay between e^-600 and e^600: normal doubles, with room for rounding.
 constexpr double kLogRange = 600.0;
 
 /// Both sigmoids of eight activations, without cancellation.
@@ -32,45 +32,54 @@ POISE_INLINE double product8(const Doubles8& v) {
   return (half[0] * half[1]) * (half[2] * half[3]);
 }
 
-POISE_HOT void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
-  for (std::size_t j = 0; j < count; j += 8) {
-    Doubles8 a;
-    for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
-    Doubles8 p, q;
-    sigmoids8(a, p, q);
-    store8(on + j, p);
-    store8(off + j, q);
-  }
+void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; j += 8) {
+      Doubles8 a;
+      for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
+      Doubles8 p, q;
+      sigmoids8(a, p, q);
+      store8(on + j, p);
+      store8(off + j, q);
+    }
+  });
 }
 
 /// Sums of log(off + on * factor), a logarithm every `run` chunks of eight.
-POISE_HOT double log_of_products(const double* on, const double* off, const double* factor, std::size_t count,
-                                 std::size_t run) {
-  double log = 0.0;
-  for (std::size_t first = 0; first < count; first += 8 * run) {
-    const std::size_t last = std::min(count, first + 8 * run);
-    Doubles8 product = broadcast8(1.0);
-    for (std::size_t j = first; j < last; j += 8) {
-      product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
+double log_of_products(const double* on, const double* off, const double* factor, std::size_t count, std::size_t run) {
+  return hot([=] {
+    double log = 0.0;
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      const std::size_t last = std::min(count, first + 8 * run);
+      Doubles8 product = broadcast8(1.0);
+      for (std::size_t j = first; j < last; j += 8) {
+        product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
+      }
+      log += std::log(product8(product));
     }
-    log += std::log(product8(product));
-  }
-  return log;
+    return log;
+  });
 }
 
-POISE_HOT void multiply_by(double* to, const double* by, std::size_t count) {
-  for (std::size_t j = 0; j < count; j += 8) store8(to + j, load8(to + j) * load8(by + j));
+void multiply_by(double* to, const double* by, std::size_t count) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; j += 8) store8(to + j, load8(to + j) * load8(by + j));
+  });
 }
 
-POISE_HOT void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std::size_t count) {
-  for (std::size_t j = 0; j < count; ++j) to[j] += sign * row[j];
+void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std::size_t count) {
+  hot([=] {
+    for (std::size_t j = 0; j < count; ++j) to[j] += sign * row[j];
+  });
 }
 
 /// The sum of the entries of a row whose mask is -1; those with a mask of 0 are left out.
-POISE_HOT std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
-  std::int64_t sum = 0;
-  for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
-  return sum;
+std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
+  return hot([=] {
+    std::int64_t sum = 0;
+    for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
+    return sum;
+  });
 }
 
 }  // namespace
@@ -80,18 +89,18 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
   const Index hidden = weights_.hidden;
   if (visible == 0 || hidden == 0 || weights_.weights.size() != std::size_t{visible} * hidden ||
       weights_.visible_bias.size() != visible || weights_.hidden_bias.size() != hidden) {
-    throw InputError("the weights of the machine do not fit its numbers of visible and hidden units");
+    throw InputError("the weights of the RBM do not fit its numbers of visible and hidden units");
   }
   double largest = 0.0;
   for (const auto* values : {&weights_.weights, &weights_.visible_bias, &weights_.hidden_bias}) {
     for (const float value : *values) {
-      if (!std::isfinite(value)) throw InputError("the machine has a weight that is not a finite number");
+      if (!std::isfinite(value)) throw InputError("the RBM has a weight that is not a finite number");
       if (values == &weights_.weights) largest = std::max(largest, std::abs(static_cast<double>(value)));
     }
   }
   constexpr double strongest = kLogRange / 8.0;
   if (largest > strongest) {
-    throw InputError(fmt::format("the machine has a weight of {} in size, expected at most {}", largest, strongest));
+    throw InputError(fmt::format("the RBM has a weight of {} in size, expected at most {}", largest, strongest));
   }
   run_ = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
   stride_ = (std::size_t{hidden} + 7) / 8 * 8;
@@ -108,18 +117,23 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
   unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
   const auto to_units = [&](float value) { return std::llround(static_cast<double>(value) / unit_); };
   weight_units_.assign(std::size_t{visible} * stride_, 0);
-  up_.assign(weight_units_.size(), 1.0);
-  down_.assign(weight_units_.size(), 1.0);
+  constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
+  up_.assign(weight_units_.size() / 8, ones);
+  down_.assign(weight_units_.size() / 8, ones);
   bias_units_.resize(visible);
+  chunk_range_.assign(visible, 0.0);
   hidden_units_.assign(stride_, 0);
   for (Index i = 0; i < visible; ++i) {
     bias_units_[i] = to_units(weights_.visible_bias[i]);
+    double range = 0.0;
     for (Index j = 0; j < hidden; ++j) {
       const std::size_t place = std::size_t{i} * stride_ + j;
       weight_units_[place] = to_units(weights_.weights[std::size_t{j} * visible + i]);
       const double weight = unit_ * static_cast<double>(weight_units_[place]);
-      up_[place] = std::exp(weight);
-      down_[place] = std::exp(-weight);
+      up_[place / 8].lanes[place % 8] = std::exp(weight);
+      down_[place / 8].lanes[place % 8] = std::exp(-weight);
+      range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
+      chunk_range_[i] = std::max(chunk_range_[i], range);
     }
   }
   for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
@@ -172,8 +186,19 @@ void Rbm::apply(State& state, Move move) const {
 
 void Rbm::multiply_factors(double* factor, const double* change) const { multiply_by(factor, change, stride_); }
 
-double Rbm::log_product(const double* on, const double* off, const double* factor) const {
-  return log_of_products(on, off, factor, stride_, run_);
+double Rbm::log_product(const double* on, const double* off, const double* factor, std::size_t run) const {
+  return log_of_products(on, off, factor, stride_, run);
+}
+
+/// A factor (1 - s) + s e^d lies between 1 and e^d, where d = sum of +-W_ji over the variables i that changed. So its
+/// logarithm is at most the sum of |W_ji| over the block in size, whatever the configuration, and that of the product
+/// of any factors in a chunk of eight is at most R, the sum of chunk_range_ over the block. kLogRange / R chunks can be
+/// multiplied. Where R exceeds kLogRange not even e^d need be in range.
+std::size_t Rbm::block_run(std::span<const Index> block) const {
+  double range = 0.0;
+  for (const Index i : block) range += chunk_range_[i];
+  if (range > kLogRange) return 0;
+  return range * static_cast<double>(run_) <= kLogRange ? run_ : static_cast<std::size_t>(kLogRange / range);
 }
 
 /// softplus(a) = max(a, 0) - log(max(sigmoid(a), sigmoid(-a))).
@@ -198,7 +223,7 @@ double Rbm::log_prob(const State& state) const {
 double Rbm::log_ratio(const State& state, Move move) const {
   const std::int64_t bias = move.value != 0 ? bias_units_[move.variable] : -bias_units_[move.variable];
   return unit_ * static_cast<double>(bias) +
-         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value));
+         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), run_);
 }
 
 void Rbm::log_ratios(const State& state, std::span<double> out) const {
@@ -232,12 +257,10 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
   }
 }
 
-void Rbm::visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const {
-  std::vector<std::int64_t> mask(stride_, 0);
-  for (Index j = 0; j < num_hidden(); ++j) mask[j] = hidden[j] != 0 ? -1 : 0;
+void Rbm::visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const {
   for (Index i = 0; i < num_variables(); ++i) {
     const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
-    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, mask.data(), stride_));
+    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, hidden.data(), stride_));
   }
 }
 

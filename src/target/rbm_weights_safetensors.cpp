@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
-/// A machine's header takes a few hundred bytes. In JSON a byte can cost a hundred of memory, so that there is a limit.
+/// An RBM's header takes a few hundred bytes. In JSON a byte can cost a hundred of memory, so that there is a limit.
 constexpr std::uint64_t kMaxHeaderBytes = 1 << 20;
 
 /// Where a tensor lies in the data: bytes begin .. end - 1.

@@ -67,7 +67,9 @@ double real_at(std::string_view word, std::string_view name, std::size_t line) {
 std::int64_t integer_at(std::string_view word, const Expected& one, std::string_view name, std::size_t line) {
   const std::optional<std::int64_t> value = parse_integer(word);
   if (value && *value >= one.min && *value <= one.max) return *value;
-  fail_at(name, line, fmt::format("found {}, expected {} from {} to {}", quote(word), one.noun, one.min, one.max));
+  fail_at(name, line,
+          fmt::format("found {}, expected {} from {} to {}{}", quote(word), one.noun, one.min, one.max,
+                      value && *value > one.max ? one.reason : ""));
 }
 
 }  // namespace poise

@@ -39,6 +39,7 @@ struct Expected {
   std::string_view noun;
   std::int64_t min;
   std::int64_t max;
+  std::string_view reason = {};  ///< for the upper bound, to end the message with
 };
 
 std::int64_t integer_at(std::string_view word, const Expected& one, std::string_view name, std::size_t line);

@@ -2,6 +2,8 @@
 ///
 /// Threads share out chunks of a fixed size, so that every matrix product has the same shape, and hence the same order
 /// of sums, for any number of them. Each row of the batch has random numbers of its own.
+#include <poise/adapt/adam.hpp>
+#include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
 #include <algorithm>
@@ -24,12 +26,6 @@ namespace {
 
 constexpr std::size_t kRows = 4;     // of the batch in one chunk: OpenBLAS has kernels that do not pack for so few
 constexpr std::size_t kHidden = 32;  // hidden units in one chunk of the gradient
-
-// Streams of random numbers; rows of the batch have those below.
-constexpr std::uint64_t kStartStream = std::uint64_t{1} << 40;
-constexpr std::uint64_t kShuffleStream = kStartStream + 1;
-constexpr std::uint64_t kChainStream = kStartStream + 2;
-constexpr std::uint64_t kEvaluateStream = std::uint64_t{1} << 41;
 
 /// Threads are ours: each takes chunks, and calls OpenBLAS for its chunk alone.
 class OneBlasThread {
@@ -124,7 +120,7 @@ RbmWeights initial_rbm(Index visible, Index hidden, std::span<const Value> data,
   RbmWeights rbm;
   rbm.visible = visible;
   rbm.hidden = hidden;
-  Rng rng(seed, kStartStream);
+  Rng rng = make_rng(seed, Stream::training_weights);
   rbm.weights.resize(std::size_t{visible} * hidden);
   for (float& weight : rbm.weights) weight = static_cast<float>(spread * rng.normal());
   std::vector<std::uint64_t> on(visible, 0);
@@ -147,17 +143,17 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
       second_moment_(gradient_),
       visible_stride_(padded(weights_.visible)),
       hidden_stride_(padded(weights_.hidden)),
-      shuffle_(options.seed, kShuffleStream),
+      shuffle_(make_rng(options.seed, Stream::training_order)),
       pool_(useful_threads(weights_, options)) {
   check_start(weights_);
   options_.check();
   for (auto* rows : {&data_visible_, &chain_visible_, &reconstruction_}) rows->resize(options_.batch * visible_stride_);
   for (auto* rows : {&data_hidden_, &chain_hidden_, &change_}) rows->resize(options_.batch * hidden_stride_);
   metrics_.resize(options_.batch);
-  for (std::size_t r = 0; r < options_.batch; ++r) rngs_.emplace_back(options_.seed, r);
+  for (std::size_t r = 0; r < options_.batch; ++r) rngs_.push_back(make_rng(options_.seed, Stream::training_row, r));
 
-  // Chains that are kept begin with independent pixels, which is what a machine of small weights draws.
-  Rng rng(options_.seed, kChainStream);
+  // Chains that are kept begin with independent pixels, which is what an RBM of small weights draws.
+  Rng rng = make_rng(options_.seed, Stream::training_particles);
   for (std::size_t r = 0; r < options_.batch; ++r) {
     float* row = chain_visible_.data() + r * visible_stride_;
     std::copy(weights_.visible_bias.begin(), weights_.visible_bias.end(), row);
@@ -280,7 +276,7 @@ void RbmTrainer::update(std::size_t data_rows, std::size_t chains) {
     if (chunk < last) return update_hidden(chunk * kHidden, data_rows, chains);
     mean_difference({data_visible_.data(), data_rows, visible_stride_},
                     {chain_visible_.data(), chains, visible_stride_}, gradient_.visible_bias);
-    AdamStep(options_.rate, updates_)
+    AdamStep<float>(options_.rate, updates_)
         .apply(weights_.visible_bias.data(), first_moment_.visible_bias.data(), second_moment_.visible_bias.data(),
                gradient_.visible_bias.data(), weights_.visible);
   });
@@ -301,7 +297,7 @@ void RbmTrainer::update_hidden(std::size_t first, std::size_t data_rows, std::si
   mean_difference({data_hidden_.data() + first, data_rows, hidden_stride_},
                   {chain_hidden_.data() + first, chains, hidden_stride_},
                   std::span(gradient_.hidden_bias).subspan(first, count));
-  const AdamStep adam(options_.rate, updates_);
+  const AdamStep<float> adam(options_.rate, updates_);
   adam.apply(weights_.weights.data() + place, first_moment_.weights.data() + place,
              second_moment_.weights.data() + place, gradient_.weights.data() + place, count * visible);
   adam.apply(weights_.hidden_bias.data() + first, first_moment_.hidden_bias.data() + first,
@@ -346,7 +342,8 @@ RbmMetrics RbmTrainer::evaluate(std::span<const Value> data) {
   const std::size_t visible = weights_.visible;
   const std::size_t count = rows_of(data, visible);
   std::vector<Rng> rngs;
-  for (std::size_t r = 0; r < options_.batch; ++r) rngs.emplace_back(options_.seed, kEvaluateStream + r);
+  for (std::size_t r = 0; r < options_.batch; ++r)
+    rngs.push_back(make_rng(options_.seed, Stream::training_evaluation, r));
   const OneBlasThread guard;
   RbmMetrics sum;
   for (std::size_t done = 0; done < count; done += options_.batch) {

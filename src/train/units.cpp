@@ -8,83 +8,55 @@
 
 namespace poise {
 
-namespace {
-
-constexpr float kFirstDecay = 0.9F;
-constexpr float kSecondDecay = 0.999F;
-constexpr float kEpsilon = 1e-8F;
-
-/// Moments of a unit that never changes shrink step by step. They end at zero before they become denormal, which
-/// processors are slow at.
-constexpr float kTiny = 1e-30F;
-
-POISE_HOT void adam(const AdamStep& step, float* __restrict parameters, float* __restrict first,
-                    float* __restrict second, const float* __restrict gradient, std::size_t count) {
-  const float scale = step.scale;
-  const float correction = step.second_correction;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float g = gradient[i];
-    const float m = first[i] + (1.0F - kFirstDecay) * (g - first[i]);
-    const float s = second[i] + (1.0F - kSecondDecay) * (g * g - second[i]);
-    first[i] = std::abs(m) < kTiny ? 0.0F : m;
-    second[i] = s < kTiny ? 0.0F : s;
-    parameters[i] += scale * m / (std::sqrt(s * correction) + kEpsilon);
-  }
-}
-
-}  // namespace
-
-POISE_HOT void to_probabilities(float* activations, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 8) {
-    store_floats8(activations + i, 1.0 / (1.0 + exp8(-1.0 * load_floats8(activations + i))));
-  }
+void to_probabilities(float* activations, std::size_t count) {
+  hot([=] {
+    for (std::size_t i = 0; i < count; i += 8) {
+      store_floats8(activations + i, 1.0 / (1.0 + exp8(-1.0 * load_floats8(activations + i))));
+    }
+  });
 }
 
 /// u < sigmoid(a) without a division.
-POISE_HOT void sample_units(const float* activations, std::size_t count, Rng& rng, float* units) {
-  for (std::size_t i = 0; i < count; i += 8) {
-    const Doubles8 odds_off = exp8(-1.0 * load_floats8(activations + i));
-    const Ints8 on = less8(rng.uniform8() * (1.0 + odds_off), broadcast8(1.0));
-    store_floats8(units + i, select8(on, broadcast8(1.0), Doubles8{}));
-  }
+void sample_units(const float* activations, std::size_t count, Rng& rng, float* units) {
+  hot([=, &rng] {
+    for (std::size_t i = 0; i < count; i += 8) {
+      const Doubles8 odds_off = exp8(-1.0 * load_floats8(activations + i));
+      const Ints8 on = less8(rng.uniform8() * (1.0 + odds_off), broadcast8(1.0));
+      store_floats8(units + i, select8(on, broadcast8(1.0), Doubles8{}));
+    }
+  });
 }
 
 /// (1 + e^(a + d)) / (1 + e^a) has no cancellation. Eight of them make a product that stays in the range of doubles for
-/// all weights that a machine may have, up to 75 in size.
-POISE_HOT double softplus_change(const float* activations, const float* change, std::size_t count) {
-  double sum = 0.0;
-  for (std::size_t j = 0; j < count; j += 8) {
-    const Doubles8 a = load_floats8(activations + j);
-    const Doubles8 factors = (1.0 + exp8(a + load_floats8(change + j))) / (1.0 + exp8(a));
-    const auto half = factors.low * factors.high;
-    sum += std::log((half[0] * half[1]) * (half[2] * half[3]));
-  }
-  return sum;
+/// all weights that an RBM may have, up to 75 in size.
+double softplus_change(const float* activations, const float* change, std::size_t count) {
+  return hot([=] {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < count; j += 8) {
+      const Doubles8 a = load_floats8(activations + j);
+      const Doubles8 factors = (1.0 + exp8(a + load_floats8(change + j))) / (1.0 + exp8(a));
+      const auto half = factors.low * factors.high;
+      sum += std::log((half[0] * half[1]) * (half[2] * half[3]));
+    }
+    return sum;
+  });
 }
 
-POISE_HOT double squared_distance(const float* data, const float* probabilities, std::size_t count) {
-  Doubles8 sum{};
-  const std::size_t whole = count / 8 * 8;
-  for (std::size_t i = 0; i < whole; i += 8) {
-    const Doubles8 d = load_floats8(data + i) - load_floats8(probabilities + i);
-    sum += d * d;
-  }
-  double rest = 0.0;
-  for (std::size_t i = whole; i < count; ++i) {
-    const double d = static_cast<double>(data[i]) - static_cast<double>(probabilities[i]);
-    rest += d * d;
-  }
-  return sum8(sum) + rest;
-}
-
-AdamStep::AdamStep(double rate, std::uint64_t updates) {
-  const auto times = static_cast<double>(updates);
-  scale = static_cast<float>(rate / (1.0 - std::pow(static_cast<double>(kFirstDecay), times)));
-  second_correction = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(kSecondDecay), times)));
-}
-
-void AdamStep::apply(float* parameters, float* first, float* second, const float* gradient, std::size_t count) const {
-  adam(*this, parameters, first, second, gradient, count);
+double squared_distance(const float* data, const float* probabilities, std::size_t count) {
+  return hot([=] {
+    Doubles8 sum{};
+    const std::size_t whole = count / 8 * 8;
+    for (std::size_t i = 0; i < whole; i += 8) {
+      const Doubles8 d = load_floats8(data + i) - load_floats8(probabilities + i);
+      sum += d * d;
+    }
+    double rest = 0.0;
+    for (std::size_t i = whole; i < count; ++i) {
+      const double d = static_cast<double>(data[i]) - static_cast<double>(probabilities[i]);
+      rest += d * d;
+    }
+    return sum8(sum) + rest;
+  });
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-/// The loops over units that matrix products leave: sigmoids, coin tosses, conditional probabilities, Adam.
+/// The loops over units that matrix products leave: sigmoids, coin tosses, conditional probabilities.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,5 @@ double softplus_change(const float* activations, const float* change, std::size_
 
 /// sum_i (data_i - probability_i)^2.
 double squared_distance(const float* data, const float* probabilities, std::size_t count);
-
-/// One step of Adam (Kingma and Ba 2015) up a gradient. The corrections of its moments are the same for all parameters.
-struct AdamStep {
-  AdamStep(double rate, std::uint64_t updates);
-  void apply(float* parameters, float* first, float* second, const float* gradient, std::size_t count) const;
-
-  float scale;              // rate / correction of the first moment
-  float second_correction;  // 1 / correction of the second
-};
 
 }  // namespace poise

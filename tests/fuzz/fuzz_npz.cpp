@@ -1,4 +1,4 @@
-/// Fuzzes npz files, as they are and with their checksums put right: what is accepted is a machine whose sizes fit.
+/// Fuzzes npz files, as they are and with their checksums put right: what is accepted is an RBM whose sizes fit.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// Fuzzes safetensors files: what is accepted is a machine whose sizes fit, and the same once written and read again.
+/// Fuzzes safetensors files: what is accepted is an RBM whose sizes fit, and the same once written and read again.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

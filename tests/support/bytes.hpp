@@ -39,7 +39,7 @@ inline std::string with(std::string content, std::size_t at, const std::string& 
 inline void expect_refusals(const std::vector<std::pair<std::string, std::string>>& cases,
                             const std::function<void(const std::string&)>& read) {
   for (const auto& [content, expected] : cases) {
-    const std::string sentence = refusal([&] { read(content); });
+    const std::string sentence = refusal([&read, &content = content] { read(content); });
     EXPECT_TRUE(sentence.starts_with("file")) << sentence;
     EXPECT_NE(sentence.find(expected), std::string::npos) << "found: " << sentence << "\nexpected: " << expected;
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <map>
 
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
@@ -13,48 +12,18 @@ namespace poise::testing {
 
 template <class T>
 void expect_dense_balance(const T& target, Ratios ratios) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  const StateSpace space = enumerate_states(target);
   for (const auto& [name, balance] : all_balances()) {
-    const InformedProposal<T> kernel(balance, ratios);
-    typename InformedProposal<T>::Scratch scratch(target);
-    Matrix k(states.size(), std::vector<double>(states.size(), 0.0));
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (p[s] == 0.0) continue;
-      const auto state = target.make_state(states[s]);
-      kernel.prepare(target, state, scratch);
-      double moved = 0.0;
-      double proposed = 0.0;
-      for (Index m = 0; m < target.num_moves(); ++m) {
-        const auto proposal = kernel.evaluate(target, state, scratch, m);
-        const Move move = target.move_at(state, m);
-        Levels after = states[s];
-        after[move.variable] = move.value;
-        k[s][number.at(after)] += proposal.prob * proposal.accept_prob;
-        moved += proposal.prob * proposal.accept_prob;
-        proposed += proposal.prob;
-      }
-      ASSERT_NEAR(proposed, 1.0, 1e-12);
-      k[s][s] += 1.0 - moved;
-    }
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      for (std::size_t t = 0; t < states.size(); ++t) {
-        if (p[s] == 0.0 || (s != t && p[t] == 0.0 && k[s][t] == 0.0)) continue;
-        ASSERT_NEAR(p[s] * k[s][t], p[t] * k[t][s], 1e-12 * std::max(p[s], p[t])) << name << " " << s << " " << t;
-      }
-    }
+    expect_reversible(InformedProposal<T>(balance, ratios), target, space, name);
   }
 }
 
 /// pi K = pi for a kernel that picks a block at random, over all blocks of its size.
 template <class T, class Add>
 void expect_block_invariant(const T& target, Index size, Add&& add_row) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
+  const StateSpace space = enumerate_states(target);
+  const std::vector<Levels>& states = space.states;
+  const std::vector<double>& p = space.probabilities;
   BlockScratch<T> scratch(target);
   const std::vector<Index> free = scratch.free;
   for (unsigned set = 0; set < 1U << free.size(); ++set) {
@@ -67,10 +36,10 @@ void expect_block_invariant(const T& target, Index size, Add&& add_row) {
     for (std::size_t s = 0; s < states.size(); ++s) {
       if (p[s] == 0.0) continue;
       const auto state = target.make_state(states[s]);
-      add_row(state, scratch, [&](std::size_t setting, double prob) {
+      add_row(state, scratch, [&](double prob) {
         Levels to = states[s];
-        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.settings[setting * size + k];
-        after[number.at(to)] += p[s] * prob;
+        for (std::size_t k = 0; k < size; ++k) to[scratch.block[k]] = scratch.now[k];
+        after[space.number(to)] += p[s] * prob;
       });
     }
     for (std::size_t s = 0; s < states.size(); ++s) ASSERT_NEAR(after[s], p[s], 1e-12) << "block " << set;
@@ -86,7 +55,10 @@ void expect_block_gibbs_invariant(const T& target, Index size) {
     expected = 1;
     for (const Index i : scratch.block) expected *= target.cardinality(i);
     ASSERT_EQ(scratch.weights.size(), expected);
-    for (std::size_t setting = 0; setting < expected; ++setting) add(setting, scratch.weights[setting]);
+    for (std::size_t number = 0; number < expected; ++number) {
+      kernel.configuration(scratch, number);
+      add(scratch.weights[number]);
+    }
   });
 }
 
@@ -94,15 +66,16 @@ template <class T>
 void expect_ball_invariant(const T& target, Index size, unsigned radius) {
   const HammingBall<T> kernel(size, radius);
   expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
-    std::vector<Value> centers;
-    kernel.centers(target, state, scratch, centers);
-    const std::size_t count = centers.size() / size;
+    const std::size_t count = kernel.num_centers(target, state, scratch);
     for (std::size_t u = 0; u < count; ++u) {
-      scratch.center.assign(centers.begin() + static_cast<std::ptrdiff_t>(u * size),
-                            centers.begin() + static_cast<std::ptrdiff_t>((u + 1) * size));
+      look_at_block(target, state, scratch);
+      kernel.set_center(scratch, u);
       kernel.conditional(target, state, scratch);
       ASSERT_EQ(scratch.weights.size(), count);
-      for (std::size_t k = 0; k < count; ++k) add(k, scratch.weights[k] / static_cast<double>(count));
+      for (std::size_t k = 0; k < count; ++k) {
+        kernel.configuration(scratch, k);
+        add(scratch.weights[k] / static_cast<double>(count));
+      }
     }
   });
 }

@@ -1,4 +1,4 @@
-/// Machines small enough to enumerate.
+/// RBMs small enough to enumerate.
 #pragma once
 
 #include <poise/rng.hpp>

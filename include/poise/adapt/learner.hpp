@@ -1,6 +1,7 @@
 /// Learns a balancing function during warm-up: one update a round, pooled over all chains in a fixed order.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,9 +32,9 @@ class Learner {
   [[nodiscard]] const LearnedFunction& function() const { return *function_; }
 
   /// The balancing function to make the next steps with.
-  [[nodiscard]] BalancingFunction balance() const { return BalancingFunction(table_); }
+  [[nodiscard]] BalancingFunction balancing_function() const { return BalancingFunction(table_); }
 
-  /// First half of a round: the states of all chains, linearised at `balance()`.
+  /// First half of a round: the states of all chains, observed at `balancing_function()`.
   void observe(std::span<const TransitionGradient> chains) { objective_.observe(chains); }
 
   /// Second half: the gradient in phi of every chain, as grid values. `progress` in [0, 1] is the part of learning that
@@ -43,6 +44,14 @@ class Learner {
 
   /// The average of the last half of the learning, frozen.
   [[nodiscard]] BalancingFunction freeze();
+
+  template <class A>
+  void archive(A& archive) {
+    std::vector<double> parameters(function_->parameters().begin(), function_->parameters().end());
+    archive(parameters, objective_, optimizer_, average_, averaged_);
+    std::copy(parameters.begin(), parameters.end(), function_->parameters().begin());
+    table_ = function_->freeze();
+  }
 
  private:
   std::unique_ptr<LearnedFunction> function_;

@@ -45,6 +45,11 @@ class LearningObjective {
   [[nodiscard]] double& raw_eta() { return raw_eta_; }
   [[nodiscard]] double raw_eta_gradient(std::span<const TransitionGradient> chains) const;
 
+  template <class A>
+  void archive(A& archive) {
+    archive(raw_eta_, num_chains_, largest_log_prob_, rounds_, change_rate_, marginal_, rate_gradient_, value_);
+  }
+
  private:
   void observe_variance(std::span<const TransitionGradient> chains);
   [[nodiscard]] double relative_log_prob(const TransitionGradient& chain) const {

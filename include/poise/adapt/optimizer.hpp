@@ -1,10 +1,11 @@
 /// First-order optimisers over a flat parameter vector.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
+
+#include <poise/adapt/adam.hpp>
 
 namespace poise {
 
@@ -26,20 +27,17 @@ class Optimizer {
       }
       return;
     }
-    const double first_correction = 1.0 - std::pow(kFirstDecay, static_cast<double>(steps_));
-    const double second_correction = 1.0 - std::pow(kSecondDecay, static_cast<double>(steps_));
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      first_[i] += (1.0 - kFirstDecay) * (gradient[i] - first_[i]);
-      second_[i] += (1.0 - kSecondDecay) * (gradient[i] * gradient[i] - second_[i]);
-      const double size = std::sqrt(second_[i] / second_correction) + 1e-8;
-      parameters[i] -= fraction * rate_ * (first_[i] / first_correction) / size;
-    }
+    AdamStep<double>(-fraction * rate_, steps_)
+        .apply(parameters.data(), first_.data(), second_.data(), gradient.data(), parameters.size());
+  }
+
+  template <class A>
+  void archive(A& archive) {
+    archive(steps_, first_, second_);
   }
 
  private:
   static constexpr double kMomentum = 0.9;
-  static constexpr double kFirstDecay = 0.9;
-  static constexpr double kSecondDecay = 0.999;
 
   OptimizerKind kind_;
   double rate_;

@@ -1,15 +1,11 @@
-/// The transition probabilities of one state, T_m = A_m Q_m over its moves m, and their gradient in phi.
-///
-/// With g_m the weight of move m, T_m = g_m / max(Z(x), Z(x'_m)). So d log T_m is d log g_m minus the weighted mean of
-/// d log g over the moves of x (where Z(x) is the larger) or of x'_m (where Z(x'_m) is). The latter differs from the
-/// former only in the moves that m affects, so all gradients of a state cost O(moves * degree).
+/// The transition probabilities of one state, T_m = A_m Q_m over its moves m, and the kernels that have their gradient.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
-#include <poise/kernel/locally_balanced.hpp>
 
 namespace poise {
 
@@ -41,83 +37,33 @@ struct TransitionGradient {
   double log_prob = 0.0;
 };
 
-template <SparseTarget T>
-POISE_HOT void transition_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
-                                   typename LocallyBalanced<T>::Scratch& scratch, Rng& rng,
-                                   const TransitionGradientOptions& options, TransitionGradient& out) {
-  using Entry = TransitionGradient::Entry;
-  const auto look_at = [&](Index move, Index position) {
-    const auto proposal = kernel.evaluate(target, state, scratch, move);
-    const Move change = target.move_at(state, move);
-    const double log_ratio = target.log_ratio(state, change);
-    return Entry{move, position, change.value, log_ratio, proposal.accept_prob, proposal.prob * proposal.accept_prob};
-  };
+/// Room for all entries, so that the loops over moves allocate nothing.
+template <Target T>
+void reserve_entries(const T& target, const TransitionGradientOptions& options, TransitionGradient& out) {
   out.entries.clear();
   out.sampled.clear();
-  out.log_prob = target.log_prob(state);
-  if (options.all_moves) {
-    const Index variables = target.num_variables();
-    const Index stride = (variables + options.max_variables - 1) / options.max_variables;
-    Index position = 0;
-    Index move = 0;
-    for (Index i = 0; i < variables; ++i) {
-      const Index moves = target.cardinality(i) - 1;
-      if (i % stride == 0) {
-        for (Index k = 0; k < moves; ++k) out.entries.push_back(look_at(move + k, position));
-        ++position;
-      }
-      move += moves;
-    }
-    out.scale = static_cast<double>(variables) / position;
-  }
-  if (options.sampled_moves) {
-    const double place = rng.uniform() * scratch.tree.total();  // of an isolated state 0, and every move as unlikely
-    out.sampled.push_back(look_at(place > 0.0 ? scratch.tree.select(place) : 0, 0));
-    out.sampled.push_back(look_at(static_cast<Index>(rng.uniform() * target.num_moves()), 0));
-  }
+  out.sampled.reserve(2);
+  if (!options.all_moves) return;
+  const Index stride = (target.num_variables() + options.max_variables - 1) / options.max_variables;
+  std::size_t moves = 0;
+  for (Index i = 0; i < target.num_variables(); i += stride) moves += target.cardinality(i) - 1;
+  out.entries.reserve(moves);
 }
 
-/// Adds sum over entries of coefficient * dT/d phi_k to out[k]; `coefficients` are d objective / d T, those of
-/// `entries` first, then those of `sampled`.
-template <SparseTarget T>
-POISE_HOT void add_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
-                            typename LocallyBalanced<T>::Scratch& scratch,
-                            const TransitionGradient& transition_gradient, std::span<const double> coefficients,
-                            std::span<double> out) {
-  const BalanceTable& table = *kernel.balance().table();
-  const double total = scratch.tree.total();
-  double mean_weight = 0.0;  // of the mean of d log g over the moves of x, divided by Z(x)
-  std::size_t index = 0;
-  const auto add = [&](const TransitionGradient::Entry& entry) {
-    const double weight = coefficients[index++] * entry.transition;
-    if (weight == 0.0) return;
-    if (entry.accept_prob >= 1.0) {
-      table.add_gradient(entry.log_ratio, weight, out);
-      mean_weight += weight / total;
-      return;
-    }
-    // Beyond the range of doubles A is all but zero, and so is what it could teach.
-    if (!kernel.evaluate(target, state, scratch, entry.move).in_range) return;
-    table.add_gradient(entry.log_ratio, weight, out);
-    const double share = weight * entry.accept_prob / total;  // weight / Z(x')
-    mean_weight += share;
-    std::size_t place = 0;
-    target.for_each_affected(state, entry.move, [&](const AffectedLanes& lanes) {
-      for (unsigned k = 0; k < lanes.count; ++k) {
-        const Index other = lanes.moves[k];
-        const double before = target.log_ratio(state, target.move_at(state, other));
-        table.add_gradient(lanes.log_ratios[k], -share * scratch.new_weights[place++], out);
-        table.add_gradient(before, share * scratch.tree.weight(other), out);
-      }
-    });
-  };
-  for (const auto& entry : transition_gradient.entries) add(entry);
-  for (const auto& entry : transition_gradient.sampled) add(entry);
-  if (mean_weight == 0.0) return;
-  for (Index move = 0; move < target.num_moves(); ++move) {
-    const double log_ratio = target.log_ratio(state, target.move_at(state, move));
-    table.add_gradient(log_ratio, -mean_weight * scratch.tree.weight(move), out);
-  }
-}
+/// A kernel whose balancing function can be tuned: it can be had with another function, and it can tell the transition
+/// probabilities of a state and how they depend on the function. `reweigh` brings the memory of a chain up to date with
+/// the function; `add_gradient` adds sum of coefficient * dT/d phi_k to out[k], `coefficients` being d objective / d T
+/// of the entries first, then of the sampled moves.
+template <class K, class T>
+concept TunableKernel = requires(const K& kernel, const T& target, const typename T::State& state,
+                                 typename K::Scratch& scratch, Rng& rng, const BalancingFunction& function,
+                                 const TransitionGradientOptions& options, TransitionGradient& gradient,
+                                 std::span<const double> coefficients, std::span<double> out) {
+  { kernel.function() } -> std::same_as<const BalancingFunction&>;
+  { kernel.with_function(function) } -> std::same_as<K>;
+  kernel.reweigh(target, state, scratch);
+  transition_gradient(kernel, target, state, scratch, rng, options, gradient);
+  add_gradient(kernel, target, state, scratch, gradient, coefficients, out);
+};
 
 }  // namespace poise

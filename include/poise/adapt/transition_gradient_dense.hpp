@@ -66,9 +66,9 @@ void transition_gradient(const InformedProposal<T>& kernel, const T& target, con
 
 template <Target T>
 void add_gradient(const InformedProposal<T>& kernel, const T& target, const typename T::State& state,
-                  typename InformedProposal<T>::Scratch& scratch, const TransitionGradient& transition_gradient,
+                  typename InformedProposal<T>::Scratch& scratch, const TransitionGradient& gradient,
                   std::span<const double> coefficients, std::span<double> out) {
-  const BalanceTable& table = *kernel.balance().table();
+  const BalanceTable& table = *kernel.function().table();
   const auto spread = [&](const typename InformedProposal<T>::Weighed& weighed, double weight) {
     if (weight == 0.0) return;
     for (Index m = 0; m < target.num_moves(); ++m) {
@@ -90,17 +90,17 @@ void add_gradient(const InformedProposal<T>& kernel, const T& target, const type
   };
   std::size_t index = 0;
   double by_acceptance = 0.0;  // d objective / d A
-  for (const auto& entry : transition_gradient.entries) {
+  for (const auto& entry : gradient.entries) {
     const double coefficient = coefficients[index++];
     by_acceptance += coefficient * scratch.here.weights[entry.move] / scratch.here.total;
     table.add_gradient(scratch.here.log_ratios[entry.move], coefficient * entry.transition, out);
     mean_here += coefficient * entry.transition;
   }
-  for (const auto& probe : transition_gradient.probes) {
+  for (const auto& probe : gradient.probes) {
     add_transition(probe.move, probe.accept_prob,
-                   by_acceptance * probe.accept_prob / static_cast<double>(transition_gradient.probes.size()));
+                   by_acceptance * probe.accept_prob / static_cast<double>(gradient.probes.size()));
   }
-  for (const auto& entry : transition_gradient.sampled) {
+  for (const auto& entry : gradient.sampled) {
     add_transition(entry.move, entry.accept_prob, coefficients[index++] * entry.transition);
   }
   spread(scratch.here, -mean_here);

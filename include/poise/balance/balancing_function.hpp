@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <poise/math.hpp>
 #include <poise/types.hpp>
@@ -49,12 +52,9 @@ class BalanceTable {
     // Rounding to the nearest picks either neighbour on a grid point, where both cells agree.
     const Doubles8 place = min8(broadcast8(kCells - 1.0), inside * (1.0 / kStep) - 0.5) + kMagic;
     const Ints8 index = bits8<std::int64_t>(place) & std::int64_t{0x1ff};
-    const Cell &a = cell_[index.low[0]], &b = cell_[index.low[1]], &c = cell_[index.low[2]], &d = cell_[index.low[3]];
-    const Cell &e = cell_[index.high[0]], &f = cell_[index.high[1]], &g = cell_[index.high[2]],
-               &h = cell_[index.high[3]];
-    const Doubles8 intercept =
-        lanes8(a.intercept, b.intercept, c.intercept, d.intercept, e.intercept, f.intercept, g.intercept, h.intercept);
-    const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, e.slope, f.slope, g.slope, h.slope);
+    Doubles8 intercept, slope;
+    gather(index.low, intercept.low, slope.low);
+    gather(index.high, intercept.high, slope.high);
     factor = intercept + slope * inside;
     exponent = 0.5 * u + tail_slope_ * min8(broadcast8(1e8), size - inside);
   }
@@ -88,6 +88,21 @@ class BalanceTable {
     double intercept;
     double slope;
   };
+  /// A cell is loaded whole, and four of them transposed: half the loads of taking intercepts and slopes one by one.
+  POISE_INLINE void gather(const Ints8::Half& index, Doubles8::Half& intercept, Doubles8::Half& slope) const {
+    typedef double Pair __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): see Lanes8
+    const auto load = [&](std::int64_t k) {
+      Pair pair;
+      std::memcpy(&pair, &cell_[static_cast<std::size_t>(k)], sizeof pair);
+      return pair;
+    };
+    const Pair a = load(index[0]), b = load(index[1]), c = load(index[2]), d = load(index[3]);
+    const auto even = __builtin_shufflevector(a, c, 0, 1, 2, 3);
+    const auto odd = __builtin_shufflevector(b, d, 0, 1, 2, 3);
+    intercept = __builtin_shufflevector(even, odd, 0, 4, 2, 6);
+    slope = __builtin_shufflevector(even, odd, 1, 5, 3, 7);
+  }
+
   [[nodiscard]] static int cell_of(double size) { return std::min(static_cast<int>(size * (1.0 / kStep)), kCells - 1); }
 
   std::array<double, kPoints> phi_{};
@@ -139,6 +154,14 @@ class BalancingFunction {
       }
     }
     return select8(less8(u, broadcast8(-1e300)), zero, w);
+  }
+
+  template <class A>
+  void archive(A& archive) {
+    std::vector<double> phi;
+    if (table_) phi.assign(table_->phi().begin(), table_->phi().end());
+    archive(kind_, phi);
+    table_ = phi.empty() ? nullptr : std::make_shared<const BalanceTable>(phi);
   }
 
  private:

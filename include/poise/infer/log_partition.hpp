@@ -4,8 +4,8 @@
 /// Z is the sum of exp(b . v + c . h + h . W v) over all visible units v and hidden units h in {0, 1}.
 ///
 /// Annealing (Neal 2001; Salakhutdinov and Murray 2008) goes through p_beta(v) = e^(b . v) prod_j (1 + e^(beta a_j)),
-/// a_j = c_j + sum_i W_ji v_i: at beta = 0 the visible units are independent with the machine's own biases and Z is
-/// known, at beta = 1 it is the machine. A chain starts with a draw at beta = 0; each temperature multiplies its weight
+/// a_j = c_j + sum_i W_ji v_i: at beta = 0 the visible units are independent with the RBM's own biases and Z is
+/// known, at beta = 1 it is the RBM. A chain starts with a draw at beta = 0; each temperature multiplies its weight
 /// by p_beta / p_(beta before) where it stands and then makes one step of block Gibbs. The mean weight is an unbiased
 /// estimate of the ratio of the partition functions. Its error is that of the weights seen: where a mode is so rare at
 /// small beta that no chain came upon it, the estimate is too low and nothing in the weights tells.
@@ -80,13 +80,13 @@ struct LogPartitionHooks {
 inline constexpr Index kMostEnumerated = 25;
 
 /// beta of temperature k = 0 .. count, evenly spaced. Chains mix more slowly near beta = 1, but schedules denser there
-/// (1 - (1 - t)^p, sqrt(t), the three pieces of Salakhutdinov and Murray) are not better throughout: on machines
+/// (1 - (1 - t)^p, sqrt(t), the three pieces of Salakhutdinov and Murray) are not better throughout: on RBMs
 /// trained on digits and on random ones they multiplied the variance of the log weights by 0.6 to 10.
 [[nodiscard]] double inverse_temperature(std::size_t k, std::size_t count);
 
 /// Throws InputError where enumeration is asked for and both sides are too large, and where there are fewer than two
 /// chains or no temperatures.
-[[nodiscard]] LogPartition find_log_partition(const Rbm& machine, const LogPartitionOptions& options,
+[[nodiscard]] LogPartition find_log_partition(const Rbm& rbm, const LogPartitionOptions& options,
                                               const LogPartitionHooks& hooks = {});
 
 /// Keys: version, model, visible, hidden, seed, ais{log_partition, mcse, effective_chains, largest_share, chains,

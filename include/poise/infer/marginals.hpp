@@ -19,7 +19,10 @@ enum class Method { automatic, exact, sample };
 struct MarginalsOptions {
   Method method = Method::automatic;
   double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that the tables of exact inference may take
-  double seconds = 10.0;                                 ///< of sampling; a pilot and the warm-up come before it
+  /// For everything: planning, pilots, warm-up and sampling. Without it ten seconds where the answer is sampled, and as
+  /// long as it takes, up to ten minutes, where it is exact.
+  std::optional<double> seconds = {};
+  double elapsed = 0.0;  ///< of them, before the call: reading the network
   std::string sampler;  ///< for sampling; empty: the one that a pilot finds best per second
   std::size_t chains = 4;
   std::uint64_t seed = 1;
@@ -71,8 +74,9 @@ struct MarginalsHooks {
 [[nodiscard]] MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network,
                                              const MarginalsOptions& options, const MarginalsHooks& hooks = {});
 
-/// Whether exact inference is the answer: its tables fit the memory, and it would not run for more than ten minutes.
-[[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit);
+/// Whether exact inference is the answer: its tables fit the memory, and it would be done in time, or in ten minutes
+/// where no time is given.
+[[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit, std::optional<double> seconds = {});
 
 /// The samplers that a pilot compares.
 [[nodiscard]] const std::vector<std::string>& pilot_samplers();

@@ -1,4 +1,4 @@
-/// Gibbs on random blocks: all settings of a few variables are weighed, and one is drawn in proportion.
+/// Gibbs on random blocks: all configurations of a few variables are weighed, and one is drawn in proportion.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +18,31 @@ class BlockGibbs {
   [[nodiscard]] Index steps_per_sweep(const T& target) const {
     return std::max<Index>(1, target.num_variables() / size_);
   }
-  void prepare(const T&, const typename T::State&, Scratch&) const {}
+  /// Throws InputError where a block of the target may have too many configurations.
+  void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    scratch.reserve(size_, most_configurations(scratch.free_cardinalities(target), size_));
+    check_log_prob(target, state);
+  }
 
-  /// Probabilities of all settings of `scratch.block`, the rest of the state staying as it is.
+  /// Probabilities of all configurations of `scratch.block`, the rest of the state staying as it is.
   void conditional(const T& target, const typename T::State& state, Scratch& scratch) const {
-    std::vector<Index> cardinalities;
-    std::vector<Value> from;
-    for (const Index i : scratch.block) {
-      cardinalities.push_back(target.cardinality(i));
-      from.push_back(target.level(state, i));
-    }
-    weigh_settings(target, state, scratch,
-                   [&](auto&& change, auto&& take) { walk_all(cardinalities, from, change, take); });
+    look_at_block(target, state, scratch);
+    scratch.direction.resize(scratch.block.size());
+    weigh_configurations(target, state, scratch, [&](auto&& change, auto&& take) {
+      walk_all(scratch.cardinalities, scratch.now, scratch.direction, change, take);
+    });
     normalise(scratch);
+  }
+  /// Makes `scratch.now` configuration `number` of those.
+  void configuration(Scratch& scratch, std::size_t number) const {
+    gray_code(scratch.cardinalities, number, scratch.now);
   }
 
   StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     draw_block(scratch, size_, rng);
     conditional(target, state, scratch);
-    return draw_setting(target, state, scratch, rng);
+    configuration(scratch, draw_number(scratch, rng));
+    return move_to(target, state, scratch);
   }
 
   template <class Visit>

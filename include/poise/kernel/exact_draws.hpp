@@ -14,11 +14,19 @@ namespace poise {
 class ExactDraws {
  public:
   struct Scratch {
-    explicit Scratch(const MarkovNetwork& target) : x(target.num_variables()) {}
+    explicit Scratch(const MarkovNetwork& target) : x(target.num_variables()) {
+      changed.reserve(target.num_variables());
+    }
     std::vector<Index> drawn;
     std::vector<Value> x;
     std::vector<std::pair<Index, Value>> changed;  // variables that the last step changed, and the levels they had
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(evals);
+    }
   };
 
   explicit ExactDraws(std::shared_ptr<const JunctionTree> tree) : tree_(std::move(tree)) {}
@@ -26,7 +34,9 @@ class ExactDraws {
   [[nodiscard]] static Index steps_per_sweep(const MarkovNetwork&) { return 1; }
   void prepare(const MarkovNetwork&, const MarkovNetwork::State&, Scratch&) const {}
 
-  StepInfo step(const MarkovNetwork& target, MarkovNetwork::State& state, Scratch& scratch, Rng& rng) const {
+  /// Makes a state from scratch, with memory of its own, so it stays out of hot loops.
+  [[gnu::noinline]] StepInfo step(const MarkovNetwork& target, MarkovNetwork::State& state, Scratch& scratch,
+                                  Rng& rng) const {
     tree_->draw(rng, scratch.drawn);
     scratch.changed.clear();
     for (Index i = 0; i < target.num_variables(); ++i) {

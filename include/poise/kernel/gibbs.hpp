@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/legal_numbers.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
 
 namespace poise {
@@ -18,10 +19,15 @@ class Gibbs {
  public:
   struct Scratch {
     explicit Scratch(const T& target) : first_move(target.num_variables() + 1, 0) {
+      std::size_t most_levels = 0;
       for (Index i = 0; i < target.num_variables(); ++i) {
         first_move[i + 1] = first_move[i] + target.cardinality(i) - 1;
         if (target.cardinality(i) > 1) order.push_back(i);
+        most_levels = std::max(most_levels, std::size_t{target.cardinality(i)});
       }
+      changed.reserve(order.size());
+      old_levels.reserve(order.size());
+      weights.reserve(most_levels);
     }
     std::vector<Index> order;       // of the variables that can change
     std::vector<Index> first_move;  // number of the first move of each variable
@@ -32,6 +38,12 @@ class Gibbs {
     bool ordered = false;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(order, ordered, rao_blackwell, evals);
+    }
   };
 
   [[nodiscard]] static Index steps_per_sweep(const T&) { return 1; }
@@ -41,6 +53,7 @@ class Gibbs {
       if (!scratch.ordered) order_by_colour(target, state, scratch);
     }
     scratch.ordered = true;
+    check_log_prob(target, state);
   }
 
   /// Probabilities of the levels of variable i given the rest, the present level included, in order of levels.
@@ -56,7 +69,7 @@ class Gibbs {
       const Value likely = log_ratio > 0.0 ? move.value : static_cast<Value>(1 - move.value);
       weights[likely] = 1.0 / (1.0 + odds);
       weights[1 - likely] = odds / (1.0 + odds);
-      if (log_ratio != log_ratio) scratch.failure = kNotANumber;
+      if (!is_legal(log_ratio)) scratch.failure = kBadLogRatio;
       return;
     }
     weights[target.level(state, i)] = 0.0;
@@ -65,11 +78,11 @@ class Gibbs {
       const Move move = target.move_at(state, scratch.first_move[i] + k);
       const double log_ratio = target.log_ratio(state, move);
       weights[move.value] = log_ratio;
+      if (!is_legal(log_ratio)) scratch.failure = kBadLogRatio;
       largest = std::max(largest, log_ratio);
     }
     double sum = 0.0;
     for (Index level = 0; level < levels; ++level) sum += weights[level] = std::exp(weights[level] - largest);
-    if (!(sum > 0.0)) scratch.failure = kNotANumber;
     for (Index level = 0; level < levels; ++level) weights[level] /= sum;
   }
 
@@ -106,8 +119,6 @@ class Gibbs {
   }
 
  private:
-  static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
-
   /// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
   static void order_by_colour(const T& target, const typename T::State& state, Scratch& scratch) {
     const Index n = target.num_variables();

@@ -21,38 +21,48 @@ class HammingBall {
   [[nodiscard]] Index steps_per_sweep(const T& target) const {
     return std::max<Index>(1, target.num_variables() / size_);
   }
-  void prepare(const T&, const typename T::State&, Scratch&) const {}
-
-  /// The settings of `scratch.block` around x, all equally likely to be the center of the next ball.
-  void centers(const T& target, const typename T::State& state, Scratch& scratch, std::vector<Value>& out) const {
-    std::vector<Value> now = levels(target, state, scratch);
-    out.clear();
-    walk_ball(
-        cardinalities(target, scratch), levels(target, state, scratch), radius_,
-        [&](std::size_t k, Value level) { now[k] = level; }, [&] { out.insert(out.end(), now.begin(), now.end()); });
+  /// Throws InputError where a ball of the target may have too many configurations.
+  void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    scratch.reserve(size_, most_configurations(scratch.free_cardinalities(target), size_, radius_));
+    scratch.ball_sizes.reserve((std::min<std::size_t>(size_, scratch.free.size()) + 1) * (radius_ + 1));
+    check_log_prob(target, state);
   }
 
-  /// Probabilities of the settings in the ball around `scratch.center`.
+  /// The configurations of `scratch.block` around x, all equally likely to be the center of the next ball: how many
+  /// there are.
+  std::size_t num_centers(const T& target, const typename T::State& state, Scratch& scratch) const {
+    look_at_block(target, state, scratch);
+    return ball_size(scratch.cardinalities, radius_, scratch.ball_sizes);
+  }
+  /// Makes one of them `scratch.center`; x is in `scratch.now`.
+  void set_center(Scratch& scratch, std::size_t number) const {
+    scratch.center.assign(scratch.now.begin(), scratch.now.end());
+    ball_member(scratch.cardinalities, number, radius_, scratch.ball_sizes, scratch.center);
+  }
+
+  /// Probabilities of the configurations in the ball around `scratch.center`.
   void conditional(const T& target, const typename T::State& state, Scratch& scratch) const {
-    const std::vector<Value> from = levels(target, state, scratch);
-    weigh_settings(target, state, scratch, [&](auto&& change, auto&& take) {
-      for (std::size_t k = 0; k < from.size(); ++k) {
-        if (from[k] != scratch.center[k]) change(k, scratch.center[k]);
+    weigh_configurations(target, state, scratch, [&](auto&& change, auto&& take) {
+      for (std::size_t k = 0; k < scratch.block.size(); ++k) {
+        if (scratch.now[k] != scratch.center[k]) change(k, scratch.center[k]);
       }
-      walk_ball(cardinalities(target, scratch), scratch.center, radius_, change, take);
+      walk_ball(scratch.cardinalities, scratch.center, radius_, change, take);
     });
     normalise(scratch);
+  }
+  /// Makes `scratch.now` configuration `number` of those.
+  void configuration(Scratch& scratch, std::size_t number) const {
+    scratch.now.assign(scratch.center.begin(), scratch.center.end());
+    ball_member(scratch.cardinalities, number, radius_, scratch.ball_sizes, scratch.now);
   }
 
   StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     draw_block(scratch, size_, rng);
-    const std::size_t size = scratch.block.size();
-    centers(target, state, scratch, scratch.settings);
-    const auto chosen = static_cast<std::size_t>(rng.uniform() * static_cast<double>(scratch.settings.size() / size));
-    scratch.center.assign(scratch.settings.begin() + static_cast<std::ptrdiff_t>(chosen * size),
-                          scratch.settings.begin() + static_cast<std::ptrdiff_t>((chosen + 1) * size));
+    const std::size_t centers = num_centers(target, state, scratch);
+    set_center(scratch, static_cast<std::size_t>(rng.uniform() * static_cast<double>(centers)));
     conditional(target, state, scratch);
-    return draw_setting(target, state, scratch, rng);
+    configuration(scratch, draw_number(scratch, rng));
+    return move_to(target, state, scratch);
   }
 
   template <class Visit>
@@ -62,17 +72,6 @@ class HammingBall {
   }
 
  private:
-  static std::vector<Index> cardinalities(const T& target, const Scratch& scratch) {
-    std::vector<Index> out;
-    for (const Index i : scratch.block) out.push_back(target.cardinality(i));
-    return out;
-  }
-  static std::vector<Value> levels(const T& target, const typename T::State& state, const Scratch& scratch) {
-    std::vector<Value> out;
-    for (const Index i : scratch.block) out.push_back(target.level(state, i));
-    return out;
-  }
-
   Index size_;
   unsigned radius_;
 };

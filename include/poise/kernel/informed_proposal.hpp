@@ -16,6 +16,7 @@
 
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
+#include <poise/kernel/legal_numbers.hpp>
 
 namespace poise {
 
@@ -39,6 +40,10 @@ class InformedProposal {
     double total = 0.0;
 
     [[nodiscard]] double log_total() const { return std::log(total) + offset; }
+    template <class A>
+    void archive(A& archive) {
+      archive(log_ratios, weights, offset, total);
+    }
   };
   struct Scratch {
     explicit Scratch(const T& target)
@@ -60,22 +65,34 @@ class InformedProposal {
     double log_prob = 0.0;   // of the present state, where the target remembers it
     double log_ratio = 0.0;  // exact, of the proposed move
     double threshold = 0.0;
+    bool isolated = false;  // no move has any weight, and none is proposed
     const char* failure = nullptr;
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(proposed, here, evals);
+    }
   };
   struct Proposal {
     double prob;
     double accept_prob;
   };
 
-  explicit InformedProposal(BalancingFunction balance, Ratios ratios = Ratios::exact)
-      : balance_(std::move(balance)), ratios_(ratios) {}
+  explicit InformedProposal(BalancingFunction function, Ratios ratios = Ratios::exact)
+      : function_(std::move(function)), ratios_(ratios) {}
 
-  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+  /// The same kernel with another balancing function.
+  [[nodiscard]] InformedProposal with_function(BalancingFunction function) const {
+    return InformedProposal(std::move(function), ratios_);
+  }
   [[nodiscard]] Ratios ratios() const { return ratios_; }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
 
   void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    check_log_prob(target, state);
     scratch.proposed = state;
     Scratch* one = &scratch;
     const typename T::State* states[] = {&state};
@@ -84,7 +101,7 @@ class InformedProposal {
   }
 
   /// The same where only the balancing function is new: the ratios are there already.
-  void reweigh(Scratch& scratch) const {
+  void reweigh(const T&, const typename T::State&, Scratch& scratch) const {
     weigh(scratch.here, scratch);
     scratch.evals.balance += scratch.here.log_ratios.size();
   }
@@ -92,6 +109,7 @@ class InformedProposal {
   /// Q and A of a move of the present state, by making it, looking, and taking it back.
   Proposal evaluate(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
     scratch.move = move;
+    scratch.isolated = false;
     if (scratch.here.weights[move] == 0.0) return {0.0, 0.0};
     make(target, state, scratch);
     look_ahead(target, &scratch);
@@ -106,7 +124,8 @@ class InformedProposal {
     double place = rng.uniform() * scratch.here.total;
     scratch.threshold = rng.uniform();
     scratch.move = select(scratch.here, target.num_moves(), place);
-    make(target, state, scratch);
+    scratch.isolated = scratch.here.weights[scratch.move] == 0.0;
+    if (!scratch.isolated) make(target, state, scratch);
   }
 
   /// Ratios at the proposed states of all scratches.
@@ -122,6 +141,7 @@ class InformedProposal {
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
   POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
+    if (scratch.isolated) return {0.0, false, 0};
     const Proposal proposal = judge(scratch);
     if (scratch.threshold >= proposal.accept_prob) {
       target.apply(scratch.proposed, {scratch.change.variable, scratch.old_level});
@@ -184,14 +204,17 @@ class InformedProposal {
   }
 
   /// log A = log p(x')/p(x) + log Q(x|x') - log Q(x'|x). An offset is shared by a state's weights and cancels.
-  POISE_INLINE Proposal judge(const Scratch& scratch) const {
+  POISE_INLINE Proposal judge(Scratch& scratch) const {
     const Weighed& here = scratch.here;
     const Weighed& there = scratch.there;
     const double prob = here.weights[scratch.move] / here.total;
-    // First-order ratios may lead to where there is no probability.
-    if (scratch.log_ratio == -std::numeric_limits<double>::infinity()) return {prob, 0.0};
-    const double log_back = balance_.log_g(there.log_ratios[back_move(scratch)]) - there.log_total();
-    const double log_forth = balance_.log_g(here.log_ratios[scratch.move]) - here.log_total();
+    if (!is_legal(scratch.log_ratio)) scratch.failure = kBadLogRatio;
+    if (scratch.failure != nullptr) return {prob, 0.0};
+    // First-order ratios may lead to where there is no probability, or from where they do not lead back.
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    if (scratch.log_ratio == none || there.log_ratios[back_move(scratch)] == none) return {prob, 0.0};
+    const double log_back = function_.log_g(there.log_ratios[back_move(scratch)]) - there.log_total();
+    const double log_forth = function_.log_g(here.log_ratios[scratch.move]) - here.log_total();
     return {prob, std::exp(std::min(0.0, scratch.log_ratio + log_back - log_forth))};
   }
 
@@ -200,8 +223,10 @@ class InformedProposal {
             Pick&& pick) const {
     std::vector<double*> out;
     for (Scratch* scratch : group) {
-      pick(*scratch).log_ratios.resize((target.num_moves() + 7) / 8 * 8, -std::numeric_limits<double>::infinity());
-      out.push_back(pick(*scratch).log_ratios.data());
+      Weighed& weighed = pick(*scratch);
+      weighed.log_ratios.resize((target.num_moves() + 7) / 8 * 8, -std::numeric_limits<double>::infinity());
+      weighed.weights.resize(weighed.log_ratios.size());
+      out.push_back(weighed.log_ratios.data());
     }
     if constexpr (GradientTarget<T>) {
       if (ratios_ == Ratios::first_order) target.first_order_log_ratios(states, out);
@@ -219,49 +244,46 @@ class InformedProposal {
     }
   }
 
-  /// Fibers log ratios into weights, relative to the largest log g, so that the sum is never out of range.
-  POISE_HOT void weigh(Weighed& out, Scratch& scratch) const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const std::size_t padded = out.log_ratios.size();
-    Doubles8 most = broadcast8(-infinity);
-    Ints8 numbers = less_equal8(most, most);
-    for (std::size_t k = 0; k < padded; k += 8) {
-      const Doubles8 u = load8(out.log_ratios.data() + k);
-      most = max8(most, u);
-      numbers = numbers & less_equal8(u, u);
-    }
-    double largest = -infinity;
-    bool is_number = true;
-    for (unsigned lane = 0; lane < 8; ++lane) {
-      largest = std::max(largest, most[lane]);
-      is_number = is_number && numbers[lane] != 0;
-    }
-    if (!is_number) {
-      scratch.failure = "the target gave a log ratio that is not a number";
-      return;
-    }
-    out.weights.resize(padded);
-    out.offset = largest > -infinity ? balance_.log_g(largest) : 0.0;
-    out.total = fill(out);
-    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
-      // g need not be monotone: look for its largest value.
-      out.offset = -infinity;
-      for (const double u : out.log_ratios) out.offset = std::max(out.offset, balance_.log_g(u));
+  /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
+  void weigh(Weighed& out, Scratch& scratch) const {
+    hot([&] {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      const std::size_t padded = out.log_ratios.size();
+      Doubles8 most = broadcast8(-infinity);
+      Ints8 legal = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < padded; k += 8) {
+        const Doubles8 u = load8(out.log_ratios.data() + k);
+        most = max8(most, u);
+        legal = legal & legal8(u);
+      }
+      double largest = -infinity;
+      for (unsigned lane = 0; lane < 8; ++lane) largest = std::max(largest, most[lane]);
+      if (!all_of8(legal)) {
+        scratch.failure = kBadLogRatio;
+        return;
+      }
+      out.offset = largest > -infinity ? function_.log_g(largest) : 0.0;
       out.total = fill(out);
-    }
+      if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
+        // g need not be monotone: look for its largest value.
+        out.offset = -infinity;
+        for (const double u : out.log_ratios) out.offset = std::max(out.offset, function_.log_g(u));
+        out.total = fill(out);
+      }
+    });
   }
 
   POISE_INLINE double fill(Weighed& out) const {
     Doubles8 total = {};
     for (std::size_t k = 0; k < out.weights.size(); k += 8) {
-      const Doubles8 weights = balance_.weights(load8(out.log_ratios.data() + k), out.offset);
+      const Doubles8 weights = function_.weights(load8(out.log_ratios.data() + k), out.offset);
       store8(out.weights.data() + k, weights);
       total += weights;
     }
     return sum8(total);
   }
 
-  BalancingFunction balance_;
+  BalancingFunction function_;
   Ratios ratios_;
 };
 

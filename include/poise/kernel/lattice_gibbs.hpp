@@ -5,6 +5,8 @@
 /// torus or the zeros outside an open lattice. One step is one sweep: colour 0, then colour 1.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <vector>
 
 #include <poise/concepts.hpp>
@@ -15,11 +17,19 @@ namespace poise {
 
 class LatticeGibbs {
  public:
-  struct Plane {                    // the sites of one colour
-    std::vector<std::int8_t> spin;  // -1, +1; 0 where there is no site
-    std::vector<double> field;
+  struct Fields {                     // of the sites of one colour, the same for all chains
+    std::vector<double> field;        // 0 where there is no site
+    std::vector<std::int64_t> units;  // the same as integers, in the target's unit
+  };
+  struct Plane {                         // the sites of one colour
+    std::vector<std::int8_t> spin;       // -1, +1; 0 where there is no site
     std::vector<std::uint32_t> up;       // sweeps after which the spin was +1
     std::vector<std::uint64_t> earlier;  // the same of sweeps long ago, before `up` would have overflowed
+
+    template <class A>
+    void archive(A& archive) {
+      archive(spin, up, earlier);
+    }
   };
   struct Scratch {
     explicit Scratch(const LatticeIsing& target);
@@ -28,7 +38,16 @@ class LatticeGibbs {
     std::uint64_t sweeps = 0;
     std::uint64_t recent = 0;  // sweeps that are counted in `up`
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(plane[0], plane[1], sweeps, recent, evals);
+    }
   };
+
+  /// The kernel is for this target only.
+  explicit LatticeGibbs(const LatticeIsing& target);
 
   /// The checkerboard closes around a torus only if both sides are even.
   [[nodiscard]] static bool fits(const LatticeIsing& target) {
@@ -44,8 +63,8 @@ class LatticeGibbs {
   }
 
   POISE_INLINE StepInfo step(const LatticeIsing& target, LatticeIsing::State&, Scratch& scratch, Rng& rng) const {
-    update(target, scratch, 0, rng);
-    update(target, scratch, 1, rng);
+    update(target, fields_[0], scratch, 0, rng);
+    update(target, fields_[1], scratch, 1, rng);
     ++scratch.sweeps;
     ++scratch.recent;
     scratch.evals.ratio += target.num_variables();
@@ -75,8 +94,10 @@ class LatticeGibbs {
     return std::size_t{row + 1} * scratch.stride + kBorder;
   }
   static void wrap(const LatticeIsing& target, Scratch& scratch, unsigned colour);
+  void write_back(const LatticeIsing& target, LatticeIsing::State& state, const Scratch& scratch) const;
 
-  POISE_INLINE static void update(const LatticeIsing& target, Scratch& scratch, unsigned colour, Rng& rng) {
+  POISE_INLINE static void update(const LatticeIsing& target, const Fields& fields, Scratch& scratch, unsigned colour,
+                                  Rng& rng) {
     using Bytes4 = std::int8_t __attribute__((vector_size(4)));
     using Words4 = std::int32_t __attribute__((vector_size(16)));
     using Doubles4 = Doubles8::Half;
@@ -103,7 +124,7 @@ class LatticeGibbs {
       for (Index k = 0; k < count; k += 8) {
         const Doubles8 sums = {__builtin_convertvector(neighbours(k), Doubles4),
                                __builtin_convertvector(neighbours(k + 4), Doubles4)};
-        const Doubles8 field = load8(mine.field.data() + start + k);
+        const Doubles8 field = load8(fields.field.data() + start + k);
         const Ints8 up = less8(rng.uniform8() * (1.0 + odds_down(field, sums, coupling)), broadcast8(1.0));
         constexpr Ints8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
         const Ints8 inside = less8(kLanes, all8(static_cast<std::int64_t>(count - k)));
@@ -122,6 +143,11 @@ class LatticeGibbs {
     }
     if (target.is_torus()) wrap(target, scratch, colour);
   }
+
+  std::shared_ptr<const std::array<Fields, 2>> shared_;
+  const Fields* fields_;            // both colours of `shared_`
+  std::int64_t sum_of_fields_ = 0;  // in units
+  bool has_fields_ = false;
 };
 
 }  // namespace poise

@@ -14,10 +14,12 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
+#include <poise/kernel/legal_numbers.hpp>
 #include <poise/weight_tree.hpp>
 
 namespace poise {
@@ -35,12 +37,16 @@ class LocallyBalanced {
  public:
   struct Scratch {
     explicit Scratch(const T& target)
-        : tree(target.num_moves()), affected(target.max_affected() + 8), new_weights(affected.size()) {}
+        : tree(target.num_moves()),
+          affected(target.max_affected() + 8),
+          new_weights(affected.size()),
+          ratios_after(affected.size()) {}
     WeightTree tree;
     double offset = 0.0;    // log g of a move is log(its weight) + offset
     std::size_t count = 0;  // moves affected by the proposed one, their numbers and weights after it
     std::vector<Index> affected;
     std::vector<double> new_weights;
+    std::vector<std::pair<Index, double>> ratios_after;  // affected moves and their log ratios, for log_total_after
     Index node = 0;  // of the tree, in which the proposal lies; `rest` is what is left to find it there
     double rest = 0.0;
     Index move = 0;          // proposed last
@@ -49,6 +55,12 @@ class LocallyBalanced {
     Value old_level = 0;
     const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(tree, offset, evals);
+    }
   };
 
   /// What is known of a proposal before it is accepted or not.
@@ -59,10 +71,16 @@ class LocallyBalanced {
   };
 
   LocallyBalanced() = default;
-  explicit LocallyBalanced(BalancingFunction balance) : balance_(std::move(balance)) {}
+  explicit LocallyBalanced(BalancingFunction function) : function_(std::move(function)) {}
 
-  [[nodiscard]] const BalancingFunction& balance() const { return balance_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+  /// The same kernel with another balancing function.
+  [[nodiscard]] LocallyBalanced with_function(BalancingFunction function) const {
+    return LocallyBalanced(std::move(function));
+  }
   [[nodiscard]] static Index steps_per_sweep(const T& target) { return target.num_moves(); }
+
+  [[nodiscard]] bool is_tabulated() const { return coded_ != nullptr; }
 
   /// Tables the weights of all moves at all codes, if they fit a second-level cache and all are far from overflow, so
   /// that no offset is needed. The kernel is then for this target only.
@@ -74,8 +92,11 @@ class LocallyBalanced {
       for (Index move = 0; move < target.num_moves(); ++move) {
         for (Index code = 0; code < T::kCodes; code += 8) {
           double* place = &weights[std::size_t{move} * T::kCodes + code];
-          for (Index k = 0; k < 8; ++k) place[k] = target.coded_log_ratio(move, code + k);
-          store8(place, balance_.weights(load8(place), 0.0));
+          for (Index k = 0; k < 8; ++k) {
+            place[k] = target.coded_log_ratio(move, code + k);
+            if (!std::isfinite(place[k])) return;
+          }
+          store8(place, function_.weights(load8(place), 0.0));
           for (Index k = 0; k < 8; ++k) {
             if (!(place[k] > kTamest && place[k] < 1.0 / kTamest)) return;
           }
@@ -87,8 +108,14 @@ class LocallyBalanced {
 
   /// Weights of all moves of the state.
   void prepare(const T& target, const typename T::State& state, Scratch& scratch) const {
+    check_log_prob(target, state);
     weigh(target, state, scratch);
     if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
+  }
+
+  /// The same where only the balancing function is new.
+  void reweigh(const T& target, const typename T::State& state, Scratch& scratch) const {
+    prepare(target, state, scratch);
   }
 
   /// Proposal and acceptance probability of move number `move`: what the step uses, what learning differentiates and
@@ -102,12 +129,14 @@ class LocallyBalanced {
     if (tree.weight(move) == 0.0) return {0.0, 0.0, true};
     const double total = tree.total();
     Doubles8 change = {};
+    Ints8 legal = all8(std::int64_t{-1});
     std::size_t count = 0;
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
       const auto old = [&](unsigned lane) { return lane < lanes.count ? tree.weight(lanes.moves[lane]) : 0.0; };
       const Doubles8 before = lanes8(old(0), old(1), old(2), old(3), old(4), old(5), old(6), old(7));
-      const Doubles8 after = balance_.weights(lanes.log_ratios, scratch.offset);
+      const Doubles8 after = function_.weights(lanes.log_ratios, scratch.offset);
       change += after - before;
+      legal = legal & legal8(lanes.log_ratios);
       Index* moves = scratch.affected.data() + count;
       for (unsigned lane = 0; lane < 8; ++lane) moves[lane] = lanes.moves[lane];
       store8(&scratch.new_weights[count], after);
@@ -119,10 +148,14 @@ class LocallyBalanced {
     // Where Z falls the proposal is accepted whatever the rounding of this sum; where it rises nothing cancels.
     const double after = total + sum8(change);
     const double prob = tree.weight(move) / total;
+    if (!all_of8(legal)) {
+      scratch.failure = kBadLogRatio;
+      return {prob, 0.0, true};
+    }
     if (in_range(after)) return {prob, after <= total ? 1.0 : total / after, true};
     const double log_after = log_total_after(target, state, scratch, move);
     const double log_before = std::log(total) + scratch.offset;
-    return {prob, scratch.failure == nullptr ? std::exp(std::min(0.0, log_before - log_after)) : 0.0, false};
+    return {prob, std::exp(std::min(0.0, log_before - log_after)), false};
   }
 
   POISE_INLINE StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
@@ -142,12 +175,19 @@ class LocallyBalanced {
   }
 
   POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch) const {
-    scratch.move = scratch.tree.find_entry(scratch.node, scratch.rest);
-    if constexpr (requires { target.prefetch(state, Index{}, [](Index) {}); }) {
+    if constexpr (requires { target.prefetch(state, Index{}, Index{}, [](Index) {}); }) {
       if (scratch.tree.is_large()) {
-        target.prefetch(state, scratch.move, [&](Index other) { scratch.tree.prefetch(other); });
+        // The weights of the node are still on their way: what any of its moves may need can come along with them. What
+        // only an update will touch is fetched when the move is known.
+        const WeightTree& tree = scratch.tree;
+        target.prefetch(state, scratch.node * WeightTree::kWidth, WeightTree::kWidth,
+                        [&](Index other) { tree.prefetch_weight(other); });
+        scratch.move = tree.find_entry(scratch.node, scratch.rest);
+        for (const Index other : target.rows_beside(scratch.move)) tree.prefetch(other);
+        return;
       }
     }
+    scratch.move = scratch.tree.find_entry(scratch.node, scratch.rest);
   }
 
   POISE_INLINE StepInfo decide(const T& target, typename T::State& state, Scratch& scratch,
@@ -184,7 +224,6 @@ class LocallyBalanced {
   static constexpr double kSmallest = 1e-140;
   static constexpr double kLargest = 1e140;
   POISE_INLINE static bool in_range(double total) { return total > kSmallest && total < kLargest; }
-  static constexpr const char* kNotANumber = "the target gave a log ratio that is not a number";
 
   POISE_INLINE Proposal evaluate_coded(const T& target, const typename T::State& state, Scratch& scratch,
                                        Index move) const {
@@ -208,92 +247,93 @@ class LocallyBalanced {
   /// The offset puts the move with the largest ratio at 1, which keeps the sum in range for every monotone g; where it
   /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in
   /// `failure`.
-  POISE_HOT void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
-    const std::span<double> weights = scratch.tree.weights();
-    target.log_ratios(state, weights);
-    double largest = -std::numeric_limits<double>::infinity();
-    bool is_number = true;
-    for (const double u : weights) {
-      is_number = is_number && u == u;
-      largest = std::max(largest, u);
-    }
-    if (!is_number) scratch.failure = kNotANumber;
-    if (scratch.failure != nullptr) return;
-    if (largest == -std::numeric_limits<double>::infinity()) {
-      // An isolated state: all weights are zero, no proposal is ever accepted, and the chain stays, as it must.
-      fill(weights, 0.0, scratch);
-      return;
-    }
-    fill(weights, coded_ != nullptr ? 0.0 : balance_.log_g(largest), scratch);
-    if (!in_range(scratch.tree.total())) {
+  void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
+    hot([&] {
+      const std::span<double> weights = scratch.tree.weights();
       target.log_ratios(state, weights);
-      double offset = -std::numeric_limits<double>::infinity();
-      for (const double u : weights) offset = std::max(offset, balance_.log_g(u));
-      fill(weights, offset, scratch);
-    }
-    scratch.evals.ratio += weights.size();
-    scratch.evals.balance += weights.size();
+      double largest = -std::numeric_limits<double>::infinity();
+      bool legal = true;
+      for (const double u : weights) {
+        legal = legal && is_legal(u);
+        largest = std::max(largest, u);
+      }
+      if (!legal) scratch.failure = kBadLogRatio;
+      if (scratch.failure != nullptr) return;
+      if (largest == -std::numeric_limits<double>::infinity()) {
+        // An isolated state: all weights are zero, no proposal is ever accepted, and the chain stays, as it must.
+        fill(weights, 0.0, scratch);
+        return;
+      }
+      fill(weights, coded_ != nullptr ? 0.0 : function_.log_g(largest), scratch);
+      if (!in_range(scratch.tree.total())) {
+        target.log_ratios(state, weights);
+        double offset = -std::numeric_limits<double>::infinity();
+        for (const double u : weights) offset = std::max(offset, function_.log_g(u));
+        fill(weights, offset, scratch);
+      }
+      scratch.evals.ratio += weights.size();
+      scratch.evals.balance += weights.size();
+    });
   }
 
-  /// Fibers log ratios into weights, in place.
+  /// Turns log ratios into weights, in place.
   POISE_INLINE void fill(std::span<double> weights, double offset, Scratch& scratch) const {
     const std::size_t n = weights.size();
     std::size_t i = 0;
-    for (; i + 8 <= n; i += 8) store8(&weights[i], balance_.weights(load8(&weights[i]), offset));
+    for (; i + 8 <= n; i += 8) store8(&weights[i], function_.weights(load8(&weights[i]), offset));
     if (i < n) {
       double rest[8] = {};
       std::copy_n(&weights[i], n - i, rest);
-      store8(rest, balance_.weights(load8(rest), offset));
+      store8(rest, function_.weights(load8(rest), offset));
       std::copy_n(rest, n - i, &weights[i]);
     }
     scratch.offset = offset;
     scratch.tree.rebuild();
   }
 
-  /// log Z(x') after a move in the log domain. Where the new weights are too large for the offset, what the move does
-  /// not affect is known from the present sum well enough (it is small beside them); where they are too small, or not
-  /// numbers, all moves are summed.
-  double log_total_after(const T& target, const typename T::State& state, Scratch& scratch, Index move) const {
+  /// log Z(x') after a move in the log domain, from legal ratios. Where the new weights are too large for the offset,
+  /// what the move does not affect is known from the present sum well enough (it is small beside them); where they are
+  /// too small, all moves are summed.
+  [[gnu::noinline]] double log_total_after(const T& target, const typename T::State& state, Scratch& scratch,
+                                           Index move) const {
     double rest = scratch.tree.total();
     double most = -std::numeric_limits<double>::infinity();
-    bool huge = false;
+    std::size_t count = 0;
     target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
       for (unsigned k = 0; k < lanes.count; ++k) {
         rest -= scratch.tree.weight(lanes.moves[k]);
-        most = std::max(most, balance_.log_g(lanes.log_ratios[k]));
-        huge = huge || most - scratch.offset > std::log(kLargest) / 2;
+        most = std::max(most, function_.log_g(lanes.log_ratios[k]));
+        scratch.ratios_after[count++] = {lanes.moves[k], lanes.log_ratios[k]};
       }
     });
-    if (huge) {
+    const auto affected = scratch.ratios_after.begin();
+    const auto end = affected + static_cast<std::ptrdiff_t>(count);
+    if (most - scratch.offset > std::log(kLargest) / 2) {
       double sum = rest > 0.0 ? std::exp(std::log(rest) + scratch.offset - most) : 0.0;
-      target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
-        for (unsigned k = 0; k < lanes.count; ++k) sum += std::exp(balance_.log_g(lanes.log_ratios[k]) - most);
-      });
-      if (std::isnan(sum)) scratch.failure = kNotANumber;
+      for (auto it = affected; it != end; ++it) sum += std::exp(function_.log_g(it->second) - most);
       return most + std::log(sum);
     }
-    std::vector<double> log_g(target.num_moves());
-    target.log_ratios(state, log_g);
-    target.for_each_affected(state, move, [&](const AffectedLanes& lanes) {
-      for (unsigned k = 0; k < lanes.count; ++k) log_g[lanes.moves[k]] = lanes.log_ratios[k];
-    });
+    std::sort(affected, end);
+    const auto for_each_log_g = [&](auto&& use) {
+      auto next = affected;
+      for (Index m = 0; m < target.num_moves(); ++m) {
+        const bool is_affected = next != end && next->first == m;
+        use(function_.log_g(is_affected ? (next++)->second : target.log_ratio(state, target.move_at(state, m))));
+      }
+    };
     double largest = -std::numeric_limits<double>::infinity();
-    for (double& u : log_g) {
-      u = balance_.log_g(u);
-      if (std::isnan(u)) scratch.failure = kNotANumber;
-      largest = std::max(largest, u);
-    }
+    for_each_log_g([&](double log_g) { largest = std::max(largest, log_g); });
     double sum = 0.0;
-    for (const double u : log_g) sum += std::exp(u - largest);
-    scratch.evals.ratio += log_g.size();
-    scratch.evals.balance += log_g.size();
+    for_each_log_g([&](double log_g) { sum += std::exp(log_g - largest); });
+    scratch.evals.ratio += target.num_moves();
+    scratch.evals.balance += target.num_moves();
     return largest + std::log(sum);
   }
 
   static constexpr Index kMostTabled = 8192;
   static constexpr double kTamest = 1e-80;  // weights between this and its inverse: sums stay in range at offset 0
 
-  BalancingFunction balance_;
+  BalancingFunction function_;
   std::shared_ptr<const std::vector<double>> coded_;  // [move * codes + code]; null: weights are computed as needed
 };
 

@@ -1,4 +1,4 @@
-/// Gibbs With Gradients on a machine as one would write it down: everything is computed anew at every step, no matrix
+/// Gibbs With Gradients on an RBM as one would write it down: everything is computed anew at every step, no matrix
 /// products, nothing kept. The oracle of tests and the yardstick of benchmarks.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
+#include <poise/kernel/legal_numbers.hpp>
 #include <poise/target/rbm.hpp>
 
 namespace poise {
@@ -17,6 +18,7 @@ class PlainGradient {
  public:
   struct Scratch {
     explicit Scratch(const Rbm&) {}
+    const char* failure = nullptr;  // what is wrong with the target, once something is
     Evals evals;
   };
 
@@ -25,7 +27,7 @@ class PlainGradient {
   void prepare(const Rbm&, const Rbm::State&, Scratch&) const {}
 
   /// Reads its random numbers as InformedProposal does, so that both make the same chain.
-  StepInfo step(const Rbm& target, Rbm::State& state, Scratch&, Rng& rng) const {
+  StepInfo step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const {
     const RbmWeights& weights = target.weights();
     const Look here = look(weights, state.x);
     double place = rng.uniform() * here.total;
@@ -37,6 +39,10 @@ class PlainGradient {
     const Look there = look(weights, after);
     const double log_ratio =
         there.log_prob - here.log_prob + std::log(there.g[move] / there.total) - std::log(here.g[move] / here.total);
+    if (std::isnan(log_ratio)) {
+      scratch.failure = kBadLogRatio;
+      return {0.0, false, 0};
+    }
     const double accept_prob = std::exp(std::min(0.0, log_ratio));
     if (threshold >= accept_prob) return {accept_prob, false, 0};
     target.apply(state, {move, after[move]});

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
+#include <poise/kernel/legal_numbers.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -18,12 +20,18 @@ struct RaoBlackwell {
   std::vector<double> sums;  ///< at each (variable, level > 0); empty: not wanted
   std::uint64_t count = 0;   ///< visits of every variable
 
+  template <class A>
+  void archive(A& archive) {
+    archive(sums, count);
+  }
+
   /// Adds one visit of a variable at `level`, from the log ratios of its moves; `first` is the number of the first one.
   void add(Index first, std::span<const double> log_ratios, Value level) {
     double largest = 0.0;
     for (const double u : log_ratios) largest = std::max(largest, u);
     double total = std::exp(-largest);
     for (const double u : log_ratios) total += std::exp(u - largest);
+    if (!(total > 0.0)) throw std::runtime_error(kBadLogRatio);  // NaN, also where the largest is +inf
     for (Index k = 0; k < log_ratios.size(); ++k) {
       const Index to = k < level ? k : k + 1;
       if (to > 0) sums[first + to - 1] += std::exp(log_ratios[k] - largest) / total;

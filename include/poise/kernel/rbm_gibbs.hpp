@@ -1,4 +1,4 @@
-/// The machine's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
+/// The RBM's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
 /// ones.
 #pragma once
 
@@ -14,19 +14,27 @@ class RbmGibbs {
  public:
   struct Scratch {
     explicit Scratch(const Rbm& target)
-        : hidden(target.num_hidden()), activations(target.num_variables()), x(target.num_variables()) {}
-    std::vector<std::uint8_t> hidden;
-    std::vector<double> activations;  // of the visible units
+        : hidden(target.padded_hidden(), 0), activations(target.num_variables()), x(target.num_variables()) {
+      changed.reserve(target.num_variables());
+    }
+    std::vector<std::int64_t> hidden;  // masks: -1 where a unit is on
+    std::vector<double> activations;   // of the visible units
     std::vector<Value> x;
     std::vector<std::pair<Index, Value>> changed;  // units that the last step changed, and what they were
     Evals evals;
+
+    /// What the next step depends on, and what was counted.
+    template <class A>
+    void archive(A& archive) {
+      archive(evals);
+    }
   };
 
   [[nodiscard]] static Index steps_per_sweep(const Rbm&) { return 1; }
   void prepare(const Rbm&, const Rbm::State&, Scratch&) const {}
 
   StepInfo step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const {
-    for (Index j = 0; j < target.num_hidden(); ++j) scratch.hidden[j] = rng.uniform() < state.on[j] ? 1 : 0;
+    for (Index j = 0; j < target.num_hidden(); ++j) scratch.hidden[j] = rng.uniform() < state.on[j] ? -1 : 0;
     target.visible_activations(scratch.hidden, scratch.activations);
     scratch.changed.clear();
     for (Index i = 0; i < target.num_variables(); ++i) {

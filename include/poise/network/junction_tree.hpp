@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -33,8 +34,10 @@ struct EliminationPlan {
 /// Greedy minimum fill, ties by smaller clique table; the best of many orders with some choices left to chance: the one
 /// with the fewest operations, or with the least memory where none keeps to a gigabyte. The chance has a seed of its
 /// own and effort is counted, not timed: the same network gives the same plan. Effort follows the size of the tables,
-/// up to about a second; a network of a million variables takes a few.
-[[nodiscard]] EliminationPlan plan_elimination(const Network& network);
+/// up to about a second; a network of a million variables takes a few. With a limit of `seconds` the search ends after
+/// the trial that exceeds it, whatever it has found by then.
+[[nodiscard]] EliminationPlan plan_elimination(const Network& network,
+                                               double seconds = std::numeric_limits<double>::infinity());
 
 struct ExactOptions {
   double memory_limit = 4294967296.0;  ///< bytes; a plan that needs more is refused

@@ -27,6 +27,11 @@ class BatchMeans {
 
   [[nodiscard]] std::size_t size() const { return batches_.size(); }
 
+  template <class A>
+  void archive(A& archive) {
+    archive(batches_, draws_per_batch_);
+  }
+
   /// Mean of series `k` over batch `b`.
   [[nodiscard]] double mean(std::size_t b, std::size_t k) const {
     const double before = b == 0 ? 0.0 : batches_[b - 1].sums[k];
@@ -38,6 +43,11 @@ class BatchMeans {
   struct Batch {
     std::vector<double> sums;  // from the start of the run to the end of the batch
     std::uint64_t count;
+
+    template <class A>
+    void archive(A& archive) {
+      archive(sums, count);
+    }
   };
   std::vector<Batch> batches_;
   std::uint64_t draws_per_batch_ = 1;

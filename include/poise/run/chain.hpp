@@ -24,9 +24,14 @@ struct Chain {
 
   /// Variables that differ from the reference.
   [[nodiscard]] std::int64_t measure_distance(const T& target) const {
-    std::int64_t different = 0;
+    Index different = 0;  // as narrow as will do, for the sake of vectors
     for (Index i = 0; i < target.num_variables(); ++i) different += target.level(state, i) != reference[i] ? 1 : 0;
     return different;
+  }
+
+  /// The same, by what is kept where it is kept.
+  [[nodiscard]] std::int64_t present_distance(const T& target) const {
+    return tracks_distance() && !kCountsItself ? distance : measure_distance(target);
   }
 
   /// Small models keep the distance up to date at every step. In large ones a look at the reference would be one more
@@ -75,8 +80,8 @@ POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chai
   });
 }
 
-/// The loop for targets that may throw, or wait, in the middle of a step: nothing is cloned here, for GCC takes what it
-/// clones for functions that do not throw.
+/// The loop for targets that may throw, or wait, in the middle of a step: the time goes into the target, so one copy is
+/// enough.
 template <MemoisingTarget T, class K>
 void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -86,10 +91,12 @@ void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::
 
 /// The hot loop: everything below it is inlined and compiled for each instruction set.
 template <Target T, class K>
-POISE_HOT void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
-  }
+void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
+  hot([&, steps] {
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
+    }
+  });
 }
 
 /// A kernel whose step comes in parts. The parts of one chain wait for each other, those of different chains do not, so
@@ -112,19 +119,22 @@ POISE_INLINE void prefetch_counts(const Chain<T, K>& chain) {
 
 /// N chains, each making the steps that `advance` would make.
 template <unsigned N, Target T, StagedKernel<T> K>
-POISE_HOT void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
-  typename K::Proposal proposals[N];
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
-    for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
-    for (unsigned c = 0; c < N; ++c) {
-      prefetch_counts(*chains[c]);
-      proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
+void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
+  hot([&, chains, steps] {
+    typename K::Proposal proposals[N];
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
+      for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
+      for (unsigned c = 0; c < N; ++c) {
+        prefetch_counts(*chains[c]);
+        proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
+      }
+      for (unsigned c = 0; c < N; ++c) {
+        count_step(kernel, target, *chains[c],
+                   kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
+      }
     }
-    for (unsigned c = 0; c < N; ++c) {
-      count_step(kernel, target, *chains[c], kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
-    }
-  }
+  });
 }
 
 /// A kernel that looks at the proposed states of a whole group in one go.

@@ -30,8 +30,17 @@ class EmpiricalMarginals {
     start_ = now;
   }
 
+  template <class A>
+  void archive(A& archive) {
+    archive(entries_, start_);
+  }
+
   [[nodiscard]] std::uint64_t start() const { return start_; }
   [[nodiscard]] std::uint64_t time(Index entry) const { return entries_[entry].time; }
+  /// Steps up to `now` that a variable has been at its present level and `time` does not count yet.
+  [[nodiscard]] std::uint32_t since_change(Index first, std::uint64_t now) const {
+    return static_cast<std::uint32_t>(now) - entries_[first].last;
+  }
 
  private:
   /// Twelve bytes, so that a change touches one place in memory.

@@ -1,8 +1,8 @@
-/// Chains that take turns on one thread, each until it needs what is computed for all of them in one go.
+/// Chains as fibers on one thread, each of which runs until it needs what is computed for all of them in one go.
 ///
 /// A kernel asks its target for a number and goes on when it has it. Where the target is code that is called with many
 /// states at once, every chain runs on a stack of its own: it leaves its request, and the next one runs up to its own;
-/// when all have asked, one call answers them. Kernels, learning and the runner are the same as everywhere.
+/// when all wait, one call answers the batch of requests. Kernels, learning and the runner are the same as everywhere.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class FiberScheduler {
   FiberScheduler(const FiberScheduler&) = delete;
   FiberScheduler& operator=(const FiberScheduler&) = delete;
 
-  /// Calls work(0) .. work(count - 1), in turns. The first exception that a call or `serve` throws ends all of them and
-  /// is thrown again here. Throws std::runtime_error where turns are being taken already.
+  /// Calls work(0) .. work(count - 1), as fibers. The first exception that a call or `serve` throws ends all of them
+  /// and is thrown again here. Throws std::runtime_error where fibers are running already.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
   /// Returns when the requests asked so far are answered. Outside of `for_each` that is at once.
@@ -30,7 +30,7 @@ class FiberScheduler {
   struct Fibers;
   std::function<void()> serve_;
   std::function<void()> forget_;
-  std::unique_ptr<Fibers> turns_;
+  std::unique_ptr<Fibers> fibers_;
 };
 
 }  // namespace poise

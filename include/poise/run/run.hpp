@@ -1,12 +1,17 @@
-/// Runs chains: warm-up (approach, then adapt), then sampling with everything frozen.
+/// A run: chains that warm up, then sample with everything frozen, in rounds; and all there is to know of it
+/// afterwards.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <poise/run/batch_means.hpp>
 #include <poise/run/model.hpp>
@@ -15,6 +20,8 @@
 
 namespace poise {
 
+class Run;
+
 enum class Keep { draws, monitors };
 /// Where chains begin: `uniform` at random; `zeros` at level 0; `dispersed` far from each other: of every four chains
 /// one at random, one with all variables at their lowest level, one with all at their highest, and one that mirrors the
@@ -22,13 +29,15 @@ enum class Keep { draws, monitors };
 enum class Start { uniform, zeros, dispersed, given };
 
 struct RunOptions {
-  std::size_t chains = 4;     ///< four is enough for R-hat; more chains give a learned sampler better gradients
-  std::size_t warmup = 1000;  ///< draws' worth of steps before the first recorded draw
-  std::size_t draws = 1000;   ///< recorded draws per chain
-  std::uint64_t thin = 0;     ///< steps per draw; 0 is one sweep: as many as there are variables
+  std::size_t chains = 4;  ///< four is enough for R-hat; more chains give a learned sampler better gradients
+  /// Draws' worth of steps before the first recorded draw. Without it 1000 sweeps whatever `thin` is, of which the
+  /// later half is left out where nothing is learned in it any more.
+  std::optional<std::size_t> warmup;
+  std::size_t draws = 1000;  ///< recorded draws per chain
+  std::uint64_t thin = 0;    ///< steps per draw; 0 is one sweep: as many as there are variables
   std::uint64_t seed = 1;
   unsigned threads = 0;          ///< 0 is one per core; results do not depend on it
-  double seconds = 0.0;          ///< if positive, sample for this long instead of `draws`
+  double seconds = 0.0;          ///< if positive, this long in all, warm-up included, instead of `draws`
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
@@ -37,8 +46,9 @@ struct RunOptions {
   /// then the chains of a run have a part in each other.
   std::uint64_t first_chain = 0;
 
-  /// Throws an InputError that names every setting that makes no sense for this model.
-  void check(const Model& model) const;
+  /// Throws an InputError that names every setting that makes no sense for this model. `has_sink`: draws go to a file
+  /// and need not be held in memory.
+  void check(const Model& model, bool has_sink = false) const;
 };
 
 enum class Phase { initial, adaptation, sample };
@@ -47,7 +57,7 @@ struct Progress {
   Phase phase = Phase::initial;
   std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
   std::uint64_t total = 0;        ///< 0 when the clock decides
-  double seconds = 0.0;           ///< since the phase began (approach and adapt count as one)
+  double seconds = 0.0;           ///< since the phase began (both phases of warm-up count as one)
   double seconds_left = 0.0;      ///< estimate
   double steps_per_second = 0.0;  ///< over all chains
   double acceptance_rate = 0.0;
@@ -57,21 +67,48 @@ struct Progress {
 
 /// How a run talks to the outside. Nothing in the library prints.
 struct RunHooks {
-  std::function<void(const Progress&)> progress;  ///< called a few times a second at most
-  Sink* sink = nullptr;                           ///< where draws go besides memory
-  const std::atomic<bool>* stop = nullptr;        ///< set to true to end early; what was drawn is kept
+  std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most
+  Sink* sink = nullptr;                                ///< where draws go besides memory
+  const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
+  std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
 };
 
 /// Thrown by a target to end a run early, as RunHooks::stop does: what was drawn is kept.
 struct RunStopped {};
 
+/// How a warm-up goes, where the options of a run do not say it.
+struct WarmupPlan {
+  std::uint64_t steps = 0;
+  std::uint64_t learning = ~std::uint64_t{0};  ///< steps after which the paper's schedule ends; the rest is plain
+  bool average = true;                         ///< freezes the mean of the parameters' later half, not the last ones
+  bool may_end_early = false;                  ///< after half of the steps, once the function has settled
+};
+
+struct WarmupPoint {
+  std::uint64_t step;
+  double log_prob;  ///< mean over chains
+};
+
+struct WarmupOutcome {
+  BalancingFunction function;  ///< that chains sample with from then on
+  std::uint64_t initial_steps = 0;
+  std::uint64_t steps = 0;
+  double objective = 0.0;  ///< value of the learning objective at the end; NaN without
+  std::vector<WarmupPoint> trace;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(function, initial_steps, steps, objective, trace);
+  }
+};
+
 struct RunResult {
   std::string model;
   std::string sampler;
-  RunOptions options;  ///< as used: thin, threads and draws filled in
+  RunOptions options;  ///< as used: warmup, thin, threads and draws filled in
   VariableLayout layout;
   Trace trace;
-  std::vector<double> empirical_marginals;  ///< part of all steps spent at each (variable, level > 0), mean over chains
+  std::vector<double> empirical_marginals;  ///< fraction of steps at each (variable, level > 0), mean over chains
   std::vector<double> rao_blackwell;  ///< mean of P(variable at level | all others) at each; empty unless asked for
   std::vector<double> rao_blackwell_mcse;  ///< its standard error, from batch means
   std::vector<BatchMeans> batches;         ///< of the same, one per chain
@@ -89,23 +126,71 @@ struct RunResult {
   double acceptance_rate = 0.0;
   Evals evals;  ///< of sampling
   Evals warmup_evals;
-
-  struct WarmupPoint {
-    std::uint64_t step;
-    double log_prob;  ///< mean over chains
-  };
   std::vector<WarmupPoint> warmup_trace;
 
   bool balanced = false;      ///< whether the sampler has a balancing function
   std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
   std::vector<double> log_phi;
-  double objective = 0.0;  ///< value of the criterion at the end of learning; NaN without
+  double objective = 0.0;  ///< value of the learning objective at the end of learning; NaN without
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };
 
 /// What was run, as it is stored with the draws.
 [[nodiscard]] nlohmann::json settings_json(const RunResult& result);
+
+/// Chains from their starting states to their last draw. Work is done in rounds of about a tenth of a second; between
+/// two rounds, and nowhere else, the run looks whether it should stop, hands draws to the sink and reports. How a run
+/// is cut into rounds, and by how many threads it is done, changes none of its draws.
+class Run {
+ public:
+  /// Makes the chains. Throws InputError where the options make no sense.
+  Run(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks = {});
+  /// Chains that were made by the caller, on the states given to them then.
+  Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine chains, RunHooks hooks = {});
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// The rest of the warm-up that the options ask for. Returns early when stopped.
+  void warm_up();
+  /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
+  const WarmupOutcome& warm_up(const WarmupPlan& plan);
+
+  /// Moves all chains on and records nothing. Returns early when stopped.
+  void advance(std::uint64_t steps);
+
+  /// That many more draws of every chain, or what the time allows. From here on nothing about the chains can be tuned.
+  void sample(std::size_t draws);
+
+  /// Whether the run was told to stop, or its time is up.
+  [[nodiscard]] bool ended() const;
+
+  [[nodiscard]] const Model& model() const;
+  [[nodiscard]] const Engine& engine() const;
+  [[nodiscard]] const RunOptions& options() const;
+  [[nodiscard]] std::size_t draws() const;
+  [[nodiscard]] std::uint64_t steps() const;  ///< of each chain, warm-up included
+  /// Levels of all variables, chain by chain.
+  [[nodiscard]] std::vector<Value> states() const;
+  /// Puts every chain at a state and computes everything anew, as after the target has changed.
+  void restart(std::span<const Value> states);
+  /// log p of every chain, computed for all of them together.
+  [[nodiscard]] std::vector<double> log_prob();
+
+  /// What is known now. The draws are handed over: afterwards the run has none.
+  [[nodiscard]] RunResult finish();
+
+  /// Everything that the run depends on from here, its draws included. A run with the same model, sampler and options
+  /// that loads it goes on as this one would have, bit by bit. Throws std::runtime_error where the bytes are not of
+  /// such a run, or where the run was broken off inside a round.
+  [[nodiscard]] std::string save() const;
+  void load(std::string_view bytes);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 /// Runs it all. A sink is begun and written to here; its `finish` is left to the caller, who knows the final report.
 RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks = {});

@@ -1,4 +1,4 @@
-/// A sampler by name: what `--sampler lsb:objective=entropy` stands for.
+/// A sampler by name: what `--sampler lsb:objective=entropy` stands for, as plain settings.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,15 @@
 
 namespace poise {
 
-struct Sampler {
-  enum class Kind { locally_balanced, gibbs, block_gibbs, hamming_ball, rbm_gibbs, exact };
-  enum class Family { fixed, mixture, spline, mlp, monotone };
-  /// two_phase approaches with sqrt and then learns near stationarity; paper learns from the first step, at every step.
-  enum class Schedule { two_phase, paper };
+/// How a balancing function is had: fixed, or learned as one of these.
+enum class FunctionFamily { fixed, mixture, spline, mlp, monotone };
 
-  Kind kind = Kind::locally_balanced;
-  Family family = Family::spline;
-  BalancingFunction::Kind function =
-      BalancingFunction::Kind::sqrt;  ///< of a fixed sampler; what a network is first fitted to
-  Schedule schedule = Schedule::two_phase;
+/// What samplers read from their specs. Each row of the registry (run/samplers.hpp) says which of these it takes.
+struct SamplerSettings {
+  FunctionFamily family = FunctionFamily::fixed;
+  BalancingFunction::Kind function = BalancingFunction::Kind::sqrt;  ///< fixed, or what a network is first fitted to
+  /// Learns from the first step, at every step, as the paper does, instead of near stationarity.
+  bool paper_schedule = false;
   LearnOptions learn;
   int hidden = 10;  ///< units of the MLP
   int blocks = 20;  ///< of the monotone network
@@ -29,9 +27,14 @@ struct Sampler {
   Index block = 1;           ///< variables that a block kernel changes at once
   unsigned radius = 1;       ///< of the Hamming ball
   double memory = 4.0;       ///< GiB that the tables of the exact sampler may take
-  std::string name = "lsb";  ///< the spec as given
+};
 
-  [[nodiscard]] bool learns() const { return kind == Kind::locally_balanced && family != Family::fixed; }
+struct Sampler {
+  std::string name = "lsb";  ///< the spec as given
+  std::size_t row = 0;       ///< in the registry
+  SamplerSettings settings;
+
+  [[nodiscard]] bool learns() const { return settings.family != FunctionFamily::fixed; }
   /// The function to learn, at its starting point.
   [[nodiscard]] std::unique_ptr<LearnedFunction> make_function() const;
 };

@@ -4,14 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+#include <poise/run/engine.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
 
 namespace poise {
 
-/// One state per chain. Throws InputError where no state of positive probability can be found.
-[[nodiscard]] std::vector<std::vector<Value>> starting_states(const Model& model, const RunOptions& options);
+/// Every free variable at a level drawn uniformly, observed ones where they are.
+[[nodiscard]] std::vector<Value> uniform_state(const Model& model, Rng& rng);
 
-[[nodiscard]] std::vector<Value> reference_state(const Model& model, std::uint64_t seed);
+/// What makes the chains of a run: a starting state for each, others to try where one has probability zero, and the
+/// reference. Throws InputError where no state of positive probability can be found.
+[[nodiscard]] EngineOptions engine_options(const Model& model, const RunOptions& options);
 
 }  // namespace poise

@@ -3,15 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include <poise/run/ensemble.hpp>
-#include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
-#include <poise/run/sampler.hpp>
-#include <poise/run/thread_pool.hpp>
 
 namespace poise {
 
@@ -21,7 +16,7 @@ class Stepper {
   /// Of the options it takes chains, seed, threads, where to start and the number of the first chain.
   Stepper(Model model, const Sampler& sampler, const RunOptions& options);
 
-  /// Moves all chains on. `go_on` is asked every few milliseconds; a step it stops early leaves the chains where they
+  /// Moves all chains on. `go_on` is asked several times a second; a step it stops early leaves the chains where they
   /// are.
   void step(std::uint64_t steps, const std::function<bool()>& go_on = {});
 
@@ -32,27 +27,25 @@ class Stepper {
   /// Has everything computed anew at the next step, because the target is no longer what it was.
   void target_changed() { stale_ = true; }
 
-  [[nodiscard]] const Model& model() const { return model_; }
-  [[nodiscard]] std::size_t num_chains() const { return ensemble_->num_chains(); }
-  [[nodiscard]] std::uint64_t steps_per_sweep() const { return ensemble_->steps_per_sweep(); }
+  [[nodiscard]] const Model& model() const { return run_.model(); }
+  [[nodiscard]] std::size_t num_chains() const { return run_.options().chains; }
+  [[nodiscard]] std::uint64_t steps_per_sweep() const { return run_.engine().traits().steps_per_sweep; }
   /// Levels of all variables, chain by chain.
-  [[nodiscard]] std::vector<Value> states() const;
+  [[nodiscard]] std::vector<Value> states() const { return run_.states(); }
   /// Throws InputError where there are not as many as `states` gives, or where a level does not exist.
   void set_states(std::span<const Value> levels);
   [[nodiscard]] std::vector<double> log_prob();
   /// Mean acceptance probability of all steps so far; NaN before the first.
   [[nodiscard]] double acceptance_rate() const;
-  [[nodiscard]] Evals evals() const;
+  [[nodiscard]] Evals evals() const { return total_evals(run_.engine()); }
 
  private:
   void refresh();
 
-  Model model_;
-  Sampler sampler_;
-  std::unique_ptr<Ensemble> ensemble_;
-  std::unique_ptr<ThreadPool> pool_;
-  std::uint64_t steps_ = 0;
+  std::atomic<bool> stop_{false};
+  const std::function<bool()>* go_on_ = nullptr;  // of the call under way
   bool stale_ = false;
+  Run run_;
 };
 
 }  // namespace poise

@@ -47,6 +47,8 @@ class BatchTarget {
  public:
   /// log p and first-order ratios come from one evaluation and are kept with the state (see InformedProposal).
   static constexpr bool kMemoises = true;
+  /// Requests are gathered in the target (see SingleThreadTarget).
+  static constexpr bool kSingleThread = true;
 
   struct State {
     std::vector<Value> x;
@@ -55,6 +57,16 @@ class BatchTarget {
     // log p with one variable at each of its levels, where it was asked for.
     mutable Index seen = std::numeric_limits<Index>::max();
     mutable std::vector<double> seen_log_prob;
+
+    template <class A>
+    void archive(A& archive) {
+      archive(x, log_prob, known, seen, seen_log_prob);
+    }
+  };
+
+  struct BlockMemory {
+    explicit BlockMemory(const BatchTarget& /*target*/) {}
+    std::vector<Value> now;  // levels of the block
   };
 
   BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function);
@@ -89,10 +101,11 @@ class BatchTarget {
   void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const;
   void apply(State& state, Move move) const;
 
-  /// log p of settings of a few variables relative to the present one; see BlockTarget. The present setting is one of
+  /// log p of configurations of a few variables relative to the present one; see BlockTarget. The present one is among
   /// those that the walk takes.
   template <class Walk>
-  void block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out, Walk&& walk) const;
+  void block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory, std::vector<double>& out,
+                        Walk&& walk) const;
 
  private:
   /// Rows that wait for the same kind of answer, and the answers.
@@ -103,6 +116,8 @@ class BatchTarget {
     bool answered = true;
   };
 
+  /// Rows that one call takes: they hold some millions of levels, 32 MB where they are handed on as doubles.
+  [[nodiscard]] std::size_t rows_per_call() const;
   /// Room for one more row; its number is what the answer is found by after `wait`.
   std::pair<std::size_t, std::span<Value>> ask(Requests& requests) const;
   std::size_t ask(Requests& requests, const State& state) const;
@@ -126,14 +141,23 @@ class BatchTarget {
 };
 
 template <class Walk>
-void BatchTarget::block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out,
-                                   Walk&& walk) const {
-  std::vector<Value> now(block.size());
+void BatchTarget::block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory,
+                                   std::vector<double>& out, Walk&& walk) const {
+  std::vector<Value>& now = memory.now;
+  now.resize(block.size());
   for (std::size_t k = 0; k < block.size(); ++k) now[k] = state.x[block[k]];
-  std::size_t changed = 0;  // places where `now` is not the present setting
+  out.clear();
+  std::size_t changed = 0;  // places where `now` is not the present configuration
+  std::size_t present = 0;
   std::size_t first = 0;
   std::size_t count = 0;
-  std::size_t present = 0;
+  // Some rows at a time: all of a large block would take as much memory as it has configurations times variables.
+  const auto answer = [&] {
+    if (count == 0) return;
+    wait();
+    for (std::size_t k = first; k < first + count; ++k) out.push_back(values_.log_prob[k]);
+    count = 0;
+  };
   walk(
       [&](std::size_t k, Value level) {
         const Value here = state.x[block[k]];
@@ -145,14 +169,14 @@ void BatchTarget::block_log_ratios(const State& state, std::span<const Index> bl
         const auto [number, row] = ask(values_);
         std::copy(state.x.begin(), state.x.end(), row.begin());
         for (std::size_t k = 0; k < block.size(); ++k) row[block[k]] = now[k];
+        if (changed == 0) present = out.size() + count;
         if (count++ == 0) first = number;
-        if (changed == 0) present = number;
+        if (count == rows_per_call()) answer();
       });
-  wait();
-  const double here = values_.log_prob[present];
+  answer();
+  const double here = out[present];
   learn(state, here);
-  out.clear();
-  for (std::size_t k = first; k < first + count; ++k) out.push_back(values_.log_prob[k] - here);
+  for (double& log_prob : out) log_prob -= here;
 }
 
 }  // namespace poise

@@ -34,6 +34,11 @@ class GraphIsing {
     std::int64_t log_prob = 0;        // in units
     std::int64_t magnetization = 0;   // sum of all spins
     std::size_t flips = 0;            // since `local` was computed from scratch
+
+    template <class A>
+    void archive(A& archive) {
+      archive(spin, local, units, log_prob, magnetization, flips);
+    }
   };
   struct Neighbour {
     Index variable;
@@ -41,38 +46,9 @@ class GraphIsing {
     std::int64_t units;  // of the coupling
   };
 
-  GraphIsing(std::vector<double> field, std::span<const Edge> edges, IsingObjective objective = {})
-      : objective_(std::move(objective)), field_(std::move(field)), units_(field_.size()) {
-    const std::size_t n = field_.size();
-    double sum = 0.0;
-    for (const double value : field_) sum += std::abs(value);
-    for (const Edge& edge : edges) sum += std::abs(edge.coupling);
-    unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
-    for (std::size_t i = 0; i < n; ++i) units_[i] = std::llround(field_[i] / unit_);
-    start_.assign(n + 1, 0);
-    for (const Edge& edge : edges) {
-      if (edge.i >= n || edge.j >= n || edge.i == edge.j)
-        throw InputError("an edge must join two variables of the graph");
-      ++start_[edge.i + 1];
-      ++start_[edge.j + 1];
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      max_degree_ = std::max(max_degree_, start_[i + 1]);
-      start_[i + 1] += start_[i];
-    }
-    neighbours_.resize(start_[n]);
-    std::vector<std::size_t> next(start_.begin(), start_.end() - 1);
-    for (const Edge& edge : edges) {
-      const std::int64_t units = std::llround(edge.coupling / unit_);
-      neighbours_[next[edge.i]++] = {edge.j, edge.coupling, units};
-      neighbours_[next[edge.j]++] = {edge.i, edge.coupling, units};
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      std::sort(neighbours_.begin() + static_cast<std::ptrdiff_t>(start_[i]),
-                neighbours_.begin() + static_cast<std::ptrdiff_t>(start_[i + 1]),
-                [](const Neighbour& a, const Neighbour& b) { return a.variable < b.variable; });
-    }
-  }
+  /// Throws InputError where an edge is there twice, in either direction, or does not join two variables of the graph,
+  /// and where a field or coupling is not finite.
+  GraphIsing(std::vector<double> field, std::span<const Edge> edges, IsingObjective objective = {});
 
   [[nodiscard]] std::span<const Neighbour> neighbours(Index i) const {
     return {neighbours_.data() + start_[i], start_[i + 1] - start_[i]};

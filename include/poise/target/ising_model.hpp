@@ -92,7 +92,8 @@ struct EdgeList {
 };
 
 /// Reads a line `variables edges` and that many lines `i j [coupling]`, where variables count from 1 (the format of
-/// rudy and the G-set). '#' starts a comment, and so does a line that begins with the word `c`.
+/// rudy and the G-set). '#' starts a comment, and so does a line that begins with the word `c`. There may be at most a
+/// million more variables than the content has bytes, here and below: a size is not taken on trust.
 EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling);
 
 /// The same for max-cut, as the G-set, Biq Mac and the torus files have it: weights in place of couplings, 1 where

@@ -35,6 +35,11 @@ class LatticeIsing {
     std::int64_t pairs = 0;          // sum of x_i x_j over all edges
     std::int64_t fields = 0;         // sum of a_i x_i in units of `unit_`
     std::int64_t magnetization = 0;  // sum of all spins
+
+    template <class A>
+    void archive(A& archive) {
+      archive(sites, pairs, fields, magnetization);
+    }
   };
 
   /// A torus needs at least three rows and columns: with fewer, two neighbours would be the same site.
@@ -57,6 +62,9 @@ class LatticeIsing {
     }
     double sum = 0.0;
     for (const double value : local_) sum += std::abs(value);
+    if (!std::isfinite(sum) || !std::isfinite(coupling)) {
+      throw InputError("a lattice needs a finite coupling and fields whose sum is finite");
+    }
     unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
     for (Index i = 0; i < size_ && !torus_; ++i) local_[i] += coupling * missing(i);
   }
@@ -147,15 +155,24 @@ class LatticeIsing {
     visit(i, static_cast<Index>(sites[i] ^ kUp));
   }
 
-  /// Fetches ahead what a look at move number i will read, and calls visit with one site of each row it touches.
+  /// Fetches ahead what a look at any of `count` moves from number `first` on may read, and calls visit with every
+  /// eighth of the sites above and below them.
   template <class Visit>
-  POISE_INLINE void prefetch(const State& state, Index i, Visit&& visit) const {
-    const std::array<Index, 4> j = neighbours(i);
-    for (const Index k : {j[0], i, j[3]}) {
-      __builtin_prefetch(state.sites.data() + k, 1);
-      __builtin_prefetch(local_.data() + k);
-      visit(k);
+  POISE_INLINE void prefetch(const State& state, Index first, Index count, Visit&& visit) const {
+    const std::array<Index, 2> beside = rows_beside(first);
+    for (const Index row : {first, beside[0], beside[1]}) {
+      __builtin_prefetch(state.sites.data() + row, 1);
+      for (Index k = row; k < row + count; k += 8) {
+        __builtin_prefetch(local_.data() + std::min(k, size_ - 1));
+        if (row != first) visit(std::min(k, size_ - 1));
+      }
     }
+  }
+
+  /// Above and below, as on a torus: where to look ahead, not what is there.
+  [[nodiscard]] POISE_INLINE std::array<Index, 2> rows_beside(Index i) const {
+    return {i >= columns_ ? i - columns_ : i + size_ - columns_,
+            i + columns_ < size_ ? i + columns_ : i + columns_ - size_};
   }
 
   POISE_INLINE void apply(State& state, Move move) const {

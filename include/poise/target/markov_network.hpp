@@ -28,6 +28,11 @@ class MarkovNetwork {
     std::vector<std::uint32_t> place;         // of each factor's present entry among all table entries
     std::vector<std::int64_t> local;          // l_i(v) - l_i(0) at first_move(i) + v - 1
     mutable std::vector<std::int64_t> ahead;  // what `local` will be after the move looked at last
+
+    template <class A>
+    void archive(A& archive) {
+      archive(x, place, local, ahead);
+    }
   };
 
   /// Observed variables stay at their level: they have one level only and no moves. Throws InputError where a variable

@@ -1,7 +1,7 @@
 /// A matrix of floats laid out for products with sixteen columns at a time, one column per chain.
 ///
-/// Products and sums are fused wherever the machine can. A column gives the same bits alone and in company: each sum is
-/// taken in the same order.
+/// Every product is fused with its sum, and every sum is taken in the same order: a column gives the same bits alone
+/// and in company, on every processor.
 #pragma once
 
 #include <cstddef>

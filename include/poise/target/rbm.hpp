@@ -8,6 +8,7 @@
 /// Activations are sums of integers in a tiny unit: they do not drift and do not depend on the way to a state.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -28,6 +29,19 @@ class Rbm {
     std::vector<double> off;          // sigmoid(-a_j)
     std::int64_t bias_units = 0;      // b . x
     std::int64_t count = 0;           // visible units that are 1
+
+    template <class A>
+    void archive(A& archive) {
+      archive(x, units, on, off, bias_units, count);
+    }
+  };
+
+  struct BlockMemory {
+    explicit BlockMemory(const Rbm& target)
+        : factors(target.stride_ / 8), walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
+    [[nodiscard]] double* factor() { return factors.front().lanes; }
+    std::vector<Line8> factors;  // e^(change of a_j)
+    State walker;                // where such factors may leave the range of doubles
   };
 
   /// Throws InputError where weights are not finite or sizes do not fit each other.
@@ -59,56 +73,69 @@ class Rbm {
   /// state gets does not depend on its company.
   void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const;
 
-  /// log p of settings of a few variables relative to the present one; see BlockTarget.
+  /// log p of configurations of a few variables relative to the present one; see BlockTarget.
   template <class Walk>
-  void block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out, Walk&& walk) const;
+  void block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory, std::vector<double>& out,
+                        Walk&& walk) const;
 
-  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` are zeros and ones.
-  void visible_activations(std::span<const std::uint8_t> hidden, std::span<double> out) const;
+  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` has a mask for each of `padded_hidden` units, -1 where it is on
+  /// and 0 elsewhere.
+  void visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const;
+  [[nodiscard]] std::size_t padded_hidden() const { return stride_; }
 
  private:
   static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
 
   [[nodiscard]] const double* factors(Index i, Value to) const {
-    return (to != 0 ? up_.data() : down_.data()) + std::size_t{i} * stride_;
+    return (to != 0 ? up_ : down_)[std::size_t{i} * (stride_ / 8)].lanes;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
-  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor) const;
+  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
   void multiply_factors(double* factor, const double* change) const;
+  /// The same as `run_` while any of the variables of a block change; 0 where their products may leave the range of
+  /// doubles.
+  [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
   void settle(State& state) const;
 
   RbmWeights weights_;
   std::size_t stride_ = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
-  std::size_t run_ = 1;     // chunks of eight factors that can be multiplied before a logarithm is due
+  std::size_t run_ = 1;     // chunks of eight factors of one flip that can be multiplied before a logarithm is due
   double unit_ = 1.0;
   std::vector<std::int64_t> weight_units_;  // [visible][stride]
   std::vector<std::int64_t> hidden_units_;  // of the hidden biases
   std::vector<std::int64_t> bias_units_;    // of the visible biases
-  std::vector<double> up_;                  // e^W, [visible][stride]
-  std::vector<double> down_;                // e^-W
+  std::vector<Line8> up_;                   // e^W, [visible][stride / 8]
+  std::vector<Line8> down_;                 // e^-W
+  std::vector<double> chunk_range_;         // sum of |W| over a chunk of eight hidden units, at most, by visible unit
   PackedMatrix gradient_;                   // W with a row for each visible unit
 };
 
 template <class Walk>
-void Rbm::block_log_ratios(const State& state, std::span<const Index> block, std::vector<double>& out,
-                           Walk&& walk) const {
-  std::vector<double> factor(stride_, 1.0);  // e^(change of a_j)
-  std::vector<Value> now(block.size());
-  for (std::size_t k = 0; k < block.size(); ++k) now[k] = state.x[block[k]];
-  std::int64_t bias = 0;
+void Rbm::block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory,
+                           std::vector<double>& out, Walk&& walk) const {
   out.clear();
+  const std::size_t run = block_run(block);
+  if (run == 0) {
+    memory.walker = state;
+    const double here = log_prob(state);
+    walk(
+        [&](std::size_t k, Value level) {
+          apply(memory.walker, {block[k], level});
+        },
+        [&] { out.push_back(log_prob(memory.walker) - here); });
+    return;
+  }
+  std::fill_n(memory.factor(), stride_, 1.0);
+  std::int64_t bias = 0;
   walk(
       [&](std::size_t k, Value level) {
-        if (level == now[k]) return;
         const Index i = block[k];
-        now[k] = level;
-        bias += now[k] != 0 ? bias_units_[i] : -bias_units_[i];
-        const double* change = factors(i, now[k]);
-        multiply_factors(factor.data(), change);
+        bias += level != 0 ? bias_units_[i] : -bias_units_[i];
+        multiply_factors(memory.factor(), factors(i, level));
       },
       [&] {
         out.push_back(unit_ * static_cast<double>(bias) +
-                      log_product(state.on.data(), state.off.data(), factor.data()));
+                      log_product(state.on.data(), state.off.data(), memory.factor(), run));
       });
 }
 

@@ -1,6 +1,6 @@
 /// Learns the weights of a restricted Boltzmann machine from binary data, by contrastive divergence.
 ///
-/// The gradient of the mean log-likelihood is <h v> under the data minus <h v> under the machine. The second term comes
+/// The gradient of the mean log-likelihood is <h v> under the data minus <h v> under the RBM. The second term comes
 /// from chains of a few steps of block Gibbs that start at the data (CD, Hinton 2002) or go on where the step before
 /// left them (PCD, Tieleman 2008). Hidden units enter both terms by their probabilities given the visible units.
 ///
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <poise/rng.hpp>
-#include <poise/run/thread_pool.hpp>
 #include <poise/target/rbm_weights.hpp>
+#include <poise/thread_pool.hpp>
 #include <poise/types.hpp>
 
 namespace poise {

@@ -1,36 +1,20 @@
-/// A few threads that share out the chains of a round.
+/// A few threads that share out the work of a round.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include <poise/run/fiber_scheduler.hpp>
-
 namespace poise {
-
-/// A range of chains that one thread moves on together.
-struct ChainGroup {
-  std::size_t first;
-  std::size_t count;
-};
-
-/// Shares chains out in groups of at most `most`, as equal as can be, a multiple of the threads in number if possible.
-std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most = 4);
 
 class ThreadPool {
  public:
   explicit ThreadPool(unsigned threads);
-  /// No threads: chains take turns on this one.
-  explicit ThreadPool(std::shared_ptr<FiberScheduler> fibers) : fibers_(std::move(fibers)) {}
   ~ThreadPool();
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
-  /// How chains are to be shared out among calls of `for_each`.
-  [[nodiscard]] std::vector<ChainGroup> groups(std::size_t chains, std::size_t most) const;
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -54,7 +38,6 @@ class ThreadPool {
   std::atomic<bool> ending_{false};
   std::exception_ptr failure_;
   bool alone_ = false;  // the last round was a short one
-  std::shared_ptr<FiberScheduler> fibers_;
   std::vector<std::jthread> threads_;
 };
 

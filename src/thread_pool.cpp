@@ -1,5 +1,5 @@
 /// Rounds over a small pool of threads; the calling thread works too.
-#include <poise/run/thread_pool.hpp>
+#include <poise/thread_pool.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -13,24 +13,6 @@ constexpr std::chrono::microseconds kShort{100};
 constexpr std::uint64_t kClosed = 0xffffffff;
 
 }  // namespace
-
-std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most) {
-  const std::size_t rounds = std::max<std::size_t>(1, (chains + most * threads - 1) / (most * threads));
-  const std::size_t number = std::min(chains, rounds * threads);
-  std::vector<ChainGroup> groups;
-  for (std::size_t g = 0; g < number; ++g) {
-    const std::size_t first = chains * g / number;
-    groups.push_back({first, chains * (g + 1) / number - first});
-  }
-  return groups;
-}
-
-std::vector<ChainGroup> ThreadPool::groups(std::size_t chains, std::size_t most) const {
-  if (!fibers_) return group_chains(chains, threads(), most);
-  std::vector<ChainGroup> alone;
-  for (std::size_t c = 0; c < chains; ++c) alone.push_back({c, 1});
-  return alone;
-}
 
 ThreadPool::ThreadPool(unsigned threads) {
   for (unsigned t = 1; t < threads; ++t) {
@@ -79,10 +61,6 @@ std::size_t ThreadPool::take_work() {
 }
 
 void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
-  if (fibers_) {
-    fibers_->for_each(count, work);
-    return;
-  }
   using Clock = std::chrono::steady_clock;
   const auto started = Clock::now();
   const std::uint64_t round = (ticket_.load() >> 32) + 1;

@@ -1,0 +1,94 @@
+/// A group of chains behind one virtual class: hot loops are inside, names and types stay outside.
+///
+/// An engine moves chains on and tells where they are. It has no way to change how it moves: what warm-up learns goes
+/// through a Tuner (run/tuner.hpp), which is made together with the engine and is gone before the first draw.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/archive.hpp>
+#include <poise/kernel/rao_blackwell.hpp>
+#include <poise/run/chain_group.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// What an engine needs besides its target and kernel.
+struct EngineOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t first_chain = 0;           ///< number, and so random stream, of the first chain
+  std::vector<std::vector<Value>> starts;  ///< one state per chain
+  std::vector<Value> reference;            ///< the state that the Hamming distance is measured from
+  /// Other states for a chain whose start has probability zero, attempt after attempt; an empty one ends the search.
+  /// Without this function such a start is refused.
+  std::function<std::vector<Value>(std::size_t chain, unsigned attempt)> other_start;
+};
+
+/// What does not change while chains run.
+struct EngineTraits {
+  std::size_t chains = 0;
+  Index variables = 0;
+  Index entries = 0;                  ///< pairs of a variable and one of its levels above 0
+  std::size_t statistics = 0;         ///< the model's own, of a state
+  std::uint64_t steps_per_sweep = 1;  ///< steps that give every variable one chance to change, on average
+  std::uint64_t chunk = 1;            ///< steps that take milliseconds
+  std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
+};
+
+/// What is wanted of the present states of a group of chains, chain after chain; spans that are empty are not filled.
+struct Observables {
+  std::span<double> log_prob = {};
+  std::span<double> statistics = {};           ///< in the order of Model::statistics
+  std::span<std::int64_t> distance = {};       ///< variables that differ from EngineOptions::reference
+  std::span<double> accepted = {};             ///< acceptance probabilities, summed since the start
+  std::span<Value> levels = {};                ///< of all variables
+  std::span<std::uint8_t> frozen = {};         ///< of each variable: whether every other level has probability zero now
+  std::span<double> empirical_marginals = {};  ///< fraction of steps at each entry since `start_marginals`
+  std::span<Evals> evals = {};                 ///< since the start
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineTraits& traits) : traits_(traits) {}
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] const EngineTraits& traits() const { return traits_; }
+
+  // Different chains may be handled by different threads at the same time; what takes a group touches its chains only.
+
+  /// Moves the chains on. Several together may be faster than one by one; what they do is the same.
+  virtual void advance(ChainGroup group, std::uint64_t steps) = 0;
+  virtual void observe(ChainGroup group, const Observables& out) const = 0;
+  /// Puts a chain at a state and computes everything anew, as after the target has changed.
+  virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
+
+  /// Starts counting how long variables are at their levels and, if asked to, averaging P(variable at level | all
+  /// others).
+  virtual void start_marginals(ChainGroup group, bool rao_blackwell) = 0;
+  /// Adds the conditional probabilities of the present states to the averages, unless the kernel, which computes them
+  /// anyway, averages them over every step.
+  virtual void visit_marginals(ChainGroup group) = 0;
+  [[nodiscard]] virtual const RaoBlackwell& rao_blackwell(std::size_t chain) const = 0;
+
+  /// Everything that the next step depends on, and what was counted. `load` is for an engine that was made for the same
+  /// model, sampler and number of chains.
+  virtual void save(Saver& out) const = 0;
+  virtual void load(Loader& in) = 0;
+
+ protected:
+  EngineTraits traits_;
+};
+
+/// Acceptance probabilities of all chains so far, summed.
+[[nodiscard]] double total_accepted(const Engine& engine);
+/// log p, averaged over chains.
+[[nodiscard]] double mean_log_prob(const Engine& engine);
+/// Evaluations by all chains so far.
+[[nodiscard]] Evals total_evals(const Engine& engine);
+
+}  // namespace poise

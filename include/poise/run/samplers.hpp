@@ -1,0 +1,182 @@
+/// The registry of samplers: one row each, from the name on the command line to the kernel on a target.
+///
+/// A row has a `name`, a line of `help`, `read`, which takes its settings from the spec and gives the keys it knows,
+/// and `make`, which makes chains on a target or refuses with a sentence. To add a sampler, write its kernel and its
+/// row.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <poise/adapt/transition_gradient_dense.hpp>
+#include <poise/adapt/transition_gradient_sparse.hpp>
+#include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/gibbs.hpp>
+#include <poise/kernel/hamming_ball.hpp>
+#include <poise/run/engine_of.hpp>
+#include <poise/run/sampler.hpp>
+
+namespace poise {
+
+using SpecKeys = std::vector<std::string>;
+
+/// A fixed function by the key `key`.
+BalancingFunction::Kind read_function(SpecReader& reader, const char* key);
+/// The settings of everything that learns; gives the keys.
+SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings);
+
+/// Balanced proposals of single changes, by the kernel that fits the target.
+struct BalancedRow {
+  template <Target T>
+  static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
+                            const EngineOptions& options) {
+    const BalancingFunction function(settings.function);
+    if constexpr (SparseTarget<T>) {
+      // On the sparse targets there are, log p is linear in every variable: first-order ratios are the exact ones.
+      return make_engine_of<T>(std::move(target), LocallyBalanced<T>(function), options);
+    } else {
+      const Ratios ratios = settings.first_order ? Ratios::first_order : Ratios::exact;
+      return make_engine_of<T>(std::move(target), InformedProposal<T>(function, ratios), options);
+    }
+  }
+};
+
+struct LsbRow : BalancedRow {
+  static constexpr const char* name = "lsb";
+  static constexpr const char* help =
+      "locally balanced, balancing function learned in warm-up (a monotone spline); the default";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct LbRow : BalancedRow {
+  static constexpr const char* name = "lb";
+  static constexpr const char* help = "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct Lsb1Row : BalancedRow {
+  static constexpr const char* name = "lsb1";
+  static constexpr const char* help = "learned mixture of sqrt, barker, min and max";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct Lsb2Row : BalancedRow {
+  static constexpr const char* name = "lsb2";
+  static constexpr const char* help = "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct GwgRow : BalancedRow {
+  static constexpr const char* name = "gwg";
+  static constexpr const char* help =
+      "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct FlsbRow : BalancedRow {
+  static constexpr const char* name = "flsb";
+  static constexpr const char* help =
+      "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct Flsb1Row : BalancedRow {
+  static constexpr const char* name = "flsb1";
+  static constexpr const char* help = "learned mixture with first-order ratios";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct Flsb2Row : BalancedRow {
+  static constexpr const char* name = "flsb2";
+  static constexpr const char* help = "learned network with first-order ratios";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct GibbsRow {
+  static constexpr const char* name = "gibbs";
+  static constexpr const char* help =
+      "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
+                            const EngineOptions& options) {
+    if (settings.block > 1) return make_engine_of<T>(std::move(target), BlockGibbs<T>(settings.block), options);
+    return make_engine_of<T>(std::move(target), Gibbs<T>(), options);
+  }
+};
+
+struct HammingBallRow {
+  static constexpr const char* name = "hb";
+  static constexpr const char* help = "Hamming ball on random blocks: hb:block=10,radius=1";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
+                            const EngineOptions& options) {
+    return make_engine_of<T>(std::move(target), HammingBall<T>(settings.block, settings.radius), options);
+  }
+};
+
+/// For RBMs only: made where their engines are (src/run/rbm_engine.cpp).
+struct RbmGibbsRow {
+  static constexpr const char* name = "rbm-gibbs";
+  static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError("the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none");
+  }
+};
+
+/// For networks only: made where their engines are (src/run/network_engine.cpp).
+struct ExactRow {
+  static constexpr const char* name = "exact";
+  static constexpr const char* help =
+      "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError(
+        "the sampler 'exact' takes networks only (.uai and .bif files, and potts), and this model is none");
+  }
+};
+
+/// In the order of the help.
+using SamplerRows = std::tuple<LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
+                               HammingBallRow, RbmGibbsRow, ExactRow>;
+
+/// Whether a sampler is that of a row.
+template <class Row>
+[[nodiscard]] bool is_row(const Sampler& sampler) {
+  return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
+    return ((row == k && std::is_same_v<Row, std::tuple_element_t<k, SamplerRows>>) || ...);
+  }
+  (sampler.row, std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+}
+
+/// Whether a sampler has a balancing function.
+[[nodiscard]] inline bool is_balanced(const Sampler& sampler) {
+  return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
+    return ((row == k && std::is_base_of_v<BalancedRow, std::tuple_element_t<k, SamplerRows>>) || ...);
+  }
+  (sampler.row, std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+}
+
+/// Chains of any sampler on any target.
+template <Target T>
+TunableEngine make_engine(std::shared_ptr<const T> target, const Sampler& sampler, const EngineOptions& options) {
+  if (target->num_moves() == 0) throw InputError("there is nothing to sample: no variable has more than one level");
+  TunableEngine made;
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    static_cast<void>(
+        ((sampler.row == k &&
+          (made = std::tuple_element_t<k, SamplerRows>::template make<T>(target, sampler.settings, options), true)) ||
+         ...));
+  }
+  (std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+  return made;
+}
+
+}  // namespace poise

@@ -1,0 +1,42 @@
+/// What can be changed of chains while they warm up: the balancing function, and what is needed to learn it.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <poise/adapt/transition_gradient.hpp>
+#include <poise/archive.hpp>
+#include <poise/balance/balancing_function.hpp>
+#include <poise/run/engine.hpp>
+
+namespace poise {
+
+/// Belongs to one engine, which outlives it. Whoever holds no tuner has chains that move as they do for good.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+
+  /// `steps` is about how many steps all chains will make with it: whether tables are worth their making.
+  virtual void set_function(const BalancingFunction& function, std::uint64_t steps) = 0;
+
+  // Different chains may be handled by different threads at the same time.
+
+  /// Brings the weights of a chain up to date after `set_function`.
+  virtual void reweigh(std::size_t chain) = 0;
+  /// Transition probabilities of the chain's present state.
+  virtual void observe(std::size_t chain, const TransitionGradientOptions& options, TransitionGradient& out) = 0;
+  /// Adds the gradient in phi of what was observed last, times `coefficients`, to `out`.
+  virtual void backward(std::size_t chain, const TransitionGradient& observed, std::span<const double> coefficients,
+                        std::span<double> out) = 0;
+
+  virtual void save(Saver& out) const = 0;
+  virtual void load(Loader& in) = 0;
+};
+
+/// Chains that can still be tuned; `tuner` is empty where there is nothing to tune.
+struct TunableEngine {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Tuner> tuner;
+};
+
+}  // namespace poise

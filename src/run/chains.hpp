@@ -1,0 +1,88 @@
+/// An engine and the threads that move its chains on.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <poise/run/engine.hpp>
+#include <poise/run/fiber_scheduler.hpp>
+#include <poise/thread_pool.hpp>
+
+namespace poise {
+
+/// All chains of a run, in groups that threads take; or one by one as fibers, where one call of user code serves them
+/// all. The engine outlives it.
+class Chains {
+ public:
+  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers)
+      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)) {
+    const EngineTraits& traits = engine.traits();
+    groups_ = group_chains(traits.chains, pool_.threads(), fibers_ ? 1 : traits.group);
+  }
+
+  [[nodiscard]] Engine& engine() const { return engine_; }
+  [[nodiscard]] std::size_t count() const { return engine_.traits().chains; }
+
+  void advance(std::uint64_t steps) {
+    for_each_group([&](ChainGroup group) { engine_.advance(group, steps); });
+  }
+  void for_each_group(const std::function<void(ChainGroup)>& work) {
+    for_each(groups_.size(), [&](std::size_t g) { work(groups_[g]); });
+  }
+  void for_each_chain(const std::function<void(std::size_t)>& work) { for_each(count(), work); }
+
+ private:
+  void for_each(std::size_t items, const std::function<void(std::size_t)>& work) {
+    if (fibers_) {
+      fibers_->for_each(items, work);
+    } else {
+      pool_.for_each(items, work);
+    }
+  }
+
+  Engine& engine_;
+  ThreadPool pool_;
+  std::shared_ptr<FiberScheduler> fibers_;
+  std::vector<ChainGroup> groups_;
+};
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Finds rounds that are long enough to cost nothing beside their work and short enough for lively progress, a prompt
+/// stop and a limit that is kept. How a run is cut into rounds changes none of its draws.
+class RoundLength {
+ public:
+  static constexpr double kSeconds = 0.1;
+
+  explicit RoundLength(std::uint64_t chunk) : steps_(std::max<std::uint64_t>(1, chunk / 64)) {}
+
+  /// Steps of each chain in the next round, at most as many as fit the time left.
+  [[nodiscard]] std::uint64_t steps(double seconds_left) const {
+    if (seconds_left <= 0.0) return steps_;
+    const double fitting = seconds_left / std::max(seconds_per_step_, 1e-12);
+    return fitting >= static_cast<double>(steps_) ? steps_
+                                                  : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(fitting));
+  }
+
+  void took(std::uint64_t steps, double seconds) {
+    if (steps == 0) return;
+    seconds_per_step_ = std::max(seconds, 1e-6) / static_cast<double>(steps);
+    const double wanted = kSeconds / seconds_per_step_;
+    const double most = 2.0 * static_cast<double>(steps_);
+    steps_ = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::min({wanted, most, 1e15})));
+  }
+
+ private:
+  std::uint64_t steps_;
+  double seconds_per_step_ = 0.0;  // of all chains
+};
+
+}  // namespace poise

@@ -1,0 +1,13 @@
+/// How much of the machine's memory draws may take.
+#pragma once
+
+#include <unistd.h>
+
+namespace poise {
+
+/// A third, in bytes: draws are held once, and a second time while they are handed over.
+inline double memory_for_draws() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
+}
+
+}  // namespace poise

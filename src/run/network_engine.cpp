@@ -1,0 +1,18 @@
+/// Every kernel on networks, and independent draws by a junction tree.
+#include <poise/kernel/exact_draws.hpp>
+#include <poise/network/junction_tree.hpp>
+#include <poise/run/samplers.hpp>
+#include "engines.hpp"
+
+namespace poise {
+
+TunableEngine make_engine(const NetworkDescription& network, const Sampler& sampler, const EngineOptions& options) {
+  if (!is_row<ExactRow>(sampler)) return make_engine<MarkovNetwork>(network.target, sampler, options);
+  constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
+  const auto tree = std::make_shared<const JunctionTree>(
+      *network.network, plan_elimination(*network.network),
+      ExactOptions{.memory_limit = sampler.settings.memory * gibibyte, .progress = {}});
+  return make_engine_of<MarkovNetwork>(network.target, ExactDraws(tree), options);
+}
+
+}  // namespace poise

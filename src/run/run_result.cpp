@@ -1,0 +1,106 @@
+/// Averages over chains.
+#include "run_result.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <poise/run/samplers.hpp>
+
+namespace poise {
+
+namespace {
+
+/// "the best cut among the draws is 3054 (chain 2, draw 17)", both counted from 0 as in the file of draws.
+std::string best_objective(const Model& model, const Trace& trace) {
+  const auto name = std::find(trace.monitor_names.begin(), trace.monitor_names.end(), model.objective);
+  const std::vector<double>& values = trace.monitors[static_cast<std::size_t>(name - trace.monitor_names.begin())];
+  const auto best =
+      model.maximise ? std::max_element(values.begin(), values.end()) : std::min_element(values.begin(), values.end());
+  const auto offset = static_cast<std::size_t>(best - values.begin());
+  return fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)", model.objective,
+                     *best, offset / trace.draws, offset % trace.draws);
+}
+
+void average_rao_blackwell(const Engine& engine, RunResult& result) {
+  const Index entries = engine.traits().entries;
+  result.rao_blackwell.assign(entries, 0.0);
+  result.rao_blackwell_mcse.assign(entries, 0.0);
+  double visits = 0.0;
+  for (std::size_t c = 0; c < engine.traits().chains; ++c) {
+    const RaoBlackwell& chain = engine.rao_blackwell(c);
+    visits += static_cast<double>(chain.count);
+    for (Index k = 0; k < chain.sums.size(); ++k) result.rao_blackwell[k] += chain.sums[k];
+  }
+  for (Index k = 0; k < entries; ++k) {
+    result.rao_blackwell[k] = visits > 0.0 ? result.rao_blackwell[k] / visits : std::nan("");
+    result.rao_blackwell_mcse[k] = standard_error(result.batches, k);
+  }
+}
+
+/// Variables at one level in all chains, all the time, that no zero rules out other levels of by itself, and that every
+/// chain ended with no way to change.
+std::vector<Index> frozen_variables(const Model& model, const Engine& engine, std::span<const double> marginals) {
+  const Index n = model.layout.variables;
+  std::vector<std::uint8_t> frozen(n, 1);
+  std::vector<std::uint8_t> here(n);
+  for (std::size_t c = 0; c < engine.traits().chains; ++c) {
+    engine.observe({c, 1}, {.frozen = here});
+    for (Index i = 0; i < n; ++i) frozen[i] = static_cast<std::uint8_t>(frozen[i] & here[i]);
+  }
+  std::vector<Index> out;
+  Index first = 0;
+  for (Index i = 0; i < n; ++i) {
+    const std::span<const double> levels = marginals.subspan(first, model.layout.levels(i) - 1);
+    first += model.layout.levels(i) - 1;
+    const bool constant = std::all_of(levels.begin(), levels.end(), [](double p) { return p == 0.0 || p == 1.0; });
+    if (constant && frozen[i] != 0 && model.possible(i) > 1) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_function(const Sampler& sampler, const BalancingFunction& function, RunResult& result) {
+  result.balanced = is_balanced(sampler);
+  if (!result.balanced) return;
+  for (const double size : balance_grid()) {
+    result.knots.push_back(size);
+    result.log_phi.push_back(function.log_g(size) - 0.5 * size - function.log_g(0.0));
+  }
+}
+
+void add_marginals(const Model& model, const Engine& engine, RunResult& result) {
+  const EngineTraits& traits = engine.traits();
+  result.empirical_marginals.assign(traits.entries, 0.0);
+  std::vector<double> chain(traits.entries);
+  for (std::size_t c = 0; c < traits.chains && result.trace.draws > 0; ++c) {
+    engine.observe({c, 1}, {.empirical_marginals = chain});
+    for (Index k = 0; k < traits.entries; ++k) result.empirical_marginals[k] += chain[k];
+  }
+  for (double& fraction : result.empirical_marginals) fraction /= static_cast<double>(traits.chains);
+  if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
+  if (result.options.rao_blackwell) average_rao_blackwell(engine, result);
+  if (model.into_support && result.trace.draws > 0) {
+    result.frozen = frozen_variables(model, engine, result.empirical_marginals);
+  }
+}
+
+nlohmann::json settings_json(const RunResult& result) {
+  const RunOptions& options = result.options;
+  return {{"version", POISE_VERSION},
+          {"model", result.model},
+          {"sampler", result.sampler},
+          {"seed", options.seed},
+          {"chains", options.chains},
+          {"warmup", options.warmup.value_or(0)},
+          {"draws", options.draws},
+          {"thin", options.thin},
+          {"seconds", options.seconds},
+          {"threads", options.threads},
+          {"first_chain", options.first_chain}};
+}
+
+}  // namespace poise

@@ -1,0 +1,99 @@
+/// Warm-up, round by round: an initial phase that reaches the bulk of the distribution with sqrt, then adaptation,
+/// which learns the balancing function there, then the rest of the steps with what was learned.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <poise/adapt/learner.hpp>
+#include <poise/adapt/settled.hpp>
+#include <poise/run/run.hpp>
+#include <poise/run/sampler.hpp>
+#include <poise/run/tuner.hpp>
+#include "chains.hpp"
+
+namespace poise {
+
+/// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
+class RiseDetector {
+ public:
+  explicit RiseDetector(std::size_t chains) : series_(chains) {}
+  void add(std::size_t chain, double log_prob) { series_[chain].push_back(log_prob); }
+  /// Compares the last quarter of every chain with the quarter before it.
+  [[nodiscard]] bool still_rising() const;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(series_);
+  }
+
+ private:
+  std::vector<std::vector<double>> series_;
+};
+
+/// All of it is explicit state, so that a warm-up can be saved between any two rounds and go on elsewhere.
+class Warmup {
+ public:
+  /// `tuner` is empty where nothing is learned; it and the chains outlive the warm-up.
+  Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, const WarmupPlan& plan);
+
+  /// Before the first round, unless a warm-up is loaded.
+  void start();
+
+  [[nodiscard]] bool done() const { return stage_ == Stage::done; }
+  [[nodiscard]] Phase phase() const { return stage_ == Stage::adaptation ? Phase::adaptation : Phase::initial; }
+  [[nodiscard]] std::uint64_t steps() const { return outcome_.steps; }
+  /// Steps there will be in all, as far as is known.
+  [[nodiscard]] std::uint64_t total() const { return plan_.steps; }
+
+  /// Moves all chains on by at most `most` steps, and learns where it is time to. Gives the steps made.
+  std::uint64_t round(std::uint64_t most);
+
+  /// Ends the warm-up here: what was learned so far is frozen.
+  void finish();
+
+  [[nodiscard]] WarmupOutcome& outcome() { return outcome_; }
+
+  void save(Saver& out) const;
+  void load(Loader& in);
+
+ private:
+  enum class Stage { plain, initial, adaptation, rest, done };
+
+  void begin();       // of a part between two decisions
+  void end();         // of it
+  void next_stage();  // when the present one is over
+  void start_adaptation();
+  void learn();
+  void freeze();
+  void record();
+  void escape_trap(double acceptance_rate);
+  void set_function(const BalancingFunction& function, std::uint64_t steps);
+  [[nodiscard]] std::uint64_t decision_length() const;
+
+  Chains& chains_;
+  const Sampler& sampler_;
+  Tuner* tuner_;
+  WarmupPlan plan_;
+  WarmupOutcome outcome_;
+  Stage stage_ = Stage::plain;
+  std::uint64_t pending_ = 0;      // steps of the present part that are still to be made
+  double accepted_before_ = 0.0;   // at the beginning of the part
+  std::uint64_t part_length_ = 0;  // its steps
+  bool escaped_ = false;
+  RiseDetector rise_;
+
+  std::optional<Learner> learner_;
+  SettleDetector settled_;
+  std::uint64_t adaptation_start_ = 0;  // step
+  std::uint64_t available_ = 0;         // steps for adaptation
+  std::uint64_t planned_ = 0;           // updates of the function that share these steps
+  std::uint64_t rounds_ = 0;            // updates after which it is frozen: fewer where it has settled
+  std::uint64_t round_ = 0;             // those made
+  std::vector<TransitionGradient> observed_;
+  std::vector<std::vector<double>> gradients_;
+};
+
+}  // namespace poise

@@ -1,0 +1,86 @@
+/// Steps take no memory: what they need is there after `prepare`. Hot loops must not allocate, for they must not throw.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/gibbs.hpp>
+#include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/lattice_gibbs.hpp>
+#include <poise/kernel/locally_balanced.hpp>
+#include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/target/markov_network.hpp>
+#include "support/small_networks.hpp"
+#include "support/small_rbms.hpp"
+#include "support/small_targets.hpp"
+
+#if !defined(POISE_SANITIZED)
+
+namespace {
+thread_local std::size_t allocations = 0;
+}
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace poise {
+namespace {
+
+using namespace poise::testing;
+
+template <class T, class K>
+std::size_t allocations_of_steps(const T& target, const K& kernel) {
+  auto state = target.make_state(std::vector<Value>(target.num_variables(), 0));
+  typename K::Scratch scratch(target);
+  Rng rng(1, 1);
+  kernel.prepare(target, state, scratch);
+  const std::size_t before = allocations;
+  for (int step = 0; step < 100; ++step) kernel.step(target, state, scratch, rng);
+  return allocations - before;
+}
+
+TEST(Allocation, StepsTakeNoMemory) {
+  const LatticeIsing lattice(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1));
+  EXPECT_EQ(allocations_of_steps(lattice, LocallyBalanced<LatticeIsing>()), 0U);
+  EXPECT_EQ(allocations_of_steps(lattice, LatticeGibbs(lattice)), 0U);
+  EXPECT_EQ(allocations_of_steps(lattice, BlockGibbs<LatticeIsing>(4)), 0U);
+  EXPECT_EQ(allocations_of_steps(lattice, HammingBall<LatticeIsing>(9, 2)), 0U);
+  const MarkovNetwork network(mixed_network(0.2, 2));
+  EXPECT_EQ(allocations_of_steps(network, Gibbs<MarkovNetwork>()), 0U);
+  EXPECT_EQ(allocations_of_steps(network, BlockGibbs<MarkovNetwork>(2)), 0U);
+  EXPECT_EQ(allocations_of_steps(network, LocallyBalanced<MarkovNetwork>()), 0U);
+  for (const double scale : {0.5, 20.0}) {  // of the latter, products of a block's factors leave the range of doubles
+    const Rbm rbm(random_rbm(12, 21, scale, 8));
+    EXPECT_EQ(allocations_of_steps(rbm, BlockGibbs<Rbm>(6)), 0U);
+    EXPECT_EQ(allocations_of_steps(rbm, HammingBall<Rbm>(6, 2)), 0U);
+    EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs()), 0U);
+  }
+}
+
+/// Ratios so steep that Z(x') is summed over all moves in the log domain.
+TEST(Allocation, NeitherDoTotalsOutOfRange) {
+  const GraphIsing target({999.8656357558876, 0.8474337369372327, 0.763774618976614, 0.3},
+                          std::vector<Edge>{{0, 1, 1000.0}, {0, 2, 1000.0}});
+  const LocallyBalanced<GraphIsing> kernel{BalancingFunction()};
+  auto state = target.make_state(std::vector<Value>{1, 0, 0, 0});
+  LocallyBalanced<GraphIsing>::Scratch scratch(target);
+  kernel.prepare(target, state, scratch);
+  const std::size_t before = allocations;
+  bool out_of_range = false;
+  for (Index move = 0; move < 4; ++move) {
+    out_of_range = out_of_range || !kernel.evaluate(target, state, scratch, move).in_range;
+  }
+  EXPECT_TRUE(out_of_range);
+  EXPECT_EQ(allocations, before);
+}
+
+}  // namespace
+}  // namespace poise
+
+#endif
