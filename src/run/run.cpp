@@ -117,6 +117,13 @@ struct Run::Parts {
     }
   }
 
+  /// Where nothing is recorded there is nothing to keep: whoever drives the chains hears of the stop.
+  void hand_on_stop() {
+    if (!broken) return;
+    broken = false;
+    throw RunStopped{};
+  }
+
   void start_warmup(const WarmupPlan& plan) {
     if (sampler.learns() && made.tuner == nullptr) throw std::logic_error("the chains are frozen: sampling has begun");
     phase_began = Clock::now();
@@ -370,6 +377,7 @@ void Run::warm_up() {
 const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
   parts_->start_warmup(plan);
   parts_->run_warmup(1.0, *this);
+  parts_->hand_on_stop();
   return parts_->warmed;
 }
 
@@ -382,6 +390,7 @@ void Run::advance(std::uint64_t steps) {
     });
     done += part;
     if (parts_->hooks.after_round) parts_->hooks.after_round(*this);
+    parts_->hand_on_stop();
   }
 }
 

@@ -77,7 +77,8 @@ EngineOptions engine_options(const Model& model, const RunOptions& options) {
   }
   Rng rng = make_rng(options.seed, Stream::reference);
   made.reference = uniform_state(model, rng);
-  if (options.start == Start::given || model.into_support) return made;
+  const bool asked_for = options.start == Start::given || options.start == Start::zeros;
+  if (asked_for || model.into_support) return made;
   made.other_start = [&model, seed = options.seed, first = options.first_chain, random = Rng(0, 0)](
                          std::size_t c, unsigned attempt) mutable -> std::vector<Value> {
     if (attempt < 2) return extreme_state(model, attempt == 1);

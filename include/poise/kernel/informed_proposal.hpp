@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <poise/archive.hpp>
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 #include <poise/kernel/legal_numbers.hpp>
@@ -72,7 +73,8 @@ class InformedProposal {
     /// What the next step depends on, and what was counted.
     template <class A>
     void archive(A& archive) {
-      archive(proposed, here, evals);
+      if constexpr (Archivable<typename T::State, A>) archive(proposed);
+      archive(here, evals);
     }
   };
   struct Proposal {

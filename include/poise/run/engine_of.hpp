@@ -128,6 +128,8 @@ class EngineOf final : public Engine {
         std::vector<Value> x(traits_.variables);
         in(x);
         chain->state = target_->make_state(x);
+        // What a kernel has a copy of the state for, it takes anew too.
+        if constexpr (requires { chain->scratch.proposed = chain->state; }) chain->scratch.proposed = chain->state;
       }
     }
   }

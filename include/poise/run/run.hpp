@@ -157,7 +157,7 @@ class Run {
   /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
   const WarmupOutcome& warm_up(const WarmupPlan& plan);
 
-  /// Moves all chains on and records nothing. Returns early when stopped.
+  /// Moves all chains on and records nothing. Returns early when stopped; a RunStopped of the target comes through.
   void advance(std::uint64_t steps);
 
   /// That many more draws of every chain, or what the time allows. From here on nothing about the chains can be tuned.
