@@ -17,25 +17,38 @@ typedef float Floats16 __attribute__((vector_size(64)));
 typedef float Floats8 __attribute__((vector_size(32)));
 // NOLINTEND(modernize-use-using)
 
+/// As many of the sixteen columns as a vector has lanes, eight rows at a time.
+template <class Floats>
+POISE_INLINE void multiply_lanes(const float* packed, std::size_t rows, std::size_t columns, const float* in,
+                                 float* out) {
+  for (std::size_t row = 0; row < rows; row += 8) {
+    Floats s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
+    const float* w = packed + row * columns;
+    for (std::size_t column = 0; column < columns; ++column, w += 8) {
+      Floats x;
+      std::memcpy(&x, in + column * 16, sizeof x);
+      s0 += w[0] * x;
+      s1 += w[1] * x;
+      s2 += w[2] * x;
+      s3 += w[3] * x;
+      s4 += w[4] * x;
+      s5 += w[5] * x;
+      s6 += w[6] * x;
+      s7 += w[7] * x;
+    }
+    const Floats sums[8] = {s0, s1, s2, s3, s4, s5, s6, s7};
+    for (std::size_t k = 0; k < 8; ++k) std::memcpy(out + (row + k) * 16, &sums[k], sizeof sums[k]);
+  }
+}
+
+/// With AVX2 there are registers for eight sums of eight columns, so these go one half after the other.
 void multiply_rows(const float* packed, std::size_t rows, std::size_t columns, const float* in, float* out) {
   hot([=] {
-    for (std::size_t row = 0; row < rows; row += 8) {
-      Floats16 s0 = {}, s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {};
-      const float* w = packed + row * columns;
-      for (std::size_t column = 0; column < columns; ++column, w += 8) {
-        Floats16 x;
-        std::memcpy(&x, in + column * 16, sizeof x);
-        s0 += w[0] * x;
-        s1 += w[1] * x;
-        s2 += w[2] * x;
-        s3 += w[3] * x;
-        s4 += w[4] * x;
-        s5 += w[5] * x;
-        s6 += w[6] * x;
-        s7 += w[7] * x;
-      }
-      const Floats16 sums[8] = {s0, s1, s2, s3, s4, s5, s6, s7};
-      std::memcpy(out + row * 16, sums, sizeof sums);
+    if (kInstructionSet == InstructionSet::avx512) {
+      multiply_lanes<Floats16>(packed, rows, columns, in, out);
+    } else {
+      multiply_lanes<Floats8>(packed, rows, columns, in, out);
+      multiply_lanes<Floats8>(packed, rows, columns, in + 8, out + 8);
     }
   });
 }

@@ -276,11 +276,16 @@ class InformedProposal {
   }
 
   POISE_INLINE double fill(Weighed& out) const {
+    const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
+    const double* const log_ratios = out.log_ratios.data();
+    double* const weights = out.weights.data();
+    const std::size_t size = out.weights.size();
+    const double offset = out.offset;
     Doubles8 total = {};
-    for (std::size_t k = 0; k < out.weights.size(); k += 8) {
-      const Doubles8 weights = function_.weights(load8(out.log_ratios.data() + k), out.offset);
-      store8(out.weights.data() + k, weights);
-      total += weights;
+    for (std::size_t k = 0; k < size; k += 8) {
+      const Doubles8 one = function.weights(load8(log_ratios + k), offset);
+      store8(weights + k, one);
+      total += one;
     }
     return sum8(total);
   }
