@@ -137,8 +137,8 @@ Examples:
 std::string marginals_footer() {
   return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, or potts:... and ising:... of small width.
 Where the tables of a junction tree fit --memory, the answer is exact. Elsewhere a pilot run of a few samplers finds the
-one with the smallest error per second, which then samples for --seconds; the error of every marginal is estimated, and
-warnings say where the chains disagree or are stuck. What was done and why is in the output.
+one with the smallest error per second, which then samples for what is left of --seconds; the error of every marginal is
+estimated, and warnings say where the chains disagree or are stuck. What was done and why is in the output.
 
 Examples:
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
