@@ -1,7 +1,7 @@
 /// `poise marginals` and `poise exact`: the probability of every level of every variable.
+#include <chrono>
 #include <cstdio>
 #include <memory>
-#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
@@ -155,7 +155,9 @@ Command add_marginals(CLI::App& program) {
   declare(*command, flags->model);
   command->add_option("--method", flags->method, "auto, exact or sample [auto: exact where it fits the memory]")
       ->type_name("HOW");
-  command->add_option("--seconds", flags->seconds, "Time for everything, from planning to sampling [10 where the answer is sampled]")
+  command
+      ->add_option("--seconds", flags->seconds,
+                   "Time for everything, from planning to sampling [10 where the answer is sampled]")
       ->type_name("S");
   command->add_option("--sampler", flags->sampler, "Sampler [the best of a pilot run]")->type_name("NAME");
   command->add_option("--chains", flags->chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");

@@ -117,8 +117,9 @@ void declare(CLI::App& command, RunFlags& flags) {
   declare(command, flags.model);
   command.add_option("--chains", flags.chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
   command
-      .add_option("--warmup", flags.warmup,
-                  "Draws' worth of steps before the first draw [1000 sweeps; the later half only while learning goes on]")
+      .add_option(
+          "--warmup", flags.warmup,
+          "Draws' worth of steps before the first draw [1000 sweeps; the later half only while learning goes on]")
       ->type_name("N");
   command.add_option("--draws", flags.draws, fmt::format("Recorded draws per chain [{}]", defaults.draws))
       ->type_name("N");
@@ -127,7 +128,8 @@ void declare(CLI::App& command, RunFlags& flags) {
       ->type_name("S");
   command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores]")
       ->type_name("T");
-  command.add_option("--seconds", flags.seconds, "This long in all, warm-up included, instead of --draws")->type_name("S");
+  command.add_option("--seconds", flags.seconds, "This long in all, warm-up included, instead of --draws")
+      ->type_name("S");
   command
       .add_option(
           "--init", flags.init,

@@ -23,7 +23,7 @@ struct MarginalsOptions {
   /// long as it takes, up to ten minutes, where it is exact.
   std::optional<double> seconds = {};
   double elapsed = 0.0;  ///< of them, before the call: reading the network
-  std::string sampler;  ///< for sampling; empty: the one that a pilot finds best per second
+  std::string sampler;   ///< for sampling; empty: the one that a pilot finds best per second
   std::size_t chains = 4;
   std::uint64_t seed = 1;
   unsigned threads = 0;
