@@ -73,8 +73,8 @@ void steps(benchmark::State& state, Index side, K kernel, std::uint64_t batch) {
     kernel.prepare(*target, group[c]->state, group[c]->scratch);
   }
   for (auto _ : state) {
-    if constexpr (together > 1) {
-      advance_together<together>(kernel, *target, group.data(), batch);
+    if constexpr (StagedKernel<K, LatticeIsing>) {
+      advance_together(kernel, *target, group.data(), together, batch);
     } else {
       advance(kernel, *target, *group[0], batch);
     }

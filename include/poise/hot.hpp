@@ -3,7 +3,8 @@
 /// `hot([=] { ... })` does so with the body it is given. Everything that the body calls is inlined into each copy as
 /// far as the compiler can, so helpers are marked POISE_INLINE and nothing else. Products and sums are never contracted
 /// (the build says so), hence all copies give the same bits. Numbers and pointers are captured by value: the compiler
-/// then knows that no store in the loop changes them.
+/// then knows that no store in the loop changes them. `hot<InstructionSet::avx2>` makes no copy for AVX-512, for loops
+/// that are no faster with it: what waits for memory, or works on one short vector at a time.
 #pragma once
 
 #define POISE_INLINE inline __attribute__((always_inline))
@@ -33,18 +34,18 @@ __attribute__((target("arch=x86-64-v4"), flatten, noinline)) auto run_avx512(con
   return Body(body)();
 }
 
-template <class Body>
+template <InstructionSet best = InstructionSet::avx512, class Body>
 POISE_INLINE auto hot(const Body& body) {
-  switch (kInstructionSet) {
-    case InstructionSet::avx512: return run_avx512(body);
-    case InstructionSet::avx2: return run_avx2(body);
-    default: return run_baseline(body);
+  if (kInstructionSet == InstructionSet::baseline) return run_baseline(body);
+  if constexpr (best == InstructionSet::avx512) {
+    if (kInstructionSet == InstructionSet::avx512) return run_avx512(body);
   }
+  return run_avx2(body);
 }
 
 #else
 
-template <class Body>
+template <InstructionSet best = InstructionSet::avx512, class Body>
 POISE_INLINE auto hot(const Body& body) {
   return body();
 }

@@ -17,14 +17,9 @@ template <SparseTarget T>
 void fill_entries(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
                   typename LocallyBalanced<T>::Scratch& scratch, Rng& rng, const TransitionGradientOptions& options,
                   TransitionGradient& out) {
-  hot([&] {
+  hot<InstructionSet::avx2>([&] {
     using Entry = TransitionGradient::Entry;
-    const auto look_at = [&](Index move, Index position) {
-      const auto proposal = kernel.evaluate(target, state, scratch, move);
-      const Move change = target.move_at(state, move);
-      const double log_ratio = target.log_ratio(state, change);
-      return Entry{move, position, change.value, log_ratio, proposal.accept_prob, proposal.prob * proposal.accept_prob};
-    };
+    const auto entry_of = [](Index move, Index position) { return Entry{move, position, 0, 0.0, 0.0, 0.0}; };
     out.log_prob = target.log_prob(state);
     if (options.all_moves) {
       const Index variables = target.num_variables();
@@ -34,7 +29,7 @@ void fill_entries(const LocallyBalanced<T>& kernel, const T& target, const typen
       for (Index i = 0; i < variables; ++i) {
         const Index moves = target.cardinality(i) - 1;
         if (i % stride == 0) {
-          for (Index k = 0; k < moves; ++k) out.entries.push_back(look_at(move + k, position));
+          for (Index k = 0; k < moves; ++k) out.entries.push_back(entry_of(move + k, position));
           ++position;
         }
         move += moves;
@@ -42,9 +37,19 @@ void fill_entries(const LocallyBalanced<T>& kernel, const T& target, const typen
       out.scale = static_cast<double>(variables) / position;
     }
     if (options.sampled_moves) {
-      const double place = rng.uniform() * scratch.tree.total();  // of an isolated state 0, and every move as unlikely
-      out.sampled.push_back(look_at(place > 0.0 ? scratch.tree.select(place) : 0, 0));
-      out.sampled.push_back(look_at(static_cast<Index>(rng.uniform() * target.num_moves()), 0));
+      const double drawn = rng.uniform() * scratch.tree.total();  // of an isolated state 0, and every move as unlikely
+      out.sampled.push_back(entry_of(drawn > 0.0 ? scratch.tree.select(drawn) : 0, 0));
+      out.sampled.push_back(entry_of(static_cast<Index>(rng.uniform() * target.num_moves()), 0));
+    }
+    for (std::vector<Entry>* list : {&out.entries, &out.sampled}) {
+      for (Entry& entry : *list) {
+        const auto proposal = kernel.evaluate(target, state, scratch, entry.move);
+        const Move change = target.move_at(state, entry.move);
+        entry.value = change.value;
+        entry.log_ratio = target.log_ratio(state, change);
+        entry.accept_prob = proposal.accept_prob;
+        entry.transition = proposal.prob * proposal.accept_prob;
+      }
     }
   });
 }
@@ -63,7 +68,7 @@ template <SparseTarget T>
 void add_gradient(const LocallyBalanced<T>& kernel, const T& target, const typename T::State& state,
                   typename LocallyBalanced<T>::Scratch& scratch, const TransitionGradient& gradient,
                   std::span<const double> coefficients, std::span<double> out) {
-  hot([&] {
+  hot<InstructionSet::avx2>([&] {
     const BalanceTable& table = *kernel.function().table();
     const double total = scratch.tree.total();
     double mean_weight = 0.0;  // of the mean of d log g over the moves of x, divided by Z(x)
@@ -81,18 +86,19 @@ void add_gradient(const LocallyBalanced<T>& kernel, const T& target, const typen
       table.add_gradient(entry.log_ratio, weight, out);
       const double share = weight * entry.accept_prob / total;  // weight / Z(x')
       mean_weight += share;
-      std::size_t place = 0;
+      std::size_t affected = 0;
       target.for_each_affected(state, entry.move, [&](const AffectedLanes& lanes) {
         for (unsigned k = 0; k < lanes.count; ++k) {
           const Index other = lanes.moves[k];
           const double before = target.log_ratio(state, target.move_at(state, other));
-          table.add_gradient(lanes.log_ratios[k], -share * scratch.new_weights[place++], out);
+          table.add_gradient(lanes.log_ratios[k], -share * scratch.new_weights[affected++], out);
           table.add_gradient(before, share * scratch.tree.weight(other), out);
         }
       });
     };
-    for (const auto& entry : gradient.entries) add(entry);
-    for (const auto& entry : gradient.sampled) add(entry);
+    for (const auto* list : {&gradient.entries, &gradient.sampled}) {
+      for (const auto& entry : *list) add(entry);
+    }
     if (mean_weight == 0.0) return;
     for (Index move = 0; move < target.num_moves(); ++move) {
       const double log_ratio = target.log_ratio(state, target.move_at(state, move));

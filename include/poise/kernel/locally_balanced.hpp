@@ -35,6 +35,9 @@ concept CodedTarget = SparseTarget<T> && requires(const T& target, const typenam
 template <SparseTarget T>
 class LocallyBalanced {
  public:
+  /// Steps that look weights up in a table are a few per cent faster with AVX-512.
+  static constexpr InstructionSet kWidest = CodedTarget<T> ? InstructionSet::avx512 : InstructionSet::avx2;
+
   struct Scratch {
     explicit Scratch(const T& target)
         : tree(target.num_moves()),
@@ -248,7 +251,7 @@ class LocallyBalanced {
   /// does not, the largest log g of all moves is looked for. Hot functions do not throw: they leave a note in
   /// `failure`.
   void weigh(const T& target, const typename T::State& state, Scratch& scratch) const {
-    hot([&] {
+    hot<InstructionSet::avx2>([&] {
       const std::span<double> weights = scratch.tree.weights();
       target.log_ratios(state, weights);
       double largest = -std::numeric_limits<double>::infinity();

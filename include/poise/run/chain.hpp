@@ -5,6 +5,7 @@
 #include <span>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
 #include <poise/run/empirical_marginals.hpp>
 
@@ -72,7 +73,7 @@ template <Target T, class K>
 POISE_INLINE void count_step(const K& kernel, const T& target, Chain<T, K>& chain, const StepInfo& info) {
   const std::uint64_t before = chain.steps++;  // a variable has its old level up to the step before this one
   chain.accepted += info.accept_prob;
-  kernel.for_each_change(target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
+  for_each_change<T>(kernel, target, chain.state, chain.scratch, info, [&](Index variable, Index first, Value old) {
     chain.empirical_marginals.leave(first, old, before);
     if (!chain.tracks_distance()) return;
     const Value place = chain.reference[variable];
@@ -89,10 +90,17 @@ void advance_waiting(const K& kernel, const T& target, Chain<T, K>& chain, std::
   }
 }
 
+/// The widest instruction set that the steps of a kernel gain from.
+template <class K>
+constexpr InstructionSet widest_of() {
+  if constexpr (requires { K::kWidest; }) return K::kWidest;
+  return InstructionSet::avx2;
+}
+
 /// The hot loop: everything below it is inlined and compiled for each instruction set.
 template <Target T, class K>
 void advance(const K& kernel, const T& target, Chain<T, K>& chain, std::uint64_t steps) {
-  hot([&, steps] {
+  hot<widest_of<K>()>([&, steps] {
     for (std::uint64_t step = 0; step < steps; ++step) {
       count_step(kernel, target, chain, kernel.step(target, chain.state, chain.scratch, chain.rng));
     }
@@ -117,19 +125,23 @@ POISE_INLINE void prefetch_counts(const Chain<T, K>& chain) {
   if (chain.scratch.tree.is_large()) chain.empirical_marginals.prefetch(chain.scratch.move);
 }
 
-/// N chains, each making the steps that `advance` would make.
-template <unsigned N, Target T, StagedKernel<T> K>
-void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, std::uint64_t steps) {
-  hot([&, chains, steps] {
-    typename K::Proposal proposals[N];
+/// At most this many chains of a staged kernel go through their parts together.
+constexpr unsigned kTogether = 4;
+
+/// `count` chains, up to kTogether of them, each making the steps that it would make alone.
+template <Target T, StagedKernel<T> K>
+void advance_together(const K& kernel, const T& target, Chain<T, K>* const* chains, unsigned count,
+                      std::uint64_t steps) {
+  hot<widest_of<K>()>([&, chains, count, steps] {
+    typename K::Proposal proposals[kTogether];
     for (std::uint64_t step = 0; step < steps; ++step) {
-      for (unsigned c = 0; c < N; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
-      for (unsigned c = 0; c < N; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
-      for (unsigned c = 0; c < N; ++c) {
+      for (unsigned c = 0; c < count; ++c) kernel.start(chains[c]->scratch, chains[c]->rng);
+      for (unsigned c = 0; c < count; ++c) kernel.propose(target, chains[c]->state, chains[c]->scratch);
+      for (unsigned c = 0; c < count; ++c) {
         prefetch_counts(*chains[c]);
         proposals[c] = kernel.evaluate(target, chains[c]->state, chains[c]->scratch, chains[c]->scratch.move);
       }
-      for (unsigned c = 0; c < N; ++c) {
+      for (unsigned c = 0; c < count; ++c) {
         count_step(kernel, target, *chains[c],
                    kernel.decide(target, chains[c]->state, chains[c]->scratch, proposals[c]));
       }

@@ -43,17 +43,15 @@ class EngineOf final : public Engine {
       for (Chain<T, K>* chain : group) advance_waiting<T, K>(kernel_, *target_, *chain, steps);
     } else if constexpr (GroupKernel<K, T>) {
       advance_group<T, K>(kernel_, *target_, group, steps);
-    } else {
-      std::size_t count = group.size();
-      Chain<T, K>* const* next = group.data();
-      if constexpr (StagedKernel<K, T>) {
-        // Of large models two at a time: four would push each other's weights out of the cache.
-        for (; count >= 4 && !group[0]->scratch.tree.is_large(); count -= 4, next += 4) {
-          advance_together<4>(kernel_, *target_, next, steps);
-        }
-        for (; count >= 2; count -= 2, next += 2) advance_together<2>(kernel_, *target_, next, steps);
+    } else if constexpr (StagedKernel<K, T>) {
+      // Of large models two at a time: four would push each other's weights out of the cache.
+      const std::size_t most = group[0]->scratch.tree.is_large() ? 2 : kTogether;
+      for (std::size_t first = 0; first < group.size(); first += most) {
+        const auto count = static_cast<unsigned>(std::min(most, group.size() - first));
+        advance_together(kernel_, *target_, &group[first], count, steps);
       }
-      for (; count >= 1; count -= 1, next += 1) poise::advance(kernel_, *target_, **next, steps);
+    } else {
+      for (Chain<T, K>* chain : group) poise::advance(kernel_, *target_, *chain, steps);
     }
     for (Chain<T, K>* chain : group) after_advance(*chain);
   }
