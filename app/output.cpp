@@ -22,7 +22,7 @@ std::string reason() { return std::generic_category().message(errno); }
 
 /// Why the path cannot be written, or nothing. Only trying to create the file asks the file system itself.
 std::string obstacle(const std::string& path) {
-  const std::string found = obstacle_at(path);
+  std::string found = obstacle_at(path);
   if (!found.empty()) return found;
   const bool exists = ::access(path.c_str(), F_OK) == 0;
   if (exists && ::access(path.c_str(), W_OK) != 0) return reason();

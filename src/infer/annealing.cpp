@@ -4,9 +4,9 @@
 /// on the seed and its number alone. Products are in single precision, weights and probabilities in double.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
+#include <poise/floats8.hpp>
 #include <poise/math.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/packed_matrix.hpp>
@@ -19,23 +19,10 @@ namespace {
 
 constexpr std::size_t kLanes = PackedMatrix::kColumns;  // chains of a group
 
-typedef float Floats4
-    __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): the attribute needs the old form
-
-POISE_INLINE Doubles8 widen8(const float* from) {
-  Floats4 low, high;
-  std::memcpy(&low, from, sizeof low);
-  std::memcpy(&high, from + 4, sizeof high);
-  return {__builtin_convertvector(low, Doubles8::Half), __builtin_convertvector(high, Doubles8::Half)};
-}
-
 /// Units that are 1 where the mask is set.
 POISE_INLINE void store_units(float* to, const Ints8& mask) {
   const Doubles8 units = select8(mask, broadcast8(1.0), Doubles8{});
-  const Floats4 low = __builtin_convertvector(units.low, Floats4);
-  const Floats4 high = __builtin_convertvector(units.high, Floats4);
-  std::memcpy(to, &low, sizeof low);
-  std::memcpy(to + 4, &high, sizeof high);
+  store_floats8(to, units);
 }
 
 /// Draws units that are on with probability sigmoid(x) = 1 / (1 + e) or e / (1 + e), e = e^-|x|.
@@ -56,7 +43,7 @@ void draw_visible(const Side& side, double beta, Rng& rng) {
   hot([=, &side, &rng] {
     for (std::size_t i = 0; i < side.count; ++i) {
       for (std::size_t lane = 0; lane < kLanes; lane += 8) {
-        const Doubles8 x = static_cast<double>(side.bias[i]) + beta * widen8(side.sums + i * kLanes + lane);
+        const Doubles8 x = static_cast<double>(side.bias[i]) + beta * load_floats8(side.sums + i * kLanes + lane);
         store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
       }
     }
@@ -81,7 +68,7 @@ void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
       for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
         for (std::size_t half = 0; half < 2; ++half) {
           const std::size_t place = j * kLanes + 8 * half;
-          const Doubles8 a = static_cast<double>(side.bias[j]) + widen8(side.sums + place);
+          const Doubles8 a = static_cast<double>(side.bias[j]) + load_floats8(side.sums + place);
           const Doubles8 size = abs8(a);
           const Doubles8 e = exp8(-beta.to * size);
           positive[half] += max8(a, Doubles8{});

@@ -10,6 +10,7 @@ namespace {
 
 /// A vector of spins: -1, +1, 0 where there is no site.
 typedef std::int8_t Spins __attribute__((vector_size(32)));    // NOLINT(modernize-use-using): as in simd.hpp
+typedef std::int32_t Masks4 __attribute__((vector_size(32)));  // NOLINT(modernize-use-using): of four spins, repeated
 typedef std::int64_t Words4 __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)
 constexpr Index kSpinLanes = 32;
 
@@ -76,15 +77,17 @@ POISE_INLINE Spins interleave_high(const Spins& a, const Spins& b) {
 
 /// Adds the fields of the sites where `plus` is set.
 POISE_INLINE void add_fields(const Spins& plus, const std::int64_t* units, Totals& totals) {
-  using Bytes4 = std::int8_t __attribute__((vector_size(4)));
-  std::int8_t up[kSpinLanes];
-  std::memcpy(up, &plus, sizeof up);
-  for (Index k = 0; k < kSpinLanes; k += 4) {
-    Bytes4 bytes;
-    std::memcpy(&bytes, up + k, sizeof bytes);
+  std::int32_t four[kSpinLanes / 4];
+  std::memcpy(four, &plus, sizeof four);
+  for (Index k = 0; k < kSpinLanes / 4; ++k) {
+    // Four bytes, each of them repeated eight times: a mask of four words.
+    const Masks4 copies = Masks4{} + four[k];
+    const auto bytes = reinterpret_cast<Spins>(copies);
+    const Spins mask = __builtin_shufflevector(bytes, bytes, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 18, 18, 18,
+                                               18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19);
     Words4 value;
-    std::memcpy(&value, units + k, sizeof value);
-    totals.up_fields += value & __builtin_convertvector(bytes, Words4);
+    std::memcpy(&value, units + 4 * k, sizeof value);
+    totals.up_fields += value & reinterpret_cast<Words4>(mask);
   }
 }
 

@@ -70,9 +70,9 @@ TransitionMatrix transition_matrix(const Gibbs<T>& kernel, const T& target, cons
       if (space.probabilities[middle] == 0.0) continue;
       const auto state = target.make_state(space.states[middle]);
       kernel.conditional(target, state, scratch, i);
-      for (Value level = 0; level < target.cardinality(i); ++level) {
+      for (Index level = 0; level < target.cardinality(i); ++level) {
         std::vector<Value> after = space.states[middle];
-        after[i] = level;
+        after[i] = static_cast<Value>(level);
         const std::size_t end = space.number(after);
         for (std::size_t s = 0; s < space.size(); ++s) next[s][end] += matrix[s][middle] * scratch.weights[level];
       }
