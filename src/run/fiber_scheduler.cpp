@@ -2,6 +2,7 @@
 #include <poise/run/fiber_scheduler.hpp>
 
 #include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 
 #include <atomic>
@@ -9,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "stack_switch.hpp"
 
 namespace poise {
 
@@ -45,19 +48,27 @@ class Stacks {
   std::vector<context::stack_context> free_;
 };
 
-/// What a fiber takes its stack from.
-struct StackSource {
+/// Where a fiber leaves its stack when it is over.
+struct StackReturn {
   Stacks* stacks;
-  [[nodiscard]] context::stack_context allocate() const { return stacks->take(); }
   void deallocate(context::stack_context& stack) const { stacks->give(stack); }
 };
+
+StackBounds bounds_of(const context::stack_context& stack) {
+  return {static_cast<const char*>(stack.sp) - stack.size, stack.size};
+}
 
 }  // namespace
 
 struct FiberScheduler::Fibers {
   Stacks stacks;
-  std::vector<context::fiber> waiting;  // where each fiber goes on; empty when it is over
-  context::fiber scheduler;             // where the present fiber returns to
+  struct Waiting {
+    context::fiber fiber;  // where it goes on; empty when it is over
+    StackBounds stack;
+  };
+  std::vector<Waiting> waiting;
+  context::fiber scheduler;  // where the present fiber returns to
+  StackBounds scheduler_stack;
   bool inside = false;
   std::atomic<bool> running{false};
   std::exception_ptr failure;
@@ -72,7 +83,10 @@ void FiberScheduler::wait() {
     serve_();
     return;
   }
-  fibers_->scheduler = std::move(fibers_->scheduler).resume();
+  {
+    const StackSwitch leaving(fibers_->scheduler_stack);
+    fibers_->scheduler = std::move(fibers_->scheduler).resume();
+  }
   if (fibers_->failure) throw FiberEnded{};
 }
 
@@ -81,23 +95,29 @@ void FiberScheduler::for_each(std::size_t count, const std::function<void(std::s
   fibers_->waiting.clear();
   fibers_->failure = nullptr;
   for (std::size_t index = 0; index < count; ++index) {
-    fibers_->waiting.emplace_back(std::allocator_arg, StackSource{&fibers_->stacks},
-                                  [this, index, &work](context::fiber&& back) {
-                                    fibers_->scheduler = std::move(back);
-                                    try {
-                                      if (!fibers_->failure) work(index);
-                                    } catch (const FiberEnded&) {
-                                    } catch (...) {
-                                      if (!fibers_->failure) fibers_->failure = std::current_exception();
-                                    }
-                                    return std::move(fibers_->scheduler);
-                                  });
+    const context::stack_context stack = fibers_->stacks.take();
+    const auto body = [this, index, &work](context::fiber&& back) {
+      fibers_->scheduler_stack = enter_stack();
+      fibers_->scheduler = std::move(back);
+      try {
+        if (!fibers_->failure) work(index);
+      } catch (const FiberEnded&) {
+      } catch (...) {
+        if (!fibers_->failure) fibers_->failure = std::current_exception();
+      }
+      leave_stack(fibers_->scheduler_stack);
+      return std::move(fibers_->scheduler);
+    };
+    const context::preallocated room(stack.sp, stack.size, stack);
+    fibers_->waiting.push_back(
+        {context::fiber(std::allocator_arg, room, StackReturn{&fibers_->stacks}, body), bounds_of(stack)});
   }
   for (bool any = count > 0; any;) {
     any = false;
     fibers_->inside = true;
-    for (context::fiber& fiber : fibers_->waiting) {
+    for (auto& [fiber, stack] : fibers_->waiting) {
       if (!fiber) continue;
+      const StackSwitch leaving(stack);
       fiber = std::move(fiber).resume();
       any = any || fiber;
     }

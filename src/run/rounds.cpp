@@ -1,0 +1,272 @@
+/// The rounds of a run, and the one place between two of them.
+#include "run_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "memory.hpp"
+
+namespace poise {
+
+namespace {
+
+/// More threads than this on a core only get in each other's way.
+constexpr unsigned kThreadsPerCore = 4;
+/// States that one round records at most.
+constexpr std::size_t kRoundBytes = std::size_t{64} << 20;
+/// Sweeps of a warm-up that nobody asked to be of another length.
+constexpr std::uint64_t kWarmupSweeps = 1000;
+
+std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) {
+  std::uint64_t steps = 0;
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(draws), thin, &steps)) {
+    throw InputError(
+        fmt::format("{} draws of {} steps each are too many to count: make {} shorter", draws, thin, what));
+  }
+  return steps;
+}
+
+}  // namespace
+
+Run::Parts::Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks)
+    : model(std::move(the_model)),
+      sampler(std::move(the_sampler)),
+      options(the_options),
+      hooks(std::move(the_hooks)),
+      reporter(hooks.progress) {
+  options.check(model, hooks.sink != nullptr);
+}
+
+void Run::Parts::take(TunableEngine chains_made) {
+  made = std::move(chains_made);
+  options.given.clear();
+  if (options.thin == 0) options.thin = made.engine->traits().steps_per_sweep;
+  steps_of(options.draws, options.thin, "the run");
+  share_out();
+  length.emplace(made.engine->traits().chunk);
+  recorder.emplace(model, options);
+  batches.resize(options.rao_blackwell ? options.chains : 0);
+  if (sampler.settings.first_order && model.linear) {
+    notes.emplace_back(
+        "log p of this model is linear in every variable: first-order ratios are the exact ones, and this sampler is "
+        "the one without gradients");
+  }
+}
+
+void Run::Parts::share_out() {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, kThreadsPerCore * cores));
+  if (options.threads > useful) {
+    notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, options.chains,
+                                options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
+                                useful));
+  }
+  options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
+  if (model.fibers()) options.threads = 1;
+  chains.emplace(*made.engine, options.threads, model.fibers());
+}
+
+WarmupPlan Run::Parts::plan_of_options() const {
+  WarmupPlan plan;
+  plan.may_end_early = !options.warmup.has_value();
+  plan.steps = options.warmup ? steps_of(*options.warmup, options.thin, "the warm-up")
+                              : kWarmupSweeps * made.engine->traits().steps_per_sweep;
+  return plan;
+}
+
+void Run::Parts::hand_on_stop() {
+  if (!broken) return;
+  broken = false;
+  throw RunStopped{};
+}
+
+void Run::Parts::start_warmup(const WarmupPlan& plan) {
+  if (sampler.learns() && made.tuner == nullptr) throw std::logic_error("the chains are frozen: sampling has begun");
+  phase_began = Clock::now();
+  make_warmup(plan);
+  warmup->start();
+}
+
+void Run::Parts::make_warmup(const WarmupPlan& plan) {
+  warmup.emplace(*chains, sampler, sampler.learns() ? made.tuner.get() : nullptr, plan);
+}
+
+void Run::Parts::run_warmup(double fraction, const Run& run) {
+  while (!warmup->done() && !stopped()) {
+    const double left = seconds_left(fraction);
+    if (left <= 0.0) {
+      if (warmup->steps() < warmup->total()) {
+        notes.push_back(fmt::format("warm-up was cut short by the limit of {:g} s: {} of {} steps were made",
+                                    options.seconds, warmup->steps(), warmup->total()));
+      }
+      warmup->finish();
+      break;
+    }
+    const std::uint64_t most = length->steps(left);
+    round([&] { return warmup->round(most); });
+    tell_warmup();
+    if (hooks.after_round) hooks.after_round(run);
+  }
+  warmed = warmup->outcome();
+  warmup_seconds += seconds_since(phase_began);
+  phase_began = Clock::now();
+}
+
+void Run::Parts::tell_warmup() {
+  if (!reporter) return;
+  Progress progress;
+  progress.phase = warmup->phase();
+  progress.done = warmup->steps();
+  progress.total = warmup->total();
+  progress.seconds = warmup_seconds + seconds_since(phase_began);
+  const double made_steps = static_cast<double>(progress.done) * static_cast<double>(options.chains);
+  progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
+  progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
+                          static_cast<double>(std::max<std::uint64_t>(progress.done, 1));
+  progress.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
+  progress.log_prob = mean_log_prob(*made.engine);
+  progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
+  reporter.tell(progress, warmup->done());
+}
+
+void Run::Parts::begin_sampling() {
+  if (sampling) return;
+  sampling = true;
+  phase_began = Clock::now();
+  if (warmup) {
+    warmup->finish();
+    warmed = warmup->outcome();
+    warmup.reset();
+  }
+  made.tuner.reset();
+  warmup_evals = total_evals(*made.engine);
+  recorder->begin(*made.engine);
+  chains->for_each_group([&](ChainGroup group) { made.engine->start_marginals(group, options.rao_blackwell); });
+}
+
+void Run::Parts::begin_sink() {
+  if (hooks.sink == nullptr || sink_begun) return;
+  sink_begun = true;
+  // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
+  constexpr auto replace = nlohmann::json::error_handler_t::replace;
+  RunResult head;
+  fill_head(head);
+  hooks.sink->begin(model.layout, options.chains, recorder->names(), settings_json(head).dump(-1, ' ', false, replace));
+}
+
+void Run::Parts::sampling_round(std::size_t draws) {
+  const std::uint64_t thin = options.thin;
+  const std::uint64_t most = length->steps(seconds_left(1.0));
+  if (steps_in_draw > 0 || most < thin) {
+    const std::uint64_t part = std::min(most, thin - steps_in_draw);
+    round([&] {
+      chains->advance(part);
+      steps_in_draw += part;
+      if (steps_in_draw < thin) return part;
+      const std::size_t draw = recorder->draws();
+      chains->for_each_group([&](ChainGroup group) { record(group, draw); });
+      steps_in_draw = 0;
+      return part;
+    });
+    return;
+  }
+  const std::size_t room = std::max<std::size_t>(
+      1, static_cast<std::size_t>(static_cast<double>(kRoundBytes) / bytes_per_draw(model, options.keep)) /
+             options.chains);
+  const std::size_t first = recorder->draws();
+  const std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
+  round([&] {
+    chains->for_each_group([&](ChainGroup group) {
+      for (std::size_t draw = first; draw < first + count; ++draw) {
+        made.engine->advance(group, thin);
+        record(group, draw);
+      }
+    });
+    return count * thin;
+  });
+}
+
+void Run::Parts::record(ChainGroup group, std::size_t draw) {
+  recorder->record(*made.engine, group, options.thin);
+  if (!options.rao_blackwell) return;
+  made.engine->visit_marginals(group);
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+    const RaoBlackwell& sums = made.engine->rao_blackwell(c);
+    batches[c].add(draw + 1, sums.sums, sums.count);
+  }
+}
+
+void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
+  recorder->level_off();
+  if (hooks.sink != nullptr && recorder->draws() > written) {
+    hooks.sink->write(recorder->block_since(written));
+    written = recorder->draws();
+  }
+  const double held = static_cast<double>(recorder->draws() * options.chains) * bytes_per_draw(model, options.keep);
+  if (held > memory_for_draws()) {
+    if (hooks.sink != nullptr && options.keep == Keep::draws) {
+      forget_states();
+    } else {
+      notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");
+      full = true;
+    }
+  }
+  tell_sampling(wanted);
+  if (hooks.after_round) hooks.after_round(run);
+}
+
+void Run::Parts::forget_states() {
+  if (recorder->holds_states()) {
+    notes.emplace_back(
+        "the states of all draws do not fit a third of this machine's memory: they are in the file only, and the "
+        "variables one by one are not diagnosed");
+  }
+  recorder->forget_states();
+}
+
+void Run::Parts::tell_sampling(std::size_t wanted) {
+  const std::size_t draws = recorder->draws();
+  const bool by_clock = options.seconds > 0.0;
+  const bool last = !by_clock && draws >= wanted;
+  if (!reporter || !(last || reporter.due())) return;
+  if (seconds_since(ess_time) > 0.5 || last) {
+    ess = recorder->ess_log_prob();
+    ess_time = Clock::now();
+  }
+  Progress progress;
+  progress.phase = Phase::sample;
+  progress.done = draws;
+  progress.total = by_clock ? 0 : wanted;
+  progress.seconds = sampling_seconds + seconds_since(phase_began);
+  const double made_steps = static_cast<double>(draws * options.chains) * static_cast<double>(options.thin);
+  progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
+  progress.seconds_left = by_clock ? std::max(0.0, seconds_left(1.0))
+                                   : progress.seconds * static_cast<double>(wanted - draws) /
+                                         static_cast<double>(std::max<std::size_t>(draws, 1));
+  progress.acceptance_rate = recorder->mean_acceptance();
+  progress.log_prob = mean_log_prob(*made.engine);
+  progress.ess_log_prob = ess;
+  reporter.tell(progress, last);
+}
+
+void Run::Parts::fill_head(RunResult& result) const {
+  result.model = model.name;
+  result.sampler = sampler.name;
+  result.layout = model.layout;
+  result.options = options;
+  if (!options.warmup) {
+    const std::uint64_t sweeps = kWarmupSweeps * made.engine->traits().steps_per_sweep;
+    result.options.warmup = static_cast<std::size_t>((sweeps + options.thin - 1) / options.thin);
+  }
+}
+
+std::string Run::Parts::fingerprint() const {
+  return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}", POISE_VERSION,
+                     model.name, sampler.name, options.chains, model.layout.variables, options.thin, options.seed,
+                     options.first_chain, static_cast<int>(options.keep));
+}
+
+}  // namespace poise

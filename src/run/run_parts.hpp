@@ -1,0 +1,100 @@
+/// What a run is made of, and its rounds.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/run/run.hpp>
+#include "chains.hpp"
+#include "progress.hpp"
+#include "recorder.hpp"
+#include "run_result.hpp"
+#include "warmup.hpp"
+
+namespace poise {
+
+struct Run::Parts {
+  Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);
+  void take(TunableEngine chains_made);
+  /// Threads, or fibers on this one.
+  void share_out();
+  [[nodiscard]] WarmupPlan plan_of_options() const;
+  [[nodiscard]] bool stopped() const {
+    return broken || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
+  }
+  /// Of the time that a fraction of the limit leaves.
+  [[nodiscard]] double seconds_left(double fraction) const {
+    if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
+    return fraction * options.seconds - elapsed_before - seconds_since(started);
+  }
+  [[nodiscard]] bool ended() const { return stopped() || seconds_left(1.0) <= 0.0; }
+  /// What user code throws to end the run leaves chains at different steps: such a run can be looked at, not saved.
+  /// `work` gives the steps it has made with every chain.
+  template <class Work>
+  void round(Work&& work) {
+    const auto begun = Clock::now();
+    try {
+      const std::uint64_t made_steps = work();
+      steps += made_steps;
+      length->took(made_steps, seconds_since(begun));
+    } catch (const RunStopped&) {
+      broken = true;
+    }
+  }
+  /// Where nothing is recorded there is nothing to keep: whoever drives the chains hears of the stop.
+  void hand_on_stop();
+  void start_warmup(const WarmupPlan& plan);
+  void make_warmup(const WarmupPlan& plan);
+  void run_warmup(double fraction, const Run& run);
+  void tell_warmup();
+  /// From here on nobody holds a tuner, and so nothing about the chains can change.
+  void begin_sampling();
+  void begin_sink();
+  /// Whole draws where some fit into a round, or else the next steps of one.
+  void sampling_round(std::size_t draws);
+  void record(ChainGroup group, std::size_t draw);
+  /// The one place between two rounds of sampling: draws go to the sink, memory is looked after, the caller may look
+  /// in.
+  void between_rounds(std::size_t wanted, const Run& run);
+  void forget_states();
+  void tell_sampling(std::size_t wanted);
+  /// What is known of a run before its first draw.
+  void fill_head(RunResult& result) const;
+  /// What a saved state must have in common with the run that loads it.
+  [[nodiscard]] std::string fingerprint() const;
+
+  Model model;
+  Sampler sampler;
+  RunOptions options;
+  RunHooks hooks;
+  Clock::time_point started = Clock::now();
+  TunableEngine made;
+  std::optional<Chains> chains;
+  std::optional<RoundLength> length;
+  std::optional<Recorder> recorder;
+  ProgressReporter reporter;
+  std::vector<std::string> notes;
+
+  std::optional<Warmup> warmup;  // while it lasts
+  WarmupOutcome warmed;          // what came of it
+  Evals warmup_evals;
+  std::uint64_t steps = 0;  // of each chain, in all
+  bool sampling = false;
+  bool sink_begun = false;
+  std::uint64_t steps_in_draw = 0;
+  std::size_t written = 0;  // draws that the sink has
+  std::vector<BatchMeans> batches;
+  bool broken = false;  // by the target, inside a round
+  bool full = false;    // memory is
+
+  Clock::time_point phase_began = started;
+  Clock::time_point ess_time = started;
+  double ess = std::numeric_limits<double>::quiet_NaN();
+  double elapsed_before = 0.0;  // by the run that was saved
+  double warmup_seconds = 0.0;
+  double sampling_seconds = 0.0;
+};
+
+}  // namespace poise
