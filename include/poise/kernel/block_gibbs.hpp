@@ -45,12 +45,6 @@ class BlockGibbs {
     return move_to(target, state, scratch);
   }
 
-  template <class Visit>
-  void for_each_change(const T&, const typename T::State&, const Scratch& scratch, const StepInfo&,
-                       Visit&& visit) const {
-    for (const auto& [variable, old] : scratch.changed) visit(variable, scratch.first_move[variable], old);
-  }
-
  private:
   Index size_;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/kernel/legal_numbers.hpp>
 
 namespace poise {
@@ -52,11 +53,8 @@ struct BlockMemoryOf<T> {
 
 template <Target T>
 struct BlockScratch {
-  explicit BlockScratch(const T& target) : first_move(target.num_variables()), memory(target) {
-    Index first = 0;
+  explicit BlockScratch(const T& target) : first_move(first_moves(target)), memory(target) {
     for (Index i = 0; i < target.num_variables(); ++i) {
-      first_move[i] = first;
-      first += target.cardinality(i) - 1;
       if (target.cardinality(i) > 1) free.push_back(i);
     }
   }
@@ -81,15 +79,15 @@ struct BlockScratch {
   }
 
   std::vector<Index> first_move;
-  std::vector<Index> free;                       // variables that can change, in an order that drawing blocks shuffles
-  std::vector<Index> block;                      // variables of the present step
-  std::vector<Index> cardinalities;              // of the block
-  std::vector<Value> now;                        // levels of the block
-  std::vector<Value> center;                     // levels around which configurations are walked through
-  std::vector<int> direction;                    // of each variable in a walk through all configurations
-  std::vector<std::size_t> ball_sizes;           // see ball_size
-  std::vector<double> weights;                   // log ratios to the present state, then probabilities
-  std::vector<std::pair<Index, Value>> changed;  // variables that the last step changed, and the levels they had
+  std::vector<Index> free;              // variables that can change, in an order that drawing blocks shuffles
+  std::vector<Index> block;             // variables of the present step
+  std::vector<Index> cardinalities;     // of the block
+  std::vector<Value> now;               // levels of the block
+  std::vector<Value> center;            // levels around which configurations are walked through
+  std::vector<int> direction;           // of each variable in a walk through all configurations
+  std::vector<std::size_t> ball_sizes;  // see ball_size
+  std::vector<double> weights;          // log ratios to the present state, then probabilities
+  std::vector<Change> changed;          // by the last step
   typename BlockMemoryOf<T>::type memory;
   const char* failure = nullptr;
   Evals evals;
@@ -264,7 +262,7 @@ StepInfo move_to(const T& target, typename T::State& state, BlockScratch<T>& scr
     const Index i = scratch.block[k];
     const Value old = target.level(state, i);
     if (scratch.now[k] == old) continue;
-    scratch.changed.emplace_back(i, old);
+    scratch.changed.push_back({i, scratch.first_move[i], old});
     target.apply(state, {i, scratch.now[k]});
   }
   return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};

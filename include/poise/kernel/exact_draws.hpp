@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/network/junction_tree.hpp>
 #include <poise/target/markov_network.hpp>
 
@@ -19,7 +20,7 @@ class ExactDraws {
     }
     std::vector<Index> drawn;
     std::vector<Value> x;
-    std::vector<std::pair<Index, Value>> changed;  // variables that the last step changed, and the levels they had
+    std::vector<Change> changed;  // by the last step
     Evals evals;
 
     /// What the next step depends on, and what was counted.
@@ -41,17 +42,11 @@ class ExactDraws {
     scratch.changed.clear();
     for (Index i = 0; i < target.num_variables(); ++i) {
       scratch.x[i] = static_cast<Value>(scratch.drawn[i]);
-      if (scratch.x[i] != state.x[i]) scratch.changed.emplace_back(i, state.x[i]);
+      if (scratch.x[i] != state.x[i]) scratch.changed.push_back({i, target.first_move(i), state.x[i]});
     }
     state = target.make_state(scratch.x);
     scratch.evals.target += 1;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
-  }
-
-  template <class Visit>
-  void for_each_change(const MarkovNetwork& target, const MarkovNetwork::State&, const Scratch& scratch,
-                       const StepInfo&, Visit&& visit) const {
-    for (const auto& [variable, old] : scratch.changed) visit(variable, target.first_move(variable), old);
   }
 
  private:

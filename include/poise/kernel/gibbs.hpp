@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/kernel/legal_numbers.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
 
@@ -18,21 +19,18 @@ template <Target T>
 class Gibbs {
  public:
   struct Scratch {
-    explicit Scratch(const T& target) : first_move(target.num_variables() + 1, 0) {
+    explicit Scratch(const T& target) : first_move(first_moves(target)) {
       std::size_t most_levels = 0;
       for (Index i = 0; i < target.num_variables(); ++i) {
-        first_move[i + 1] = first_move[i] + target.cardinality(i) - 1;
         if (target.cardinality(i) > 1) order.push_back(i);
         most_levels = std::max(most_levels, std::size_t{target.cardinality(i)});
       }
       changed.reserve(order.size());
-      old_levels.reserve(order.size());
       weights.reserve(most_levels);
     }
     std::vector<Index> order;       // of the variables that can change
     std::vector<Index> first_move;  // number of the first move of each variable
-    std::vector<Index> changed;     // variables changed by the last step, and the levels they had
-    std::vector<Value> old_levels;
+    std::vector<Change> changed;    // by the last step
     std::vector<double> weights;
     RaoBlackwell rao_blackwell;  // of every variable when its turn came
     bool ordered = false;
@@ -88,7 +86,6 @@ class Gibbs {
 
   StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     scratch.changed.clear();
-    scratch.old_levels.clear();
     for (const Index i : scratch.order) {
       conditional(target, state, scratch, i);
       if (scratch.failure != nullptr) break;
@@ -103,19 +100,10 @@ class Gibbs {
       const Value old = target.level(state, i);
       if (level == old) continue;
       target.apply(state, {i, level});
-      scratch.changed.push_back(i);
-      scratch.old_levels.push_back(old);
+      scratch.changed.push_back({i, scratch.first_move[i], old});
     }
     ++scratch.rao_blackwell.count;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
-  }
-
-  template <class Visit>
-  void for_each_change(const T&, const typename T::State&, const Scratch& scratch, const StepInfo&,
-                       Visit&& visit) const {
-    for (std::size_t k = 0; k < scratch.changed.size(); ++k) {
-      visit(scratch.changed[k], scratch.first_move[scratch.changed[k]], scratch.old_levels[k]);
-    }
   }
 
  private:

@@ -17,6 +17,7 @@
 #include <poise/archive.hpp>
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/kernel/legal_numbers.hpp>
 
 namespace poise {
@@ -48,14 +49,7 @@ class InformedProposal {
   };
   struct Scratch {
     explicit Scratch(const T& target)
-        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))),
-          first_move(target.num_variables()) {
-      Index first = 0;
-      for (Index i = 0; i < target.num_variables(); ++i) {
-        first_move[i] = first;
-        first += target.cardinality(i) - 1;
-      }
-    }
+        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {}
     typename T::State proposed;  // the present state, with the proposed move made while it is looked at
     Weighed here;
     Weighed there;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
 #include <poise/target/rbm.hpp>
 
 namespace poise {
@@ -20,7 +21,7 @@ class RbmGibbs {
     std::vector<std::int64_t> hidden;  // masks: -1 where a unit is on
     std::vector<double> activations;   // of the visible units
     std::vector<Value> x;
-    std::vector<std::pair<Index, Value>> changed;  // units that the last step changed, and what they were
+    std::vector<Change> changed;  // by the last step
     Evals evals;
 
     /// What the next step depends on, and what was counted.
@@ -40,16 +41,11 @@ class RbmGibbs {
     for (Index i = 0; i < target.num_variables(); ++i) {
       const double odds_off = std::exp(-scratch.activations[i]);
       scratch.x[i] = rng.uniform() * (1.0 + odds_off) < 1.0 ? 1 : 0;
-      if (scratch.x[i] != state.x[i]) scratch.changed.emplace_back(i, state.x[i]);
+      if (scratch.x[i] != state.x[i]) scratch.changed.push_back({i, i, state.x[i]});
     }
     target.set(state, scratch.x);
     scratch.evals.gradient += 1;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
-  }
-
-  template <class Visit>
-  void for_each_change(const Rbm&, const Rbm::State&, const Scratch& scratch, const StepInfo&, Visit&& visit) const {
-    for (const auto& [variable, old] : scratch.changed) visit(variable, variable, old);
   }
 };
 
