@@ -189,11 +189,9 @@ TEST_F(NetworkProgram, HelpOfTheCommandsHasExamples) {
 }
 
 TEST_F(NetworkProgram, InterruptedSamplingAnswersWithWhatItHas) {
-  // A pilot of half a second comes first, then a second or so of warm-up.
-  start({"marginals", "alarm.bif", "--method", "sample", "--seconds", "10", "--sampler", "gibbs", "--out", "part.MAR",
+  start({"marginals", "alarm.bif", "--method", "sample", "--seconds", "20", "--sampler", "gibbs", "--out", "part.MAR",
          "--json", "part.json"});
-  wait_for_progress();
-  std::this_thread::sleep_for(5s);
+  wait_for_progress("\ngibbs", "sample");  // a pilot comes first
   ::kill(child_, SIGINT);
   const Outcome outcome = wait();
   EXPECT_EQ(outcome.code, 130) << outcome.err;

@@ -97,9 +97,14 @@ class ProgramTest : public testing::Test {
   }
 
   /// Waits until the child has shown progress: it is then at work and listens to signals.
-  void wait_for_progress() {
-    for (int attempt = 0; attempt < 3000; ++attempt) {
-      if (read_text(root_ / "err").find("initial") != std::string::npos) return;
+  void wait_for_progress() { wait_for_progress("", "initial"); }
+
+  /// Until its progress shows one thing, and after it another.
+  void wait_for_progress(const std::string& first, const std::string& then) {
+    for (int attempt = 0; attempt < 6000; ++attempt) {
+      const std::string shown = read_text(root_ / "err");
+      const std::size_t start = shown.find(first);
+      if (start != std::string::npos && shown.find(then, start) != std::string::npos) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     FAIL() << "no progress: " << read_text(root_ / "err");
