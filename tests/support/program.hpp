@@ -24,6 +24,13 @@ namespace poise::testing_program {
 using Arguments = std::vector<std::string>;
 using namespace std::chrono_literals;
 
+/// Seconds that a program may take.
+#ifdef POISE_SANITIZED
+constexpr unsigned kPatience = 600;
+#else
+constexpr unsigned kPatience = 60;
+#endif
+
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream content;
@@ -79,7 +86,7 @@ class ProgramTest : public testing::Test {
     const int out_file = ::open(out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     const int err_file = ::open(err_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (::dup2(out_file, 1) < 0 || ::dup2(err_file, 2) < 0 || ::chdir(work().c_str()) != 0) ::_exit(99);
-    ::alarm(60);  // a program that never ends fails the test instead of holding it up
+    ::alarm(kPatience);  // a program that never ends fails the test instead of holding it up
     ::execv(POISE_PROGRAM, words.data());
     ::_exit(99);
   }
