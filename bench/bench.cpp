@@ -3,12 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include <poise/adapt/fit.hpp>
-#include <poise/kernel/lattice_gibbs.hpp>
 #include <poise/kernel/plain_balanced.hpp>
 #include <poise/poise.hpp>
 #include <poise/run/chain.hpp>
+#include <poise/run/ising_bits.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/lattice_ising.hpp>
 #include "learning.hpp"
@@ -36,7 +37,7 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   EngineOptions options;
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
-  EngineOf<LatticeIsing, LatticeGibbs> gibbs(target, LatticeGibbs(*target), options);
+  BitsEngine<LatticeIsing> gibbs(target, bit_model(target), options);
   gibbs.advance({0, 1}, 50);
   gibbs.observe({0, 1}, {.levels = x});
   return x;
@@ -115,18 +116,57 @@ BENCHMARK(sqrt_100);
 BENCHMARK(frozen_sqrt_100);
 BENCHMARK(sqrt_1000);
 
-/// Steps of Gibbs are sweeps; an item is the update of one site.
-void gibbs(benchmark::State& state) {
-  const auto target = lattice(static_cast<Index>(state.range(0)));
-  const std::vector<Value> start = typical_state(target);
-  const std::vector<Value> reference(start.size(), 0);
-  Chain<LatticeIsing, LatticeGibbs> chain(*target, start, reference, Rng(1, 0));
-  const LatticeGibbs kernel(*target);
-  kernel.prepare(*target, chain.state, chain.scratch);
-  for (auto _ : state) advance(kernel, *target, chain, 10);
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 10 * target->num_variables());
+/// Steps of Gibbs are sweeps; an item is the update of one site of one chain. Chains as bits, on one core.
+template <class T>
+void sweeps(benchmark::State& state, const std::shared_ptr<const T>& target, std::size_t chains, bool monitors) {
+  EngineOptions options;
+  options.starts.assign(chains, std::vector<Value>(target->num_variables(), 0));
+  options.reference.assign(target->num_variables(), 0);
+  BitsEngine<T> engine(target, bit_model(target), options);
+  const std::vector<ChainGroup> groups = engine.share_out(1);
+  for (const ChainGroup& group : groups) engine.start_marginals(group, false);
+  std::vector<double> log_prob(chains), statistics(chains);
+  std::vector<std::int64_t> distance(chains);
+  for (auto _ : state) {
+    for (const ChainGroup& group : groups) {
+      engine.advance(group, 1);
+      const auto part = [&](auto& values) { return std::span(values).subspan(group.first, group.count); };
+      if (monitors) {
+        engine.observe(group, {.log_prob = part(log_prob), .statistics = part(statistics), .distance = part(distance)});
+      }
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * chains * target->num_variables()));
 }
-BENCHMARK(gibbs)->Arg(30)->Arg(1000);
+
+void gibbs(benchmark::State& state) {
+  sweeps(state, lattice(static_cast<Index>(state.range(0))), static_cast<std::size_t>(state.range(1)), false);
+}
+void gibbs_monitors(benchmark::State& state) {
+  sweeps(state, lattice(static_cast<Index>(state.range(0))), static_cast<std::size_t>(state.range(1)), true);
+}
+
+/// A random graph in which every variable has about `degree` neighbours and none has more, couplings and fields real.
+void gibbs_graph(benchmark::State& state) {
+  const auto degree = static_cast<Index>(state.range(0));
+  constexpr Index n = 10000;
+  Rng rng(3, 3);
+  std::vector<double> field(n);
+  for (double& value : field) value = rng.uniform() - 0.5;
+  std::set<std::pair<Index, Index>> joined;
+  std::vector<Edge> edges;
+  std::vector<Index> degrees(n, 0);
+  for (Index tries = 0; tries < 20 * n * degree && edges.size() < std::size_t{n} * degree / 2; ++tries) {
+    const auto i = static_cast<Index>(rng.uniform() * n), j = static_cast<Index>(rng.uniform() * n);
+    if (i >= j || degrees[i] == degree || degrees[j] == degree || !joined.insert({i, j}).second) continue;
+    edges.push_back({i, j, rng.uniform() - 0.5});
+    ++degrees[i], ++degrees[j];
+  }
+  sweeps(state, std::make_shared<const GraphIsing>(field, edges), static_cast<std::size_t>(state.range(1)), false);
+}
+BENCHMARK(gibbs)->ArgsProduct({{30, 50, 1000}, {1, 4, 16, 128, 512}});
+BENCHMARK(gibbs_monitors)->ArgsProduct({{50, 1000}, {16, 128, 512}});
+BENCHMARK(gibbs_graph)->ArgsProduct({{4, 6}, {1, 16, 128, 512}});
 
 void naive_gibbs(benchmark::State& state) {
   const auto target = lattice(30);

@@ -7,9 +7,9 @@
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
-#include <poise/kernel/lattice_gibbs.hpp>
 #include <poise/kernel/locally_balanced.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
+#include <poise/run/ising_bits.hpp>
 #include <poise/target/markov_network.hpp>
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
@@ -45,10 +45,21 @@ std::size_t allocations_of_steps(const T& target, const K& kernel) {
   return allocations - before;
 }
 
+TEST(Allocation, SweepsOfBitsTakeNoMemory) {
+  const auto lattice = std::make_shared<const LatticeIsing>(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1));
+  const auto tables = std::make_shared<const BitTables>(bit_model(lattice));
+  for (const std::size_t chains : {1U, 20U, 130U, 512U}) {
+    BitBlock block(tables, {0, chains}, 1, 0);
+    block.reset_counts();
+    const std::size_t before = allocations;
+    block.sweep(100, true);
+    EXPECT_EQ(allocations - before, 0U);
+  }
+}
+
 TEST(Allocation, StepsTakeNoMemory) {
   const LatticeIsing lattice(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1));
   EXPECT_EQ(allocations_of_steps(lattice, LocallyBalanced<LatticeIsing>()), 0U);
-  EXPECT_EQ(allocations_of_steps(lattice, LatticeGibbs(lattice)), 0U);
   EXPECT_EQ(allocations_of_steps(lattice, BlockGibbs<LatticeIsing>(4)), 0U);
   EXPECT_EQ(allocations_of_steps(lattice, HammingBall<LatticeIsing>(9, 2)), 0U);
   const MarkovNetwork network(mixed_network(0.2, 2));

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 
-#include <poise/kernel/lattice_gibbs.hpp>
 #include "support/enumerate.hpp"
 #include "support/exactness.hpp"
 #include "support/faults.hpp"
@@ -171,72 +170,6 @@ TEST(Range, TotalsOutOfRangeAreExactOnAGraph) {
   }
 }
 
-// Lattice Gibbs against a scalar sweep in the same order with the same random numbers, on every kind of lattice.
-void expect_lattice_gibbs_matches(Index rows, Index columns, Boundary boundary) {
-  const LatticeIsing target(rows, columns, boundary, 0.45, random_field(rows * columns, 1.0, 12));
-  ASSERT_TRUE(LatticeGibbs::fits(target));
-  const LatticeGibbs kernel(target);
-  Rng start(4, 4), rng(5, 5), reference(5, 5);
-  Levels x(target.num_variables());
-  for (Value& level : x) level = start.uniform() < 0.5 ? 1 : 0;
-  auto state = target.make_state(x), expected = target.make_state(x);
-  LatticeGibbs::Scratch scratch(target);
-  kernel.prepare(target, state, scratch);
-  std::vector<double> up(target.num_variables(), 0.0);
-  const int sweeps = 25;
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
-    kernel.step(target, state, scratch, rng);
-    kernel.publish(target, state, scratch);
-    for (unsigned colour = 0; colour < 2; ++colour) {
-      for (Index row = 0; row < target.rows(); ++row) {
-        const Index shift = LatticeGibbs::parity(row, colour);
-        for (Index k = 0; 2 * k + shift < target.columns(); k += 8) {
-          const Doubles8 uniform = reference.uniform8();
-          for (Index lane = 0; lane < 8 && 2 * (k + lane) + shift < target.columns(); ++lane) {
-            const Index i = row * target.columns() + 2 * (k + lane) + shift;
-            const Move flip = target.move_at(expected, i);
-            const double ratio = target.log_ratio(expected, flip);
-            const double log_odds_down = target.level(expected, i) == 1 ? ratio : -ratio;
-            const Value level = uniform[lane] * (1.0 + std::exp(log_odds_down)) < 1.0 ? 1 : 0;
-            if (level != target.level(expected, i)) target.apply(expected, flip);
-          }
-        }
-      }
-    }
-    ASSERT_EQ(state.sites, expected.sites) << "sweep " << sweep;
-    ASSERT_EQ(target.log_prob(state), target.log_prob(expected));
-    for (Index i = 0; i < target.num_variables(); ++i) up[i] += target.level(state, i) / static_cast<double>(sweeps);
-  }
-  std::vector<double> empirical_marginals(target.num_variables());
-  kernel.add_marginals(target, scratch, empirical_marginals);
-  for (Index i = 0; i < target.num_variables(); ++i) ASSERT_NEAR(empirical_marginals[i], up[i], 1e-12);
-}
-
-TEST(LatticeGibbs, MatchesAScalarSweep) {
-  expect_lattice_gibbs_matches(4, 4, Boundary::torus);
-  expect_lattice_gibbs_matches(6, 30, Boundary::torus);
-  expect_lattice_gibbs_matches(4, 16, Boundary::torus);
-  expect_lattice_gibbs_matches(8, 34, Boundary::torus);
-  expect_lattice_gibbs_matches(5, 7, Boundary::open);
-  expect_lattice_gibbs_matches(3, 33, Boundary::open);
-  expect_lattice_gibbs_matches(1, 9, Boundary::open);
-  expect_lattice_gibbs_matches(9, 1, Boundary::open);
-  expect_lattice_gibbs_matches(1, 1, Boundary::open);
-}
-
-TEST(LatticeGibbs, ConditionalIsTheTargets) {
-  const LatticeIsing target = small_open();
-  const auto state = target.make_state(Levels{1, 0, 1, 1, 0, 0, 1, 0});
-  Gibbs<LatticeIsing>::Scratch scratch(target);
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    Gibbs<LatticeIsing>().conditional(target, state, scratch, i);
-    int sum = 0;
-    for (const Index k : target.neighbours(i)) sum += k == i ? 0 : LatticeIsing::spin_of(state.sites[k]);
-    const double odds = LatticeGibbs::odds_down(broadcast8(target.field(i)), broadcast8(sum), target.coupling())[0];
-    EXPECT_NEAR(1.0 / (1.0 + odds), scratch.weights[1], 1e-14);
-  }
-}
-
 /// z of a chi-square test that short chains, started from exact draws, still have the exact law at their end.
 template <class T, class K>
 double law_z(const T& target, const K& kernel, int chains, int steps) {
@@ -254,7 +187,6 @@ double law_z(const T& target, const K& kernel, int chains, int steps) {
     typename K::Scratch scratch(target);
     kernel.prepare(target, state, scratch);
     for (int step = 0; step < steps; ++step) kernel.step(target, state, scratch, rng);
-    if constexpr (requires { kernel.publish(target, state, scratch); }) kernel.publish(target, state, scratch);
     Levels x(target.num_variables());
     for (Index i = 0; i < target.num_variables(); ++i) x[i] = target.level(state, i);
     ++count[number.at(x)];
@@ -284,7 +216,6 @@ TEST(Law, StepsKeepTheLaw) {
   }
   EXPECT_LT(std::abs(law_z(small_torus(), Gibbs<LatticeIsing>(), chains, 2)), 6.0);
   EXPECT_LT(std::abs(law_z(small_with_zeros(), Gibbs<TableTarget>(), chains, 2)), 6.0);
-  EXPECT_LT(std::abs(law_z(small_open(), LatticeGibbs(small_open()), chains, 2)), 6.0);
 }
 
 /// The same kernel with its accept step removed.

@@ -20,8 +20,7 @@ class Chains {
  public:
   Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers)
       : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)) {
-    const EngineTraits& traits = engine.traits();
-    groups_ = group_chains(traits.chains, pool_.threads(), fibers_ ? 1 : traits.group);
+    groups_ = fibers_ ? group_chains(count(), 1, 1) : engine.share_out(pool_.threads());
   }
 
   [[nodiscard]] Engine& engine() const { return engine_; }

@@ -1,7 +1,25 @@
-/// Sums over all chains of an engine.
+/// Sums over all chains of an engine, and how they are shared out.
 #include <poise/run/engine.hpp>
 
+#include <fmt/format.h>
+
+#include <poise/run/states.hpp>
+
 namespace poise {
+
+std::vector<ChainGroup> Engine::share_out(unsigned threads) {
+  return group_chains(traits_.chains, threads, traits_.group);
+}
+
+std::string no_start(std::uint64_t chain, unsigned attempts) {
+  if (attempts == 0) {
+    return "the initial state has probability zero, and from there a chain cannot start: give it another (init)";
+  }
+  return fmt::format(
+      "no state of positive probability was found for chain {} to start from: its initial state, the lowest and the "
+      "highest level of every variable, and {} random states were tried; give it one (init)",
+      chain, attempts - 2);
+}
 
 double total_accepted(const Engine& engine) {
   std::vector<double> accepted(engine.traits().chains);

@@ -1,5 +1,6 @@
 /// Every kernel on Ising lattices.
-#include <poise/kernel/lattice_gibbs.hpp>
+#include <poise/run/bits_engine.hpp>
+#include <poise/run/ising_bits.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
 
@@ -7,8 +8,8 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<GibbsRow>(sampler) && sampler.settings.block == 1 && LatticeGibbs::fits(*target)) {
-    return make_engine_of<LatticeIsing>(target, LatticeGibbs(*target), options);
+  if (is_row<GibbsRow>(sampler) && sampler.settings.block == 1) {
+    return {std::make_unique<BitsEngine<LatticeIsing>>(target, bit_model(target), options), nullptr};
   }
   return make_engine<LatticeIsing>(target, sampler, options);
 }

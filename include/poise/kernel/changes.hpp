@@ -1,7 +1,7 @@
 /// What a step of a kernel changes in the state, for whoever counts levels.
 ///
-/// A kernel that changes many variables in a step lists them in `scratch.changed`; one that changes a single variable,
-/// or counts by itself, has `for_each_change` of its own.
+/// A kernel that changes many variables in a step lists them in `scratch.changed`; one that changes a single variable
+/// has `for_each_change` of its own.
 #pragma once
 
 #include <utility>

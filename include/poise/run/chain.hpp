@@ -19,7 +19,7 @@ struct Chain {
         scratch(target),
         rng(random),
         reference(reference_state),
-        empirical_marginals(kCountsItself ? 0 : target.num_moves()) {
+        empirical_marginals(target.num_moves()) {
     distance = measure_distance(target);
   }
 
@@ -32,17 +32,12 @@ struct Chain {
 
   /// The same, by what is kept where it is kept.
   [[nodiscard]] std::int64_t present_distance(const T& target) const {
-    return tracks_distance() && !kCountsItself ? distance : measure_distance(target);
+    return tracks_distance() ? distance : measure_distance(target);
   }
 
   /// Small models keep the distance up to date at every step. In large ones a look at the reference would be one more
   /// miss of the cache; there it is measured when a draw is recorded.
   [[nodiscard]] bool tracks_distance() const { return reference.size() <= 8192; }
-
-  /// Whether the kernel keeps its own account of where variables are.
-  static constexpr bool kCountsItself = requires(const K& kernel, typename K::Scratch& memory) {
-    kernel.reset_marginals(memory);
-  };
 
   typename T::State state;
   typename K::Scratch scratch;

@@ -11,7 +11,7 @@
 
 #include <poise/archive.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
-#include <poise/run/chain_group.hpp>
+#include <poise/lanes/chain_group.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -58,6 +58,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   [[nodiscard]] const EngineTraits& traits() const { return traits_; }
+
+  /// The groups in which `threads` threads will move the chains on. Called before they begin, by no two at once.
+  virtual std::vector<ChainGroup> share_out(unsigned threads);
 
   // Different chains may be handled by different threads at the same time; what takes a group touches its chains only.
 

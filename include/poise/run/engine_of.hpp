@@ -10,6 +10,7 @@
 #include <poise/adapt/learning_objective.hpp>
 #include <poise/run/chain.hpp>
 #include <poise/run/engine.hpp>
+#include <poise/run/states.hpp>
 #include <poise/run/tuner.hpp>
 #include <poise/streams.hpp>
 
@@ -67,8 +68,8 @@ class EngineOf final : public Engine {
       if (!out.distance.empty()) out.distance[k] = chain.present_distance(*target_);
       if (!out.accepted.empty()) out.accepted[k] = chain.accepted;
       if (!out.evals.empty()) out.evals[k] = chain.scratch.evals;
-      if (!out.levels.empty()) copy_levels(chain, row(out.levels, k, traits_.variables));
-      if (!out.frozen.empty()) find_frozen(chain, row(out.frozen, k, traits_.variables));
+      if (!out.levels.empty()) copy_levels(*target_, chain.state, row(out.levels, k, traits_.variables));
+      if (!out.frozen.empty()) find_frozen(*target_, chain.state, row(out.frozen, k, traits_.variables));
       if (!out.empirical_marginals.empty()) {
         copy_marginals(chain, row(out.empirical_marginals, k, traits_.entries));
       }
@@ -92,7 +93,9 @@ class EngineOf final : public Engine {
 
   void visit_marginals(ChainGroup group) override {
     if constexpr (!kRaoBlackwellises) {
-      for (std::size_t c = group.first; c < group.first + group.count; ++c) visit_marginals(*chains_[c]);
+      for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+        add_conditionals(*target_, chains_[c]->state, chains_[c]->log_ratios, chains_[c]->rao_blackwell);
+      }
     }
   }
 
@@ -109,7 +112,7 @@ class EngineOf final : public Engine {
         out(chain->state);
       } else {
         std::vector<Value> x(traits_.variables);
-        copy_levels(*chain, x);
+        copy_levels(*target_, chain->state, std::span<Value>(x));
         out(x);
       }
     }
@@ -162,71 +165,31 @@ class EngineOf final : public Engine {
   /// Puts a chain at a state of positive probability, the given one or another.
   void place(std::size_t c, std::span<const Value> levels, const decltype(EngineOptions::other_start)& other) {
     Chain<T, K>& chain = *chains_[c];
-    chain.state = target_->make_state(levels);
-    for (unsigned attempt = 0;; ++attempt) {
-      chain.scratch.evals.target += 1;
-      if (target_->log_prob(chain.state) != -std::numeric_limits<double>::infinity()) break;
-      const std::vector<Value> next = other ? other(c, attempt) : std::vector<Value>();
-      if (next.empty()) throw InputError(no_start(c, attempt));
-      chain.state = target_->make_state(next);
-    }
+    std::function<std::vector<Value>(unsigned)> next;
+    if (other) next = [&](unsigned attempt) { return other(c, attempt); };
+    chain.state = make_start(*target_, levels, first_chain_ + c, next, chain.scratch.evals);
     kernel_.prepare(*target_, chain.state, chain.scratch);
     chain.distance = chain.measure_distance(*target_);
   }
 
-  [[nodiscard]] std::string no_start(std::size_t c, unsigned attempts) const {
-    if (attempts == 0) {
-      return "the initial state has probability zero, and from there a chain cannot start: give it another (init)";
-    }
-    return "no state of positive probability was found for chain " + std::to_string(first_chain_ + c) +
-           " to start from: its initial state, the lowest and the highest level of every variable, and " +
-           std::to_string(attempts - 2) + " random states were tried; give it one (init)";
-  }
-
-  void copy_levels(const Chain<T, K>& chain, std::span<Value> out) const {
-    for (Index i = 0; i < target_->num_variables(); ++i) out[i] = target_->level(chain.state, i);
-  }
-
   void start_empirical_marginals(Chain<T, K>& chain) {
-    if constexpr (Chain<T, K>::kCountsItself) {
-      kernel_.reset_marginals(chain.scratch);
-    } else {
-      chain.empirical_marginals.reset(chain.steps);
-      chain.settled = chain.steps;
-    }
+    chain.empirical_marginals.reset(chain.steps);
+    chain.settled = chain.steps;
   }
 
   void copy_marginals(const Chain<T, K>& chain, std::span<double> out) const {
-    if constexpr (Chain<T, K>::kCountsItself) {
-      std::fill(out.begin(), out.end(), 0.0);
-      kernel_.add_marginals(*target_, chain.scratch, out);
-    } else {
-      const EmpiricalMarginals& counted = chain.empirical_marginals;
-      const double steps = std::max(1.0, static_cast<double>(chain.steps - counted.start()));
-      Index first = 0;
-      for (Index i = 0; i < target_->num_variables(); ++i) {
-        const Value level = target_->level(chain.state, i);
-        for (Index k = 1; k < target_->cardinality(i); ++k) {
-          std::uint64_t time = counted.time(first + k - 1);
-          if (k == level) time += counted.since_change(first, chain.steps);
-          out[first + k - 1] = static_cast<double>(time) / steps;
-        }
-        first += target_->cardinality(i) - 1;
-      }
-    }
-  }
-
-  void visit_marginals(Chain<T, K>& chain) {
-    chain.log_ratios.resize(target_->num_moves());
-    target_->log_ratios(chain.state, chain.log_ratios);
+    const EmpiricalMarginals& counted = chain.empirical_marginals;
+    const double steps = std::max(1.0, static_cast<double>(chain.steps - counted.start()));
     Index first = 0;
     for (Index i = 0; i < target_->num_variables(); ++i) {
-      const Index moves = target_->cardinality(i) - 1;
-      if (moves > 0)
-        chain.rao_blackwell.add(first, {chain.log_ratios.data() + first, moves}, target_->level(chain.state, i));
-      first += moves;
+      const Value level = target_->level(chain.state, i);
+      for (Index k = 1; k < target_->cardinality(i); ++k) {
+        std::uint64_t time = counted.time(first + k - 1);
+        if (k == level) time += counted.since_change(first, chain.steps);
+        out[first + k - 1] = static_cast<double>(time) / steps;
+      }
+      first += target_->cardinality(i) - 1;
     }
-    ++chain.rao_blackwell.count;
   }
 
   static auto& rao_blackwell_of(auto& chain) {
@@ -237,27 +200,13 @@ class EngineOf final : public Engine {
     }
   }
 
-  void find_frozen(const Chain<T, K>& chain, std::span<std::uint8_t> out) const {
-    std::vector<double> ratios(target_->num_moves());
-    target_->log_ratios(chain.state, ratios);
-    Index move = 0;
-    for (Index i = 0; i < target_->num_variables(); ++i) {
-      out[i] = 1;
-      for (Index k = 1; k < target_->cardinality(i); ++k) {
-        if (ratios[move++] > -std::numeric_limits<double>::infinity()) out[i] = 0;
-      }
-    }
-  }
-
   void after_advance(Chain<T, K>& chain) {
     // While the chains are still together: one by one, each would be a call of its own.
     if constexpr (MemoisingTarget<T>) static_cast<void>(target_->log_prob(chain.state));
     if constexpr (requires { chain.scratch.failure; }) {
       if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
     }
-    if constexpr (requires { kernel_.publish(*target_, chain.state, chain.scratch); }) {
-      kernel_.publish(*target_, chain.state, chain.scratch);
-    } else if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
+    if (chain.steps - chain.settled > (std::uint64_t{1} << 30)) {
       // Before the 32-bit clock of the counts wraps.
       settle(*target_, chain);
     }

@@ -54,6 +54,10 @@ class GraphIsing {
     return {neighbours_.data() + start_[i], start_[i + 1] - start_[i]};
   }
 
+  [[nodiscard]] double field(Index i) const { return field_[i]; }
+  /// A field as an integer, in the unit that State::log_prob has.
+  [[nodiscard]] std::int64_t field_units(Index i) const { return units_[i]; }
+
   [[nodiscard]] Index num_variables() const { return static_cast<Index>(field_.size()); }
   [[nodiscard]] Index num_moves() const { return num_variables(); }
   [[nodiscard]] Index cardinality(Index) const { return 2; }

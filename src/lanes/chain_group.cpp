@@ -1,5 +1,5 @@
 /// Sharing chains out among threads.
-#include <poise/run/chain_group.hpp>
+#include <poise/lanes/chain_group.hpp>
 
 #include <algorithm>
 

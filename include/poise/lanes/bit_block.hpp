@@ -1,0 +1,118 @@
+/// Chains as bits: a block of words that one thread moves on, sweep after sweep of Gibbs.
+///
+/// A chain is up where a random integer of 64 binary digits, its own, is below P(up | blanket). The integers are drawn
+/// and compared digit by digit, from the highest down, for all chains of the block at once: half of the chains are
+/// decided by each digit, so a block of 512 needs ten. The law is exact to 2^-64.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/lanes/bit_tables.hpp>
+#include <poise/lanes/bit_vector.hpp>
+#include <poise/lanes/chain_group.hpp>
+
+namespace poise {
+
+/// How often each chain of a block had each variable up, counted in planes of bits that carry into each other.
+class UpCounts {
+ public:
+  UpCounts(Index variables, std::size_t words) : size_(std::size_t{variables} * words) {}
+
+  /// Starts anew.
+  void reset();
+  /// Adds a state.
+  void add(const std::uint64_t* state);
+  /// Of one chain, variable by variable.
+  void collect(std::size_t word, unsigned bit, std::size_t words, std::span<std::uint64_t> out) const;
+  /// Sets what was counted of one chain; other threads may do the same with other chains.
+  void set(std::size_t word, unsigned bit, std::size_t words, std::span<const std::uint64_t> counts);
+
+ private:
+  static constexpr unsigned kLevels = 8;
+  void spill();
+
+  std::size_t size_;
+  // Planes [level] count 2^level each; `pending` holds the carry into a level until there are two of them.
+  std::array<AlignedWords, kLevels> planes_;
+  std::array<AlignedWords, kLevels> pending_;
+  std::uint64_t states_ = 0;            // since the planes were empty
+  std::vector<std::uint32_t> spilled_;  // [position][word][bit], of planes that were full
+};
+
+class BitBlock {
+ public:
+  static constexpr std::size_t kMostWords = 8;
+  static constexpr std::size_t kFew = 16;  ///< chains, up to which variables go in the lanes instead
+
+  /// The chains first_chain + group.first and so on; numbers are those of the run.
+  BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
+
+  [[nodiscard]] ChainGroup group() const { return group_; }
+  [[nodiscard]] std::size_t words() const { return words_; }
+  [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
+  void set_sweeps(std::uint64_t sweeps) { sweeps_ = sweeps; }
+  /// [position][word], one position more than there are variables, which is 0.
+  [[nodiscard]] const std::uint64_t* state() const { return state_.data(); }
+
+  void sweep(std::uint64_t sweeps, bool count);
+
+  // Of one chain of the run; other threads may handle other chains at the same time.
+  void set_levels(std::size_t chain, std::span<const Value> levels);
+  void get_levels(std::size_t chain, std::span<Value> levels) const;
+  void set_counts(std::size_t chain, std::span<const std::uint64_t> counts);
+  void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
+  void reset_counts() { counts_.reset(); }
+
+  /// All levels of the chains of the group, chain after chain.
+  void get_all_levels(std::span<Value> levels) const;
+
+  /// Where a chain is.
+  struct Lane {
+    std::size_t word;
+    unsigned bit;
+  };
+  [[nodiscard]] Lane lane(std::size_t chain) const {
+    const std::uint64_t number = first_chain_ + chain;
+    return {static_cast<std::size_t>(number / 64 - first_word_), static_cast<unsigned>(number % 64)};
+  }
+
+ private:
+  [[nodiscard]] const std::uint64_t& word_of(std::size_t variable, std::size_t word) const {
+    return state_.data()[tables_->position(static_cast<Index>(variable)) * words_ + word];
+  }
+  [[nodiscard]] std::uint64_t& word_of(std::size_t variable, std::size_t word) {
+    return state_.data()[tables_->position(static_cast<Index>(variable)) * words_ + word];
+  }
+
+  template <unsigned W>
+  void sweep_words();
+  template <unsigned W, unsigned size>
+  void sweep_run(const BitTables::Run& run);
+  void sweep_few_chains();
+  template <unsigned size>
+  void sweep_few(const BitTables::Run& run);
+
+  std::shared_ptr<const BitTables> tables_;
+  ChainGroup group_;
+  std::uint64_t first_chain_;
+  std::uint64_t first_word_;
+  std::size_t words_ = 1;  // one, two, four or eight
+  bool is_few_ = false;
+  // Of the four times sixteen chains of a word, [sixteen][word].
+  using Keys = std::array<std::array<std::uint64_t, kMostWords>, 4>;
+  Keys first_keys_{};
+  Keys second_keys_{};
+  std::array<std::uint64_t, kMostWords> chains_{};  // bits that are chains
+  AlignedWords state_;
+  UpCounts counts_;
+  std::uint64_t sweeps_ = 0;
+};
+
+/// How a run's chains are shared out in blocks: by whole words where there are enough of them for all threads.
+[[nodiscard]] std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads);
+
+}  // namespace poise

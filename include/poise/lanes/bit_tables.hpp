@@ -1,0 +1,72 @@
+/// Gibbs conditionals of binary variables with small blankets, as truth tables.
+///
+/// P(up | blanket) is one number for each configuration of the blanket, so each of its binary digits is a Boolean
+/// function of the neighbours: a table of 2^(size of the blanket) bits. With chains as bits of words, it is evaluated
+/// for all of them at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// What tables are made from.
+struct BitModel {
+  Index variables = 0;
+  /// The variables that a variable's conditional depends on, without repetition.
+  std::function<std::vector<Index>(Index variable)> blanket;
+  /// log P(level 1 | blanket) / P(level 0 | blanket), infinite where one of them is impossible. Bit k of the
+  /// configuration is the level of the k-th variable of the blanket.
+  std::function<double(Index variable, unsigned configuration)> log_odds;
+};
+
+class BitTables {
+ public:
+  static constexpr unsigned kLeast = 4;  ///< smaller blankets are filled up with a variable that is always 0
+  static constexpr unsigned kMost = 6;
+  static constexpr unsigned kDigits = 32;  ///< that are tabled: one update in billions needs more
+
+  /// Variables of one colour with blankets of one size; they do not depend on each other, and stand side by side.
+  struct Run {
+    unsigned size;          ///< of the blankets
+    std::size_t count = 0;  ///< variables; what follows has room for eight at least, the last one repeated
+    Index first = 0;        ///< position of the first one
+    std::vector<Index> variable;
+    std::vector<Index> blanket;  ///< positions, `size` for each variable; the last of all is always 0
+    /// For each eight variables (those of the last eight, where fewer are left) and each of their neighbours: where the
+    /// eight of them stand, if it is side by side, else kApart.
+    std::vector<Index> side_by_side;
+    // By size, kDigits for each variable: bit b of digit d is that of P(up | configuration b).
+    std::vector<std::uint16_t> digits4;
+    std::vector<std::uint32_t> digits5;
+    std::vector<std::uint64_t> digits6;
+  };
+
+  [[nodiscard]] static bool fits(const BitModel& model);
+  explicit BitTables(BitModel model);
+
+  static constexpr Index kApart = ~Index{0};
+
+  [[nodiscard]] Index variables() const { return model_.variables; }
+  /// Where a variable stands: colour by colour. Position `variables` is the one that is always 0.
+  [[nodiscard]] Index position(Index variable) const { return position_[variable]; }
+  [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
+
+  /// P(up | configuration) in units of 2^-64; all ones where down is impossible. A variable is up where a random
+  /// integer is below it.
+  [[nodiscard]] std::uint64_t threshold(Index variable, unsigned configuration) const;
+  [[nodiscard]] std::vector<Index> blanket(Index variable) const { return model_.blanket(variable); }
+
+ private:
+  void add(Run& run, Index variable);
+
+  BitModel model_;
+  std::vector<Run> runs_;
+  std::vector<Index> position_;
+};
+
+}  // namespace poise

@@ -1,0 +1,70 @@
+/// Ising models with chains as bits: their conditionals, and log p and magnetization from sums over a block.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/lanes/bit_sums.hpp>
+#include <poise/lanes/bit_tables.hpp>
+#include <poise/run/bits_engine.hpp>
+#include <poise/target/graph_ising.hpp>
+#include <poise/target/lattice_ising.hpp>
+
+namespace poise {
+
+[[nodiscard]] BitModel bit_model(std::shared_ptr<const LatticeIsing> target);
+[[nodiscard]] BitModel bit_model(std::shared_ptr<const GraphIsing> target);
+
+/// Sums of a state of spins: over sites, over sites with weights, over edges with weights.
+class SpinSums {
+ public:
+  struct Edge {
+    Index first;
+    Index second;
+    std::int64_t weight;
+  };
+  /// Weights that are all alike are counted, others added one by one.
+  SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables);
+
+  struct Sums {
+    std::vector<std::int64_t> spins;   ///< of each lane
+    std::vector<std::int64_t> fields;  ///< with weights
+    std::vector<std::int64_t> edges;   ///< products of spins, with weights
+  };
+  [[nodiscard]] Sums sums(const std::uint64_t* state, std::size_t words) const;
+
+ private:
+  std::vector<BitTerm> sites_;
+  std::vector<std::int64_t> fields_;
+  std::int64_t sum_of_fields_ = 0;
+  bool has_fields_ = false;
+  std::vector<BitTerm> edges_;
+  std::vector<std::int64_t> weights_;  // of the edges; empty where they are alike
+  std::int64_t weight_ = 0;            // of each then
+  std::int64_t sum_of_weights_ = 0;
+};
+
+template <>
+class BitObserver<LatticeIsing> {
+ public:
+  BitObserver(const LatticeIsing& target, const BitTables& tables);
+  void observe(const LatticeIsing& target, const std::uint64_t* state, std::size_t words, std::size_t first_lane,
+               std::size_t count, std::span<double> log_prob, std::span<double> statistics) const;
+
+ private:
+  SpinSums sums_;
+};
+
+template <>
+class BitObserver<GraphIsing> {
+ public:
+  BitObserver(const GraphIsing& target, const BitTables& tables);
+  void observe(const GraphIsing& target, const std::uint64_t* state, std::size_t words, std::size_t first_lane,
+               std::size_t count, std::span<double> log_prob, std::span<double> statistics) const;
+
+ private:
+  SpinSums sums_;
+};
+
+}  // namespace poise

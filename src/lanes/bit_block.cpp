@@ -1,0 +1,485 @@
+/// Sweeps of chains that are bits.
+#include <poise/lanes/bit_block.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <poise/lanes/keyed_words.hpp>
+
+namespace poise {
+
+namespace {
+
+/// The random digits of the chains of one word.
+struct DigitSource {
+  std::array<std::uint64_t, 4> first_keys;  // by sixteen chains
+  std::array<std::uint64_t, 4> second_keys;
+  std::uint64_t scattered;  // of the first digits
+
+  [[nodiscard]] std::uint64_t digit(unsigned number, unsigned bit) const {
+    const unsigned some = bit / kKeyChains;
+    const std::uint64_t word =
+        keyed_word(first_keys[some], second_keys[some], scattered + number / kKeyDigits * kWordStep);
+    return word >> (number % kKeyDigits * kKeyChains + bit % kKeyChains) & 1;
+  }
+};
+
+/// What follows when the tabled digits did not decide: the bits of `undecided` that are up.
+[[gnu::noinline]] std::uint64_t decide_rest(const BitTables& tables, Index variable, const std::uint64_t* neighbours,
+                                            std::size_t stride, unsigned size, std::uint64_t undecided,
+                                            const DigitSource& source) {
+  std::uint64_t up = 0;
+  for (; undecided != 0; undecided &= undecided - 1) {
+    const auto bit = static_cast<unsigned>(__builtin_ctzll(undecided));
+    unsigned configuration = 0;
+    for (unsigned k = 0; k < size; ++k) configuration |= static_cast<unsigned>(neighbours[k * stride] >> bit & 1) << k;
+    const std::uint64_t threshold = tables.threshold(variable, configuration);
+    std::uint64_t drawn = 0;
+    for (unsigned digit = BitTables::kDigits; digit < 64; ++digit) drawn = 2 * drawn + source.digit(digit, bit);
+    const std::uint64_t wanted = threshold & 0xffffffff;
+    if (drawn < wanted || (drawn == wanted && threshold == ~std::uint64_t{0})) up |= std::uint64_t{1} << bit;
+  }
+  return up;
+}
+
+/// All sixteen functions of two bits, by their truth table.
+template <unsigned W>
+POISE_INLINE void functions_of_two(const BitVector<W>& a, const BitVector<W>& b, BitVector<W>* out) {
+  const BitVector<W> none = {};
+  const BitVector<W> both = a & b;
+  const BitVector<W> one = a ^ b;
+  const BitVector<W> only_a = a & ~b;
+  const BitVector<W> only_b = b & ~a;
+  const BitVector<W> neither = ~(a | b);
+  const BitVector<W> table[16] = {none, neither, only_a, ~b,      only_b, ~a,      one,   ~both,
+                                  both, ~one,    a,      ~only_b, b,      ~only_a, a | b, ~none};
+  for (unsigned k = 0; k < 16; ++k) out[k] = table[k];
+}
+
+/// Where the digits of update number `update` begin. Sixteen words have 64 digits.
+template <class Word>
+POISE_INLINE Word scatter(const Word& update) {
+  return (update << 4) * kWordStep;
+}
+
+/// From four digits of sixteen chains in each word to one digit of sixty-four: a transposition of fields.
+template <unsigned W>
+POISE_INLINE void digits_of_words(BitVector<W>* words) {
+  const auto exchange = [](BitVector<W>& a, BitVector<W>& b, unsigned shift, std::uint64_t mask) {
+    const BitVector<W> low = (a & mask) | (b << shift & ~mask);
+    b = (a >> shift & mask) | (b & ~mask);
+    a = low;
+  };
+  exchange(words[0], words[1], 16, 0x0000ffff0000ffff);
+  exchange(words[2], words[3], 16, 0x0000ffff0000ffff);
+  exchange(words[0], words[2], 32, 0x00000000ffffffff);
+  exchange(words[1], words[3], 32, 0x00000000ffffffff);
+}
+
+/// A vector of what `at` gives for each lane.
+template <class At>
+POISE_INLINE BitVector<8> gather8(At&& at) {
+  const BitVector<8> lanes = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+  return lanes;
+}
+
+template <unsigned size>
+POISE_INLINE auto digits_of(const BitTables::Run& run) {
+  if constexpr (size == 4) return run.digits4.data();
+  if constexpr (size == 5) return run.digits5.data();
+  if constexpr (size == 6) return run.digits6.data();
+}
+
+/// A bit that other threads may be writing the neighbours of.
+void set_bit(std::uint64_t& word, unsigned bit, bool value) {
+  const std::uint64_t mask = std::uint64_t{1} << bit;
+  const std::atomic_ref<std::uint64_t> shared(word);
+  if (value) {
+    shared.fetch_or(mask, std::memory_order_relaxed);
+  } else {
+    shared.fetch_and(~mask, std::memory_order_relaxed);
+  }
+}
+
+/// Rows and columns of a matrix of 8 x 8 bits exchanged (Warren, Hacker's Delight).
+POISE_INLINE std::uint64_t transpose8(std::uint64_t x) {
+  std::uint64_t t = (x ^ (x >> 7)) & 0x00aa00aa00aa00aa;
+  x ^= t ^ (t << 7);
+  t = (x ^ (x >> 14)) & 0x0000cccc0000cccc;
+  x ^= t ^ (t << 14);
+  t = (x ^ (x >> 28)) & 0x00000000f0f0f0f0;
+  return x ^ t ^ (t << 28);
+}
+
+/// Eight bits as eight bytes.
+POISE_INLINE std::uint64_t spread8(std::uint64_t bits) {
+  const std::uint64_t copies = (bits * 0x0101010101010101) & 0x8040201008040201;
+  return ((copies + 0x7f7f7f7f7f7f7f7f) | copies) >> 7 & 0x0101010101010101;
+}
+
+}  // namespace
+
+void UpCounts::reset() {
+  for (unsigned level = 0; level < kLevels; ++level) {
+    planes_[level].assign(size_, 0);
+    pending_[level].assign(size_, 0);
+  }
+  spilled_.clear();
+  states_ = 0;
+}
+
+void UpCounts::add(const std::uint64_t* state) {
+  if (states_ + 1 == std::uint64_t{1} << kLevels) spill();
+  const std::uint64_t* carry = state;
+  unsigned level = 0;
+  for (; (states_ >> level & 1) != 0; ++level) {
+    // Two of this level and what came in: a bit of the sum stays, the rest goes on in the place of what was pending.
+    std::uint64_t* plane = planes_[level].data();
+    std::uint64_t* pending = pending_[level].data();
+    hot<InstructionSet::avx512>([=, size = size_] {
+      for (std::size_t k = 0; k < size; ++k) {
+        const std::uint64_t a = plane[k], b = pending[k], c = carry[k];
+        plane[k] = a ^ b ^ c;
+        pending[k] = (a & b) | (c & (a ^ b));
+      }
+    });
+    carry = pending;
+  }
+  std::copy_n(carry, size_, pending_[level].data());
+  ++states_;
+}
+
+void UpCounts::spill() {
+  if (spilled_.empty()) spilled_.assign(size_ * 64, 0);
+  const std::uint64_t* from[2 * kLevels];
+  for (unsigned level = 0; level < kLevels; ++level) {
+    from[level] = planes_[level].data();
+    from[kLevels + level] = pending_[level].data();
+  }
+  std::uint32_t* to = spilled_.data();
+  for (std::size_t k = 0; k < size_; ++k, to += 64) {
+    for (unsigned half = 0; half < 2; ++half) {
+      for (unsigned byte = 0; byte < 8; ++byte) {
+        // One byte of each level: eight chains, and the eight digits of their counts.
+        std::uint64_t digits = 0;
+        for (unsigned level = 0; level < kLevels; ++level) {
+          const bool counts = half == 0 || (states_ >> level & 1) != 0;
+          if (counts) digits |= (from[half * kLevels + level][k] >> (8 * byte) & 0xff) << (8 * level);
+        }
+        digits = transpose8(digits);
+        for (unsigned bit = 0; bit < 8; ++bit)
+          to[8 * byte + bit] += static_cast<std::uint32_t>(digits >> (8 * bit) & 0xff);
+      }
+    }
+  }
+  for (unsigned level = 0; level < kLevels; ++level) planes_[level].assign(size_, 0);
+  states_ = 0;
+}
+
+void UpCounts::collect(std::size_t word, unsigned bit, std::size_t words, std::span<std::uint64_t> out) const {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t k = i * words + word;
+    out[i] = spilled_.empty() ? 0 : spilled_[k * 64 + bit];
+    for (unsigned level = 0; level < kLevels; ++level) {
+      out[i] += (planes_[level].data()[k] >> bit & 1) << level;
+      if ((states_ >> level & 1) != 0) out[i] += (pending_[level].data()[k] >> bit & 1) << level;
+    }
+  }
+}
+
+void UpCounts::set(std::size_t word, unsigned bit, std::size_t words, std::span<const std::uint64_t> counts) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::size_t k = i * words + word;
+    for (unsigned level = 0; level < kLevels; ++level) {
+      set_bit(planes_[level].data()[k], bit, false);
+      set_bit(pending_[level].data()[k], bit, false);
+    }
+    if (counts[i] != 0 && spilled_.empty()) spilled_.assign(size_ * 64, 0);
+    if (!spilled_.empty()) spilled_[k * 64 + bit] = static_cast<std::uint32_t>(counts[i]);
+  }
+}
+
+BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed,
+                   std::uint64_t first_chain)
+    : tables_(std::move(tables)),
+      group_(group),
+      first_chain_(first_chain),
+      first_word_((first_chain + group.first) / 64),
+      words_(std::bit_ceil((first_chain + group.first + group.count - 1) / 64 - first_word_ + 1)),
+      counts_(tables_->variables(), words_) {
+  for (std::size_t w = 0; w < words_; ++w) {
+    for (std::size_t some = 0; some < 4; ++some) {
+      const WordKey key = word_key(seed, (first_word_ + w) * 4 + some);
+      first_keys_[some][w] = key.first;
+      second_keys_[some][w] = key.second;
+    }
+  }
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+    chains_[lane(c).word] |= std::uint64_t{1} << lane(c).bit;
+  }
+  is_few_ = words_ == 1 && group.count <= kFew;
+  state_.assign((tables_->variables() + std::size_t{1}) * words_, 0);
+}
+
+/// One look at every variable of the run. A digit that decides: the random bit differs from that of the probability;
+/// the variable is up where the probability has the larger one.
+template <unsigned W, unsigned size>
+void BitBlock::sweep_run(const BitTables::Run& run) {
+  const auto* const digits = digits_of<size>(run);
+  const Index* const variables = run.variable.data();
+  const Index* const blankets = run.blanket.data();
+  const std::size_t count = run.count;
+  std::uint64_t* const state = state_.data();
+  const std::size_t position = run.first;
+  const std::uint64_t base = sweeps_ * tables_->variables();
+  const BitTables* const tables = tables_.get();
+  const Keys* const first_keys = &first_keys_;
+  const Keys* const second_keys = &second_keys_;
+  hot([=, chains = chains_] {
+    const BitVector<W> all = load_bits<W>(chains.data());
+    for (std::size_t k = 0; k < count; ++k) {
+      BitVector<W> x[size];
+      for (unsigned j = 0; j < size; ++j) x[j] = load_bits<W>(state + blankets[k * size + j] * W);
+      BitVector<W> table[16];
+      functions_of_two<W>(x[0], x[1], table);
+      const auto* const digit = digits + k * BitTables::kDigits;
+      const std::uint64_t scattered = scatter(base + variables[k]);
+      BitVector<W> up = {};
+      BitVector<W> undecided = all;
+      unsigned d = 0;
+      do {
+        BitVector<W> random[4];
+        for (unsigned some = 0; some < 4; ++some) {
+          random[some] = keyed_word(load_bits<W>((*first_keys)[some].data()), load_bits<W>((*second_keys)[some].data()),
+                                    scattered + d / kKeyDigits * kWordStep);
+        }
+        digits_of_words<W>(random);
+        for (unsigned a = 0; a < kKeyDigits; ++a) {
+          // The first two neighbours select by looking up, the others by choosing between two.
+          constexpr unsigned kLookUps = 1U << (size - 2);
+          BitVector<W> value[kLookUps];
+          for (unsigned j = 0; j < kLookUps; ++j) value[j] = table[digit[d + a] >> (4 * j) & 15];
+          for (unsigned j = 2; j < size; ++j) {
+            for (unsigned m = 0; m < kLookUps >> (j - 1); ++m) {
+              value[m] = select_bits(x[j], value[2 * m], value[2 * m + 1]);
+            }
+          }
+          const BitVector<W> differs = random[a] ^ value[0];
+          up |= undecided & differs & value[0];
+          undecided &= ~differs;
+        }
+        d += kKeyDigits;
+      } while (any_bit<W>(undecided) && d < BitTables::kDigits);
+      if (d == BitTables::kDigits) {
+        std::uint64_t neighbours[size * W];
+        for (unsigned j = 0; j < size; ++j) store_bits(neighbours + j * W, x[j]);
+        for (unsigned w = 0; w < W; ++w) {
+          if (undecided[w] == 0) continue;
+          DigitSource source{{}, {}, scattered};
+          for (unsigned some = 0; some < 4; ++some) {
+            source.first_keys[some] = (*first_keys)[some][w];
+            source.second_keys[some] = (*second_keys)[some][w];
+          }
+          up[w] |= decide_rest(*tables, variables[k], neighbours + w, W, size, undecided[w], source);
+        }
+      }
+      store_bits(state + (position + k) * W, up);
+    }
+  });
+}
+
+/// The same for a block of few chains: a vector has eight variables of the run in its lanes, and the chains take turns.
+/// Random words and digits are those of `sweep_run`, and so are the states.
+template <unsigned size>
+void BitBlock::sweep_few(const BitTables::Run& run) {
+  const auto* const digits = digits_of<size>(run);
+  const Index* const variables = run.variable.data();
+  const Index* const blankets = run.blanket.data();
+  const Index* const together = run.side_by_side.data();
+  const std::size_t count = run.count;
+  std::uint64_t* const state = state_.data();
+  const std::size_t position = run.first;
+  const std::uint64_t base = sweeps_ * tables_->variables();
+  const BitTables* const tables = tables_.get();
+  const Keys* const first_keys = &first_keys_;
+  const Keys* const second_keys = &second_keys_;
+  hot([=, all = chains_[0]] {
+    using Lanes = BitVector<8>;
+    constexpr unsigned kConfigurations = 1U << size;
+    constexpr unsigned kAhead = 64 / kConfigurations;  // digits that one load brings
+    constexpr unsigned kStride = 2 * kKeyDigits;       // digits that are looked at before it is asked who is undecided
+    for (std::size_t start = 0; start < count; start += 8) {
+      // The last vector goes back to variables of the one before: they come out the same.
+      const std::size_t k = std::min(start, count - std::min<std::size_t>(8, count));
+      Lanes x[size];
+      for (unsigned j = 0; j < size; ++j) {
+        const Index side = together[start / 8 * size + j];
+        x[j] = side != BitTables::kApart
+                   ? load_bits<8>(state + side)
+                   : gather8([=](unsigned lane) { return state[blankets[(k + lane) * size + j]]; });
+      }
+      const Lanes numbers = gather8([=](unsigned lane) { return std::uint64_t{variables[k + lane]}; });
+      const Lanes scattered = scatter(numbers + base);
+      const auto table_of = [=](unsigned digit) {
+        return gather8([=](unsigned lane) {
+          std::uint64_t ahead;
+          std::memcpy(&ahead, digits + (k + lane) * BitTables::kDigits + digit, sizeof ahead);
+          return ahead;
+        });
+      };
+      Lanes table[kStride / kAhead];
+      for (unsigned t = 0; t < kStride / kAhead; ++t) table[t] = table_of(t * kAhead);
+      Lanes after = {};
+      for (unsigned some = 0; some < 4; ++some) {
+        const std::uint64_t mine = all >> (kKeyChains * some) & 0xffff;
+        if (mine == 0) continue;
+        const Lanes first = Lanes{} + (*first_keys)[some][0];
+        const Lanes second = Lanes{} + (*second_keys)[some][0];
+        Lanes random[kStride / kKeyDigits];
+        for (unsigned r = 0; r < kStride / kKeyDigits; ++r)
+          random[r] = keyed_word(first, second, scattered + r * kWordStep);
+        for (std::uint64_t chains = mine; chains != 0; chains &= chains - 1) {
+          const auto bit = static_cast<unsigned>(__builtin_ctzll(chains));
+          const unsigned own = kKeyChains * some + bit;
+          Lanes configuration = {};
+          for (unsigned j = 0; j < size; ++j) configuration |= (x[j] >> own & 1) << j;
+          Lanes up = {};
+          Lanes undecided = Lanes{} + 1;
+          for (unsigned d = 0; d < kStride; ++d) {
+            const Lanes value = table[d / kAhead] >> (configuration + d % kAhead * kConfigurations);
+            const Lanes differs = (random[d / kKeyDigits] >> (d % kKeyDigits * kKeyChains + bit)) ^ value;
+            up |= undecided & differs & value;
+            undecided &= ~differs;
+          }
+          for (unsigned d = kStride; any_bit<8>(undecided) && d < BitTables::kDigits; ++d) {
+            const Lanes value = table_of(d / kAhead * kAhead) >> (configuration + d % kAhead * kConfigurations);
+            const Lanes word = keyed_word(first, second, scattered + d / kKeyDigits * kWordStep);
+            const Lanes differs = (word >> (d % kKeyDigits * kKeyChains + bit)) ^ value;
+            up |= undecided & differs & value;
+            undecided &= ~differs;
+          }
+          if (any_bit<8>(undecided)) {
+            for (unsigned lane = 0; lane < 8; ++lane) {
+              if (undecided[lane] == 0) continue;
+              std::uint64_t neighbours[size];
+              for (unsigned j = 0; j < size; ++j) neighbours[j] = x[j][lane];
+              DigitSource source{{}, {}, scattered[lane]};
+              source.first_keys[some] = (*first_keys)[some][0];
+              source.second_keys[some] = (*second_keys)[some][0];
+              const std::uint64_t only = std::uint64_t{1} << own;
+              up[lane] |= decide_rest(*tables, variables[k + lane], neighbours, 1, size, only, source) != 0 ? 1 : 0;
+            }
+          }
+          after |= up << own;
+        }
+      }
+      if (count >= 8) {
+        store_bits(state + position + k, after);
+      } else {
+        for (std::size_t lane = 0; lane < count; ++lane) state[position + lane] = after[lane];
+      }
+    }
+  });
+}
+
+template <unsigned W>
+void BitBlock::sweep_words() {
+  for (const BitTables::Run& run : tables_->runs()) {
+    switch (run.size) {
+      case 4: sweep_run<W, 4>(run); break;
+      case 5: sweep_run<W, 5>(run); break;
+      default: sweep_run<W, 6>(run); break;
+    }
+  }
+}
+
+void BitBlock::sweep_few_chains() {
+  for (const BitTables::Run& run : tables_->runs()) {
+    switch (run.size) {
+      case 4: sweep_few<4>(run); break;
+      case 5: sweep_few<5>(run); break;
+      default: sweep_few<6>(run); break;
+    }
+  }
+}
+
+void BitBlock::sweep(std::uint64_t sweeps, bool count) {
+  for (; sweeps > 0; --sweeps) {
+    switch (is_few_ ? 0 : words_) {
+      case 0: sweep_few_chains(); break;
+      case 1: sweep_words<1>(); break;
+      case 2: sweep_words<2>(); break;
+      case 4: sweep_words<4>(); break;
+      default: sweep_words<8>(); break;
+    }
+    ++sweeps_;
+    if (count) counts_.add(state_.data());
+  }
+}
+
+void BitBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+  const Lane at = lane(chain);
+  for (std::size_t i = 0; i < levels.size(); ++i) set_bit(word_of(i, at.word), at.bit, levels[i] != 0);
+}
+
+void BitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+  const Lane at = lane(chain);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    levels[i] = static_cast<Value>(word_of(i, at.word) >> at.bit & 1);
+  }
+}
+
+void BitBlock::set_counts(std::size_t chain, std::span<const std::uint64_t> counts) {
+  std::vector<std::uint64_t> sorted(counts.size());
+  for (Index i = 0; i < counts.size(); ++i) sorted[tables_->position(i)] = counts[i];
+  counts_.set(lane(chain).word, lane(chain).bit, words_, sorted);
+}
+
+void BitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+  std::vector<std::uint64_t> sorted(counts.size());
+  counts_.collect(lane(chain).word, lane(chain).bit, words_, sorted);
+  for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
+}
+
+void BitBlock::get_all_levels(std::span<Value> levels) const {
+  const std::size_t n = tables_->variables();
+  const Lane begin = lane(group_.first);
+  const std::size_t first_lane = begin.word * 64 + begin.bit;
+  const std::size_t last_lane = first_lane + group_.count;
+  // Eight variables of eight chains at a time.
+  for (std::size_t lanes = first_lane / 8 * 8; lanes < last_lane; lanes += 8) {
+    const std::size_t word = lanes / 64;
+    const unsigned shift = lanes % 64;
+    for (std::size_t i = 0; i < n; i += 8) {
+      std::uint64_t square = 0;
+      const std::size_t rows = std::min<std::size_t>(8, n - i);
+      for (std::size_t r = 0; r < rows; ++r) square |= (word_of(i + r, word) >> shift & 0xff) << (8 * r);
+      square = transpose8(square);
+      for (std::size_t c = 0; c < 8; ++c) {
+        const std::size_t number = lanes + c;
+        if (number < first_lane || number >= last_lane) continue;
+        const std::uint64_t bytes = spread8(square >> (8 * c) & 0xff);
+        std::memcpy(levels.data() + (number - first_lane) * n + i, &bytes, rows);
+      }
+    }
+  }
+}
+
+std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
+  const std::size_t first_word = first_chain / 64;
+  const std::size_t words = (first_chain + chains - 1) / 64 - first_word + 1;
+  if (words < threads) return group_chains(chains, threads, 64);
+  std::vector<ChainGroup> groups;
+  for (const ChainGroup& some : group_chains(words, threads, BitBlock::kMostWords)) {
+    const std::uint64_t begin = std::max<std::uint64_t>(first_chain, (first_word + some.first) * 64);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(first_chain + chains, (first_word + some.first + some.count) * 64);
+    groups.push_back({static_cast<std::size_t>(begin - first_chain), static_cast<std::size_t>(end - begin)});
+  }
+  return groups;
+}
+
+}  // namespace poise

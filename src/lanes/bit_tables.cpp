@@ -1,0 +1,110 @@
+/// Colouring, and the digits of conditional probabilities.
+#include <poise/lanes/bit_tables.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace poise {
+
+namespace {
+
+/// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
+std::vector<Index> colours_of(const BitModel& model) {
+  std::vector<Index> colour(model.variables, 0);
+  std::vector<Index> used_by;
+  for (Index i = 0; i < model.variables; ++i) {
+    used_by.resize(BitTables::kMost + 1, model.variables);
+    for (const Index j : model.blanket(i)) {
+      if (j < i && colour[j] < used_by.size()) used_by[colour[j]] = i;
+    }
+    while (used_by[colour[i]] == i) ++colour[i];
+  }
+  return colour;
+}
+
+void find_side_by_side(BitTables::Run& run) {
+  for (std::size_t start = 0; start < run.count; start += 8) {
+    const std::size_t k = std::min(start, run.count - std::min<std::size_t>(8, run.count));
+    for (unsigned j = 0; j < run.size; ++j) {
+      const Index first = run.blanket[k * run.size + j];
+      bool together = true;
+      for (Index lane = 1; lane < 8; ++lane)
+        together = together && run.blanket[(k + lane) * run.size + j] == first + lane;
+      run.side_by_side.push_back(together ? first : BitTables::kApart);
+    }
+  }
+}
+
+template <class Digit>
+void add_digits(std::vector<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
+  for (unsigned d = 0; d < BitTables::kDigits; ++d) {
+    Digit digit = 0;
+    for (std::size_t c = 0; c < thresholds.size(); ++c) {
+      digit = static_cast<Digit>(digit | static_cast<Digit>(thresholds[c] >> (63 - d) & 1) << c);
+    }
+    digits.push_back(digit);
+  }
+}
+
+}  // namespace
+
+bool BitTables::fits(const BitModel& model) {
+  for (Index i = 0; i < model.variables; ++i) {
+    if (model.blanket(i).size() > kMost) return false;
+  }
+  return true;
+}
+
+BitTables::BitTables(BitModel model) : model_(std::move(model)) {
+  const std::vector<Index> colour = colours_of(model_);
+  const Index colours = colour.empty() ? 0 : *std::max_element(colour.begin(), colour.end()) + 1;
+  constexpr unsigned kSizes = kMost - kLeast + 1;
+  runs_.resize(std::size_t{colours} * kSizes);
+  for (std::size_t r = 0; r < runs_.size(); ++r) runs_[r].size = kLeast + static_cast<unsigned>(r % kSizes);
+  for (Index i = 0; i < model_.variables; ++i) {
+    const auto size = std::max(kLeast, static_cast<unsigned>(model_.blanket(i).size()));
+    add(runs_[std::size_t{colour[i]} * kSizes + size - kLeast], i);
+  }
+  std::erase_if(runs_, [](const Run& run) { return run.variable.empty(); });
+  position_.resize(model_.variables + std::size_t{1});
+  Index next = 0;
+  for (Run& run : runs_) {
+    run.count = run.variable.size();
+    run.first = next;
+    for (const Index variable : run.variable) position_[variable] = next++;
+    while (run.variable.size() < 8) add(run, run.variable.back());
+  }
+  position_[model_.variables] = next;
+  for (Run& run : runs_) {
+    for (Index& neighbour : run.blanket) neighbour = position_[neighbour];
+    find_side_by_side(run);
+  }
+}
+
+void BitTables::add(Run& run, Index variable) {
+  std::vector<Index> blanket = model_.blanket(variable);
+  const unsigned inside = (1U << blanket.size()) - 1;
+  blanket.resize(run.size, model_.variables);
+  run.variable.push_back(variable);
+  run.blanket.insert(run.blanket.end(), blanket.begin(), blanket.end());
+  std::vector<std::uint64_t> thresholds(std::size_t{1} << run.size);
+  for (unsigned c = 0; c < thresholds.size(); ++c) {
+    thresholds[c] = c <= inside ? threshold(variable, c) : thresholds[c & inside];
+  }
+  if (run.size == 4) add_digits(run.digits4, thresholds);
+  if (run.size == 5) add_digits(run.digits5, thresholds);
+  if (run.size == 6) add_digits(run.digits6, thresholds);
+}
+
+std::uint64_t BitTables::threshold(Index variable, unsigned configuration) const {
+  const double log_odds = model_.log_odds(variable, configuration);
+  if (std::isnan(log_odds)) return 0;  // neither level is possible: the configuration never occurs
+  // The less likely level has more digits.
+  const double less_likely = 1.0 / (1.0 + std::exp(std::abs(log_odds)));
+  const auto units = static_cast<std::uint64_t>(std::ldexp(less_likely, 64));
+  if (log_odds < 0.0) return units;
+  return units == 0 ? ~std::uint64_t{0} : std::uint64_t{0} - units;
+}
+
+}  // namespace poise

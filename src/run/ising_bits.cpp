@@ -1,0 +1,148 @@
+/// Conditionals and sums of Ising models.
+#include <poise/run/ising_bits.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace poise {
+
+namespace {
+
+/// +1 or -1 by a bit of a configuration.
+double spin_at(unsigned configuration, std::size_t k) { return (configuration >> k & 1U) != 0 ? 1.0 : -1.0; }
+
+SpinSums sums_of(const LatticeIsing& target, const BitTables& tables) {
+  std::vector<std::int64_t> fields;
+  std::vector<SpinSums::Edge> edges;
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    fields.push_back(target.field_units(i));
+    for (const Index j : target.neighbours(i)) {
+      if (j > i) edges.push_back({i, j, 1});
+    }
+  }
+  return {fields, edges, tables};
+}
+
+SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
+  std::vector<std::int64_t> fields;
+  std::vector<SpinSums::Edge> edges;
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    fields.push_back(target.field_units(i));
+    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
+      if (neighbour.variable > i) edges.push_back({i, neighbour.variable, neighbour.units});
+    }
+  }
+  return {fields, edges, tables};
+}
+
+}  // namespace
+
+BitModel bit_model(std::shared_ptr<const LatticeIsing> target) {
+  const auto blanket = [target](Index i) {
+    std::vector<Index> out;
+    for (const Index j : target->neighbours(i)) {
+      if (j != i) out.push_back(j);
+    }
+    return out;
+  };
+  const auto log_odds = [target](Index i, unsigned configuration) {
+    std::size_t k = 0;
+    double sum = 0.0;
+    for (const Index j : target->neighbours(i)) {
+      if (j != i) sum += spin_at(configuration, k++);
+    }
+    return 2.0 * (target->field(i) + target->coupling() * sum);
+  };
+  return {target->num_variables(), blanket, log_odds};
+}
+
+BitModel bit_model(std::shared_ptr<const GraphIsing> target) {
+  const auto blanket = [target](Index i) {
+    std::vector<Index> out;
+    for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) out.push_back(neighbour.variable);
+    return out;
+  };
+  const auto log_odds = [target](Index i, unsigned configuration) {
+    double local = target->field(i);
+    std::size_t k = 0;
+    for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) {
+      local += neighbour.coupling * spin_at(configuration, k++);
+    }
+    return 2.0 * local;
+  };
+  return {target->num_variables(), blanket, log_odds};
+}
+
+SpinSums::SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables)
+    : fields_(fields.size()) {
+  for (Index i = 0; i < fields.size(); ++i) {
+    sites_.push_back({i});
+    fields_[tables.position(i)] = fields[i];
+    sum_of_fields_ += fields[i];
+    has_fields_ = has_fields_ || fields[i] != 0;
+  }
+  bool alike = true;
+  for (const Edge& edge : edges) {
+    edges_.push_back({tables.position(edge.first), tables.position(edge.second)});
+    weights_.push_back(edge.weight);
+    sum_of_weights_ += edge.weight;
+    alike = alike && edge.weight == edges.front().weight;
+  }
+  if (!alike || edges.empty()) return;
+  weight_ = edges.front().weight;
+  weights_.clear();
+}
+
+SpinSums::Sums SpinSums::sums(const std::uint64_t* state, std::size_t words) const {
+  const std::size_t lanes = 64 * words;
+  Sums out{std::vector<std::int64_t>(lanes), std::vector<std::int64_t>(lanes, 0), std::vector<std::int64_t>(lanes)};
+  count_terms(state, words, sites_, out.spins);
+  for (std::int64_t& spins : out.spins) spins = 2 * spins - static_cast<std::int64_t>(sites_.size());
+  if (has_fields_) {
+    weigh_terms(state, words, sites_, fields_, out.fields);
+    for (std::int64_t& sum : out.fields) sum = 2 * sum - sum_of_fields_;
+  }
+  if (weights_.empty()) {
+    count_terms(state, words, edges_, out.edges);
+    for (std::int64_t& sum : out.edges) sum = sum_of_weights_ - 2 * weight_ * sum;
+  } else {
+    weigh_terms(state, words, edges_, weights_, out.edges);
+    for (std::int64_t& sum : out.edges) sum = sum_of_weights_ - 2 * sum;
+  }
+  return out;
+}
+
+BitObserver<LatticeIsing>::BitObserver(const LatticeIsing& target, const BitTables& tables)
+    : sums_(sums_of(target, tables)) {}
+
+void BitObserver<LatticeIsing>::observe(const LatticeIsing& target, const std::uint64_t* state, std::size_t words,
+                                        std::size_t first_lane, std::size_t count, std::span<double> log_prob,
+                                        std::span<double> statistics) const {
+  const SpinSums::Sums sums = sums_.sums(state, words);
+  LatticeIsing::State summed;
+  for (std::size_t k = 0; k < count; ++k) {
+    summed.magnetization = sums.spins[first_lane + k];
+    summed.fields = sums.fields[first_lane + k];
+    summed.pairs = sums.edges[first_lane + k];
+    if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
+    if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
+  }
+}
+
+BitObserver<GraphIsing>::BitObserver(const GraphIsing& target, const BitTables& tables)
+    : sums_(sums_of(target, tables)) {}
+
+void BitObserver<GraphIsing>::observe(const GraphIsing& target, const std::uint64_t* state, std::size_t words,
+                                      std::size_t first_lane, std::size_t count, std::span<double> log_prob,
+                                      std::span<double> statistics) const {
+  const SpinSums::Sums sums = sums_.sums(state, words);
+  GraphIsing::State summed;
+  for (std::size_t k = 0; k < count; ++k) {
+    summed.magnetization = sums.spins[first_lane + k];
+    summed.log_prob = sums.fields[first_lane + k] + sums.edges[first_lane + k];
+    if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
+    if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
+  }
+}
+
+}  // namespace poise
