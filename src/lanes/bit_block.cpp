@@ -86,11 +86,27 @@ POISE_INLINE BitVector<8> gather8(At&& at) {
   return lanes;
 }
 
+/// Eight indices side by side.
+POISE_INLINE BitVector<8> widen8(const Index* from) {
+  // NOLINTNEXTLINE(modernize-use-using): the attribute needs the old form
+  typedef std::uint32_t Narrow __attribute__((vector_size(32)));
+  Narrow narrow;
+  std::memcpy(&narrow, from, sizeof narrow);
+  return __builtin_convertvector(narrow, BitVector<8>);
+}
+
+template <class Digit>
+POISE_INLINE BitVector<8> load_lanes(const Digit* from) {
+  BitVector<8> lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+
 template <unsigned size>
-POISE_INLINE auto digits_of(const BitTables::Run& run) {
-  if constexpr (size == 4) return run.digits4.data();
-  if constexpr (size == 5) return run.digits5.data();
-  if constexpr (size == 6) return run.digits6.data();
+POISE_INLINE const auto& digits_of(const BitTables::Run& run) {
+  if constexpr (size == 4) return run.digits4;
+  if constexpr (size == 5) return run.digits5;
+  if constexpr (size == 6) return run.digits6;
 }
 
 /// A bit that other threads may be writing the neighbours of.
@@ -124,22 +140,36 @@ POISE_INLINE std::uint64_t spread8(std::uint64_t bits) {
 
 void UpCounts::reset() {
   for (unsigned level = 0; level < kLevels; ++level) {
-    planes_[level].assign(size_, 0);
-    pending_[level].assign(size_, 0);
+    if (in_bytes_) {
+      if (level <= (lanes_ - 1) / 8) bytes_[level].assign(positions_, 0);
+    } else {
+      planes_[level].assign(positions_ * words_, 0);
+      pending_[level].assign(positions_ * words_, 0);
+    }
   }
   spilled_.clear();
   states_ = 0;
 }
 
 void UpCounts::add(const std::uint64_t* state) {
-  if (states_ + 1 == std::uint64_t{1} << kLevels) spill();
+  if (states_ == kMost) spill();
+  if (in_bytes_) {
+    for (std::size_t eight = 0; eight <= (lanes_ - 1) / 8; ++eight) {
+      std::uint64_t* bytes = bytes_[eight].data();
+      hot([=, size = positions_, shift = first_lane_ + 8 * eight] {
+        for (std::size_t k = 0; k < size; ++k) bytes[k] += spread8(state[k] >> shift & 0xff);
+      });
+    }
+    ++states_;
+    return;
+  }
   const std::uint64_t* carry = state;
   unsigned level = 0;
   for (; (states_ >> level & 1) != 0; ++level) {
     // Two of this level and what came in: a bit of the sum stays, the rest goes on in the place of what was pending.
     std::uint64_t* plane = planes_[level].data();
     std::uint64_t* pending = pending_[level].data();
-    hot<InstructionSet::avx512>([=, size = size_] {
+    hot([=, size = positions_ * words_] {
       for (std::size_t k = 0; k < size; ++k) {
         const std::uint64_t a = plane[k], b = pending[k], c = carry[k];
         plane[k] = a ^ b ^ c;
@@ -148,57 +178,77 @@ void UpCounts::add(const std::uint64_t* state) {
     });
     carry = pending;
   }
-  std::copy_n(carry, size_, pending_[level].data());
+  std::copy_n(carry, positions_ * words_, pending_[level].data());
   ++states_;
 }
 
-void UpCounts::spill() {
-  if (spilled_.empty()) spilled_.assign(size_ * 64, 0);
-  const std::uint64_t* from[2 * kLevels];
+/// What the planes or bytes have of one lane.
+std::uint64_t UpCounts::recent(std::size_t position, std::size_t lane) const {
+  if (in_bytes_) return bytes_[(lane - first_lane_) / 8].data()[position] >> ((lane - first_lane_) % 8 * 8) & 0xff;
+  const std::size_t k = position * words_ + lane / 64;
+  std::uint64_t count = 0;
   for (unsigned level = 0; level < kLevels; ++level) {
-    from[level] = planes_[level].data();
-    from[kLevels + level] = pending_[level].data();
+    count += (planes_[level].data()[k] >> lane % 64 & 1) << level;
+    if ((states_ >> level & 1) != 0) count += (pending_[level].data()[k] >> lane % 64 & 1) << level;
   }
+  return count;
+}
+
+void UpCounts::spill() {
+  if (spilled_.empty()) spilled_.assign(positions_ * lanes_, 0);
   std::uint32_t* to = spilled_.data();
-  for (std::size_t k = 0; k < size_; ++k, to += 64) {
-    for (unsigned half = 0; half < 2; ++half) {
-      for (unsigned byte = 0; byte < 8; ++byte) {
-        // One byte of each level: eight chains, and the eight digits of their counts.
-        std::uint64_t digits = 0;
-        for (unsigned level = 0; level < kLevels; ++level) {
-          const bool counts = half == 0 || (states_ >> level & 1) != 0;
-          if (counts) digits |= (from[half * kLevels + level][k] >> (8 * byte) & 0xff) << (8 * level);
-        }
-        digits = transpose8(digits);
-        for (unsigned bit = 0; bit < 8; ++bit)
-          to[8 * byte + bit] += static_cast<std::uint32_t>(digits >> (8 * bit) & 0xff);
+  for (std::size_t position = 0; position < positions_; ++position, to += lanes_) {
+    for (std::size_t eight = first_lane_ / 8 * 8; eight < first_lane_ + lanes_; eight += 8) {
+      const std::uint64_t counts = in_bytes_ ? 0 : planes_of_eight(position, eight);
+      for (std::size_t lane = std::max(eight, first_lane_); lane < std::min(eight + 8, first_lane_ + lanes_); ++lane) {
+        // Bytes hold the whole count; planes and what is pending have a sum of up to 255 too.
+        to[lane - first_lane_] +=
+            static_cast<std::uint32_t>(in_bytes_ ? recent(position, lane) : counts >> ((lane - eight) * 8) & 0xff);
       }
     }
   }
-  for (unsigned level = 0; level < kLevels; ++level) planes_[level].assign(size_, 0);
+  for (unsigned level = 0; level < kLevels; ++level) {
+    if (!planes_[level].empty()) planes_[level].assign(positions_ * words_, 0);
+    if (!bytes_[level].empty()) bytes_[level].assign(positions_, 0);
+  }
   states_ = 0;
 }
 
-void UpCounts::collect(std::size_t word, unsigned bit, std::size_t words, std::span<std::uint64_t> out) const {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::size_t k = i * words + word;
-    out[i] = spilled_.empty() ? 0 : spilled_[k * 64 + bit];
+/// Counts of eight lanes, one in each byte.
+std::uint64_t UpCounts::planes_of_eight(std::size_t position, std::size_t lane) const {
+  const std::size_t k = position * words_ + lane / 64;
+  std::uint64_t sum = 0;
+  for (const auto* which : {&planes_, &pending_}) {
+    std::uint64_t digits = 0;
     for (unsigned level = 0; level < kLevels; ++level) {
-      out[i] += (planes_[level].data()[k] >> bit & 1) << level;
-      if ((states_ >> level & 1) != 0) out[i] += (pending_[level].data()[k] >> bit & 1) << level;
+      if (which == &pending_ && (states_ >> level & 1) == 0) continue;
+      digits |= ((*which)[level].data()[k] >> (lane % 64) & 0xff) << (8 * level);
     }
+    sum += transpose8(digits);  // no byte overflows: together they have counted kMost states
+  }
+  return sum;
+}
+
+void UpCounts::collect(std::size_t lane, std::span<std::uint64_t> out) const {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = recent(i, lane) + (spilled_.empty() ? 0 : spilled_[i * lanes_ + lane - first_lane_]);
   }
 }
 
-void UpCounts::set(std::size_t word, unsigned bit, std::size_t words, std::span<const std::uint64_t> counts) {
+void UpCounts::set(std::size_t lane, std::span<const std::uint64_t> counts) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const std::size_t k = i * words + word;
-    for (unsigned level = 0; level < kLevels; ++level) {
-      set_bit(planes_[level].data()[k], bit, false);
-      set_bit(pending_[level].data()[k], bit, false);
+    if (in_bytes_) {
+      auto& bytes = bytes_[(lane - first_lane_) / 8].data()[i];
+      for (unsigned bit = 0; bit < 8; ++bit)
+        set_bit(bytes, static_cast<unsigned>((lane - first_lane_) % 8 * 8) + bit, false);
+    } else {
+      for (unsigned level = 0; level < kLevels; ++level) {
+        set_bit(planes_[level].data()[i * words_ + lane / 64], lane % 64, false);
+        set_bit(pending_[level].data()[i * words_ + lane / 64], lane % 64, false);
+      }
     }
-    if (counts[i] != 0 && spilled_.empty()) spilled_.assign(size_ * 64, 0);
-    if (!spilled_.empty()) spilled_[k * 64 + bit] = static_cast<std::uint32_t>(counts[i]);
+    if (counts[i] != 0 && spilled_.empty()) spilled_.assign(positions_ * lanes_, 0);
+    if (!spilled_.empty()) spilled_[i * lanes_ + lane - first_lane_] = static_cast<std::uint32_t>(counts[i]);
   }
 }
 
@@ -209,7 +259,7 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
       first_chain_(first_chain),
       first_word_((first_chain + group.first) / 64),
       words_(std::bit_ceil((first_chain + group.first + group.count - 1) / 64 - first_word_ + 1)),
-      counts_(tables_->variables(), words_) {
+      counts_(tables_->variables(), words_, lane_number(group.first), group.count, is_few()) {
   for (std::size_t w = 0; w < words_; ++w) {
     for (std::size_t some = 0; some < 4; ++some) {
       const WordKey key = word_key(seed, (first_word_ + w) * 4 + some);
@@ -220,7 +270,6 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     chains_[lane(c).word] |= std::uint64_t{1} << lane(c).bit;
   }
-  is_few_ = words_ == 1 && group.count <= kFew;
   state_.assign((tables_->variables() + std::size_t{1}) * words_, 0);
 }
 
@@ -228,7 +277,8 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
 /// the variable is up where the probability has the larger one.
 template <unsigned W, unsigned size>
 void BitBlock::sweep_run(const BitTables::Run& run) {
-  const auto* const digits = digits_of<size>(run);
+  const auto* const head = digits_of<size>(run).head.data();
+  const auto* const tail = digits_of<size>(run).tail.data();
   const Index* const variables = run.variable.data();
   const Index* const blankets = run.blanket.data();
   const std::size_t count = run.count;
@@ -245,7 +295,7 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
       for (unsigned j = 0; j < size; ++j) x[j] = load_bits<W>(state + blankets[k * size + j] * W);
       BitVector<W> table[16];
       functions_of_two<W>(x[0], x[1], table);
-      const auto* const digit = digits + k * BitTables::kDigits;
+      const auto* digit = head + k * BitTables::kHead;
       const std::uint64_t scattered = scatter(base + variables[k]);
       BitVector<W> up = {};
       BitVector<W> undecided = all;
@@ -272,6 +322,7 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
           undecided &= ~differs;
         }
         d += kKeyDigits;
+        if (d == BitTables::kHead) digit = tail + k * (BitTables::kDigits - BitTables::kHead) - BitTables::kHead;
       } while (any_bit<W>(undecided) && d < BitTables::kDigits);
       if (d == BitTables::kDigits) {
         std::uint64_t neighbours[size * W];
@@ -295,7 +346,8 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
 /// Random words and digits are those of `sweep_run`, and so are the states.
 template <unsigned size>
 void BitBlock::sweep_few(const BitTables::Run& run) {
-  const auto* const digits = digits_of<size>(run);
+  const auto* const head = digits_of<size>(run).head.data();
+  const auto* const tail = digits_of<size>(run).tail.data();
   const Index* const variables = run.variable.data();
   const Index* const blankets = run.blanket.data();
   const Index* const together = run.side_by_side.data();
@@ -310,7 +362,7 @@ void BitBlock::sweep_few(const BitTables::Run& run) {
     using Lanes = BitVector<8>;
     constexpr unsigned kConfigurations = 1U << size;
     constexpr unsigned kAhead = 64 / kConfigurations;  // digits that one load brings
-    constexpr unsigned kStride = 2 * kKeyDigits;       // digits that are looked at before it is asked who is undecided
+    constexpr unsigned kStride = BitTables::kHead;     // digits that are looked at before it is asked who is undecided
     for (std::size_t start = 0; start < count; start += 8) {
       // The last vector goes back to variables of the one before: they come out the same.
       const std::size_t k = std::min(start, count - std::min<std::size_t>(8, count));
@@ -321,17 +373,25 @@ void BitBlock::sweep_few(const BitTables::Run& run) {
                    ? load_bits<8>(state + side)
                    : gather8([=](unsigned lane) { return state[blankets[(k + lane) * size + j]]; });
       }
-      const Lanes numbers = gather8([=](unsigned lane) { return std::uint64_t{variables[k + lane]}; });
+      const Lanes numbers = widen8(variables + k);
       const Lanes scattered = scatter(numbers + base);
-      const auto table_of = [=](unsigned digit) {
+      const auto table_of = [=](const auto* digits, unsigned each, unsigned digit) {
         return gather8([=](unsigned lane) {
           std::uint64_t ahead;
-          std::memcpy(&ahead, digits + (k + lane) * BitTables::kDigits + digit, sizeof ahead);
+          std::memcpy(&ahead, digits + (k + lane) * each + digit, sizeof ahead);
           return ahead;
         });
       };
       Lanes table[kStride / kAhead];
-      for (unsigned t = 0; t < kStride / kAhead; ++t) table[t] = table_of(t * kAhead);
+      if constexpr (size == 4) {
+        // Two words of each of eight variables, side by side: the first ones, the second ones.
+        const Lanes low = load_lanes(head + k * BitTables::kHead);
+        const Lanes high = load_lanes(head + (k + 4) * BitTables::kHead);
+        table[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+        table[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
+      } else {
+        for (unsigned t = 0; t < kStride / kAhead; ++t) table[t] = table_of(head, BitTables::kHead, t * kAhead);
+      }
       Lanes after = {};
       for (unsigned some = 0; some < 4; ++some) {
         const std::uint64_t mine = all >> (kKeyChains * some) & 0xffff;
@@ -355,7 +415,8 @@ void BitBlock::sweep_few(const BitTables::Run& run) {
             undecided &= ~differs;
           }
           for (unsigned d = kStride; any_bit<8>(undecided) && d < BitTables::kDigits; ++d) {
-            const Lanes value = table_of(d / kAhead * kAhead) >> (configuration + d % kAhead * kConfigurations);
+            const Lanes later = table_of(tail, BitTables::kDigits - BitTables::kHead, (d - kStride) / kAhead * kAhead);
+            const Lanes value = later >> (configuration + d % kAhead * kConfigurations);
             const Lanes word = keyed_word(first, second, scattered + d / kKeyDigits * kWordStep);
             const Lanes differs = (word >> (d % kKeyDigits * kKeyChains + bit)) ^ value;
             up |= undecided & differs & value;
@@ -408,7 +469,7 @@ void BitBlock::sweep_few_chains() {
 
 void BitBlock::sweep(std::uint64_t sweeps, bool count) {
   for (; sweeps > 0; --sweeps) {
-    switch (is_few_ ? 0 : words_) {
+    switch (is_few() ? 0 : words_) {
       case 0: sweep_few_chains(); break;
       case 1: sweep_words<1>(); break;
       case 2: sweep_words<2>(); break;
@@ -435,19 +496,18 @@ void BitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
 void BitBlock::set_counts(std::size_t chain, std::span<const std::uint64_t> counts) {
   std::vector<std::uint64_t> sorted(counts.size());
   for (Index i = 0; i < counts.size(); ++i) sorted[tables_->position(i)] = counts[i];
-  counts_.set(lane(chain).word, lane(chain).bit, words_, sorted);
+  counts_.set(lane_number(chain), sorted);
 }
 
 void BitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   std::vector<std::uint64_t> sorted(counts.size());
-  counts_.collect(lane(chain).word, lane(chain).bit, words_, sorted);
+  counts_.collect(lane_number(chain), sorted);
   for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
 }
 
 void BitBlock::get_all_levels(std::span<Value> levels) const {
   const std::size_t n = tables_->variables();
-  const Lane begin = lane(group_.first);
-  const std::size_t first_lane = begin.word * 64 + begin.bit;
+  const std::size_t first_lane = lane_number(group_.first);
   const std::size_t last_lane = first_lane + group_.count;
   // Eight variables of eight chains at a time.
   for (std::size_t lanes = first_lane / 8 * 8; lanes < last_lane; lanes += 8) {

@@ -37,13 +37,13 @@ void find_side_by_side(BitTables::Run& run) {
 }
 
 template <class Digit>
-void add_digits(std::vector<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
+void add_digits(BitTables::Digits<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
   for (unsigned d = 0; d < BitTables::kDigits; ++d) {
     Digit digit = 0;
     for (std::size_t c = 0; c < thresholds.size(); ++c) {
       digit = static_cast<Digit>(digit | static_cast<Digit>(thresholds[c] >> (63 - d) & 1) << c);
     }
-    digits.push_back(digit);
+    (d < BitTables::kHead ? digits.head : digits.tail).push_back(digit);
   }
 }
 

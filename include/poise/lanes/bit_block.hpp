@@ -17,30 +17,42 @@
 
 namespace poise {
 
-/// How often each chain of a block had each variable up, counted in planes of bits that carry into each other.
+/// How often each chain of a block had each variable up. Many chains are counted in planes of bits that carry into each
+/// other, few of them in bytes; both are added to larger numbers before they overflow.
 class UpCounts {
  public:
-  UpCounts(Index variables, std::size_t words) : size_(std::size_t{variables} * words) {}
+  /// Chains are the lanes from `first_lane` on.
+  UpCounts(Index positions, std::size_t words, std::size_t first_lane, std::size_t lanes, bool in_bytes)
+      : positions_(positions), words_(words), first_lane_(first_lane), lanes_(lanes), in_bytes_(in_bytes) {}
 
   /// Starts anew.
   void reset();
   /// Adds a state.
   void add(const std::uint64_t* state);
-  /// Of one chain, variable by variable.
-  void collect(std::size_t word, unsigned bit, std::size_t words, std::span<std::uint64_t> out) const;
+  /// Of one chain, position by position.
+  void collect(std::size_t lane, std::span<std::uint64_t> out) const;
   /// Sets what was counted of one chain; other threads may do the same with other chains.
-  void set(std::size_t word, unsigned bit, std::size_t words, std::span<const std::uint64_t> counts);
+  void set(std::size_t lane, std::span<const std::uint64_t> counts);
 
  private:
   static constexpr unsigned kLevels = 8;
+  static constexpr std::uint64_t kMost = (1U << kLevels) - 1;  // states until planes or bytes are full
+
+  [[nodiscard]] std::uint64_t recent(std::size_t position, std::size_t lane) const;
+  [[nodiscard]] std::uint64_t planes_of_eight(std::size_t position, std::size_t lane) const;
   void spill();
 
-  std::size_t size_;
+  std::size_t positions_;
+  std::size_t words_;
+  std::size_t first_lane_;
+  std::size_t lanes_;
+  bool in_bytes_;
   // Planes [level] count 2^level each; `pending` holds the carry into a level until there are two of them.
   std::array<AlignedWords, kLevels> planes_;
   std::array<AlignedWords, kLevels> pending_;
-  std::uint64_t states_ = 0;            // since the planes were empty
-  std::vector<std::uint32_t> spilled_;  // [position][word][bit], of planes that were full
+  std::array<AlignedWords, kLevels> bytes_;  // of eight lanes each
+  std::uint64_t states_ = 0;                 // since they were empty
+  std::vector<std::uint32_t> spilled_;       // [position][lane], of what was full
 };
 
 class BitBlock {
@@ -75,12 +87,14 @@ class BitBlock {
     std::size_t word;
     unsigned bit;
   };
+  [[nodiscard]] std::size_t lane_number(std::size_t chain) const { return lane(chain).word * 64 + lane(chain).bit; }
   [[nodiscard]] Lane lane(std::size_t chain) const {
     const std::uint64_t number = first_chain_ + chain;
     return {static_cast<std::size_t>(number / 64 - first_word_), static_cast<unsigned>(number % 64)};
   }
 
  private:
+  [[nodiscard]] bool is_few() const { return words_ == 1 && group_.count <= kFew; }
   [[nodiscard]] const std::uint64_t& word_of(std::size_t variable, std::size_t word) const {
     return state_.data()[tables_->position(static_cast<Index>(variable)) * words_ + word];
   }
@@ -101,7 +115,6 @@ class BitBlock {
   std::uint64_t first_chain_;
   std::uint64_t first_word_;
   std::size_t words_ = 1;  // one, two, four or eight
-  bool is_few_ = false;
   // Of the four times sixteen chains of a word, [sixteen][word].
   using Keys = std::array<std::array<std::uint64_t, kMostWords>, 4>;
   Keys first_keys_{};

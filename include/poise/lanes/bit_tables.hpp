@@ -29,6 +29,14 @@ class BitTables {
   static constexpr unsigned kLeast = 4;  ///< smaller blankets are filled up with a variable that is always 0
   static constexpr unsigned kMost = 6;
   static constexpr unsigned kDigits = 32;  ///< that are tabled: one update in billions needs more
+  static constexpr unsigned kHead = 8;     ///< that are most often enough for a few chains, and stand apart
+
+  /// Of all variables of a run: bit b of a digit is that of P(up | configuration b).
+  template <class Digit>
+  struct Digits {
+    std::vector<Digit> head;  ///< kHead for each variable
+    std::vector<Digit> tail;  ///< the other kDigits - kHead
+  };
 
   /// Variables of one colour with blankets of one size; they do not depend on each other, and stand side by side.
   struct Run {
@@ -40,10 +48,9 @@ class BitTables {
     /// For each eight variables (those of the last eight, where fewer are left) and each of their neighbours: where the
     /// eight of them stand, if it is side by side, else kApart.
     std::vector<Index> side_by_side;
-    // By size, kDigits for each variable: bit b of digit d is that of P(up | configuration b).
-    std::vector<std::uint16_t> digits4;
-    std::vector<std::uint32_t> digits5;
-    std::vector<std::uint64_t> digits6;
+    Digits<std::uint16_t> digits4;  ///< of blankets of size 4
+    Digits<std::uint32_t> digits5;
+    Digits<std::uint64_t> digits6;
   };
 
   [[nodiscard]] static bool fits(const BitModel& model);
