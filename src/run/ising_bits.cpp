@@ -74,39 +74,47 @@ BitModel bit_model(std::shared_ptr<const GraphIsing> target) {
 }
 
 SpinSums::SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables)
-    : fields_(fields.size()) {
+    : sites_(BitTerms::all(static_cast<Index>(fields.size()))), fields_(fields.size()) {
   for (Index i = 0; i < fields.size(); ++i) {
-    sites_.push_back({i});
     fields_[tables.position(i)] = fields[i];
     sum_of_fields_ += fields[i];
     has_fields_ = has_fields_ || fields[i] != 0;
   }
-  bool alike = true;
+  // Edges between positions equally far apart come one after the other: on lattices most of them form long stretches.
+  std::vector<Edge> sorted;
   for (const Edge& edge : edges) {
-    edges_.push_back({tables.position(edge.first), tables.position(edge.second)});
+    const Index first = tables.position(edge.first), second = tables.position(edge.second);
+    sorted.push_back({std::min(first, second), std::max(first, second), edge.weight});
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Edge& a, const Edge& b) {
+    return std::pair(a.second - a.first, a.first) < std::pair(b.second - b.first, b.first);
+  });
+  bool alike = true;
+  for (const Edge& edge : sorted) {
+    edges_.add(edge.first, edge.second);
     weights_.push_back(edge.weight);
     sum_of_weights_ += edge.weight;
-    alike = alike && edge.weight == edges.front().weight;
+    alike = alike && edge.weight == sorted.front().weight;
   }
-  if (!alike || edges.empty()) return;
-  weight_ = edges.front().weight;
+  if (!alike || sorted.empty()) return;
+  weight_ = sorted.front().weight;
   weights_.clear();
 }
 
-SpinSums::Sums SpinSums::sums(const std::uint64_t* state, std::size_t words) const {
-  const std::size_t lanes = 64 * words;
-  Sums out{std::vector<std::int64_t>(lanes), std::vector<std::int64_t>(lanes, 0), std::vector<std::int64_t>(lanes)};
-  count_terms(state, words, sites_, out.spins);
-  for (std::int64_t& spins : out.spins) spins = 2 * spins - static_cast<std::int64_t>(sites_.size());
+SpinSums::Sums SpinSums::sums(const BitView& view) const {
+  Sums out{std::vector<std::int64_t>(view.lanes), std::vector<std::int64_t>(view.lanes, 0),
+           std::vector<std::int64_t>(view.lanes)};
+  count_terms(view, sites_, out.spins);
+  for (std::int64_t& spins : out.spins) spins = 2 * spins - static_cast<std::int64_t>(sites_.count);
   if (has_fields_) {
-    weigh_terms(state, words, sites_, fields_, out.fields);
+    weigh_terms(view, sites_, fields_, out.fields);
     for (std::int64_t& sum : out.fields) sum = 2 * sum - sum_of_fields_;
   }
   if (weights_.empty()) {
-    count_terms(state, words, edges_, out.edges);
+    count_terms(view, edges_, out.edges);
     for (std::int64_t& sum : out.edges) sum = sum_of_weights_ - 2 * weight_ * sum;
   } else {
-    weigh_terms(state, words, edges_, weights_, out.edges);
+    weigh_terms(view, edges_, weights_, out.edges);
     for (std::int64_t& sum : out.edges) sum = sum_of_weights_ - 2 * sum;
   }
   return out;
@@ -115,15 +123,14 @@ SpinSums::Sums SpinSums::sums(const std::uint64_t* state, std::size_t words) con
 BitObserver<LatticeIsing>::BitObserver(const LatticeIsing& target, const BitTables& tables)
     : sums_(sums_of(target, tables)) {}
 
-void BitObserver<LatticeIsing>::observe(const LatticeIsing& target, const std::uint64_t* state, std::size_t words,
-                                        std::size_t first_lane, std::size_t count, std::span<double> log_prob,
+void BitObserver<LatticeIsing>::observe(const LatticeIsing& target, const BitView& view, std::span<double> log_prob,
                                         std::span<double> statistics) const {
-  const SpinSums::Sums sums = sums_.sums(state, words);
+  const SpinSums::Sums sums = sums_.sums(view);
   LatticeIsing::State summed;
-  for (std::size_t k = 0; k < count; ++k) {
-    summed.magnetization = sums.spins[first_lane + k];
-    summed.fields = sums.fields[first_lane + k];
-    summed.pairs = sums.edges[first_lane + k];
+  for (std::size_t k = 0; k < view.lanes; ++k) {
+    summed.magnetization = sums.spins[k];
+    summed.fields = sums.fields[k];
+    summed.pairs = sums.edges[k];
     if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
     if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
   }
@@ -132,14 +139,13 @@ void BitObserver<LatticeIsing>::observe(const LatticeIsing& target, const std::u
 BitObserver<GraphIsing>::BitObserver(const GraphIsing& target, const BitTables& tables)
     : sums_(sums_of(target, tables)) {}
 
-void BitObserver<GraphIsing>::observe(const GraphIsing& target, const std::uint64_t* state, std::size_t words,
-                                      std::size_t first_lane, std::size_t count, std::span<double> log_prob,
+void BitObserver<GraphIsing>::observe(const GraphIsing& target, const BitView& view, std::span<double> log_prob,
                                       std::span<double> statistics) const {
-  const SpinSums::Sums sums = sums_.sums(state, words);
+  const SpinSums::Sums sums = sums_.sums(view);
   GraphIsing::State summed;
-  for (std::size_t k = 0; k < count; ++k) {
-    summed.magnetization = sums.spins[first_lane + k];
-    summed.log_prob = sums.fields[first_lane + k] + sums.edges[first_lane + k];
+  for (std::size_t k = 0; k < view.lanes; ++k) {
+    summed.magnetization = sums.spins[k];
+    summed.log_prob = sums.fields[k] + sums.edges[k];
     if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
     if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
   }

@@ -34,9 +34,11 @@ class BitsEngine final : public Engine {
         seed_(options.seed),
         first_chain_(options.first_chain),
         reference_(options.reference),
-        sorted_reference_(options.reference),
+        sorted_reference_(options.reference.size()),
         chains_(options.starts.size()) {
-    for (Index i = 0; i < sorted_reference_.size(); ++i) sorted_reference_[tables_->position(i)] = reference_[i];
+    for (Index i = 0; i < sorted_reference_.size(); ++i) {
+      sorted_reference_[tables_->position(i)] = reference_[i] != 0 ? ~std::uint64_t{0} : 0;
+    }
     make_blocks(1);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       std::function<std::vector<Value>(unsigned)> next;
@@ -71,7 +73,7 @@ class BitsEngine final : public Engine {
       const std::size_t last = std::min(group.first + group.count, block.group().first + block.group().count);
       if (first >= last) continue;
       const std::size_t at = first - group.first;
-      const bool whole = last - first == block.group().count && last - first > 1;
+      const bool whole = last - first == block.group().count;
       if (whole) observe_block(block, at, out);
       for (std::size_t c = first; c < last; ++c) observe_chain(block, c, c - group.first, out, whole);
     }
@@ -192,20 +194,16 @@ class BitsEngine final : public Engine {
   /// All chains of a block at once, those of the group from number `at` on.
   void observe_block(const BitBlock& block, std::size_t at, const Observables& out) const {
     const std::size_t count = block.group().count;
-    const auto lane = block.lane(block.group().first);
-    const std::size_t first_lane = 64 * lane.word + lane.bit;
+    const BitView view{block.state(), block.words(), block.lane_number(block.group().first), count};
     if (!out.log_prob.empty() || !out.statistics.empty()) {
       const auto log_prob = out.log_prob.empty() ? out.log_prob : out.log_prob.subspan(at, count);
       const auto statistics = out.statistics.empty()
                                   ? out.statistics
                                   : out.statistics.subspan(at * traits_.statistics, count * traits_.statistics);
-      observer_.observe(*target_, block.state(), block.words(), first_lane, count, log_prob, statistics);
+      observer_.observe(*target_, view, log_prob, statistics);
     }
     if (!out.distance.empty()) {
-      std::vector<std::int64_t> distance(64 * block.words());
-      count_differences(block.state(), block.words(), sorted_reference_, distance);
-      std::copy_n(distance.begin() + static_cast<std::ptrdiff_t>(first_lane), count,
-                  out.distance.begin() + static_cast<std::ptrdiff_t>(at));
+      count_differences(view, sorted_reference_, out.distance.subspan(at, count));
     }
     if (!out.levels.empty()) {
       block.get_all_levels(out.levels.subspan(at * traits_.variables, count * traits_.variables));
@@ -252,7 +250,7 @@ class BitsEngine final : public Engine {
   std::uint64_t seed_;
   std::uint64_t first_chain_;
   std::vector<Value> reference_;
-  std::vector<Value> sorted_reference_;  // by position
+  std::vector<std::uint64_t> sorted_reference_;  // by position, all ones or all zeros
   std::vector<Kept> chains_;
   std::vector<BitBlock> blocks_;
   std::atomic<bool> counting_{false};

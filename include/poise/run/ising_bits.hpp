@@ -28,18 +28,18 @@ class SpinSums {
   SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables);
 
   struct Sums {
-    std::vector<std::int64_t> spins;   ///< of each lane
+    std::vector<std::int64_t> spins;   ///< of each chain
     std::vector<std::int64_t> fields;  ///< with weights
     std::vector<std::int64_t> edges;   ///< products of spins, with weights
   };
-  [[nodiscard]] Sums sums(const std::uint64_t* state, std::size_t words) const;
+  [[nodiscard]] Sums sums(const BitView& view) const;
 
  private:
-  std::vector<BitTerm> sites_;
+  BitTerms sites_;
   std::vector<std::int64_t> fields_;
   std::int64_t sum_of_fields_ = 0;
   bool has_fields_ = false;
-  std::vector<BitTerm> edges_;
+  BitTerms edges_;
   std::vector<std::int64_t> weights_;  // of the edges; empty where they are alike
   std::int64_t weight_ = 0;            // of each then
   std::int64_t sum_of_weights_ = 0;
@@ -49,8 +49,8 @@ template <>
 class BitObserver<LatticeIsing> {
  public:
   BitObserver(const LatticeIsing& target, const BitTables& tables);
-  void observe(const LatticeIsing& target, const std::uint64_t* state, std::size_t words, std::size_t first_lane,
-               std::size_t count, std::span<double> log_prob, std::span<double> statistics) const;
+  void observe(const LatticeIsing& target, const BitView& view, std::span<double> log_prob,
+               std::span<double> statistics) const;
 
  private:
   SpinSums sums_;
@@ -60,8 +60,8 @@ template <>
 class BitObserver<GraphIsing> {
  public:
   BitObserver(const GraphIsing& target, const BitTables& tables);
-  void observe(const GraphIsing& target, const std::uint64_t* state, std::size_t words, std::size_t first_lane,
-               std::size_t count, std::span<double> log_prob, std::span<double> statistics) const;
+  void observe(const GraphIsing& target, const BitView& view, std::span<double> log_prob,
+               std::span<double> statistics) const;
 
  private:
   SpinSums sums_;
