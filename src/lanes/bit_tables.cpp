@@ -5,19 +5,23 @@
 #include <cmath>
 #include <utility>
 
+#include <poise/lanes/bit_vector.hpp>
+
 namespace poise {
 
 namespace {
 
-/// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
-std::vector<Index> colours_of(const BitModel& model) {
+/// Greedy colouring: each variable gets the lowest colour that none of its blanket has. Sizes of blankets on the way.
+std::vector<Index> colours_of(const BitModel& model, std::vector<std::uint8_t>& sizes) {
   std::vector<Index> colour(model.variables, 0);
   std::vector<Index> used_by;
   for (Index i = 0; i < model.variables; ++i) {
     used_by.resize(BitTables::kMost + 1, model.variables);
-    for (const Index j : model.blanket(i)) {
-      if (j < i && colour[j] < used_by.size()) used_by[colour[j]] = i;
+    const std::vector<Index> blanket = model.blanket(i);
+    for (const Index j : blanket) {
+      if (j < i) used_by[colour[j]] = i;
     }
+    sizes.push_back(static_cast<std::uint8_t>(blanket.size()));
     while (used_by[colour[i]] == i) ++colour[i];
   }
   return colour;
@@ -38,12 +42,19 @@ void find_side_by_side(BitTables::Run& run) {
 
 template <class Digit>
 void add_digits(BitTables::Digits<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
-  for (unsigned d = 0; d < BitTables::kDigits; ++d) {
-    Digit digit = 0;
-    for (std::size_t c = 0; c < thresholds.size(); ++c) {
-      digit = static_cast<Digit>(digit | static_cast<Digit>(thresholds[c] >> (63 - d) & 1) << c);
+  // Eight digits of eight configurations at a time.
+  for (unsigned first = 0; first < BitTables::kDigits; first += 8) {
+    Digit eight[8] = {};
+    for (std::size_t c = 0; c < thresholds.size(); c += 8) {
+      std::uint64_t square = 0;
+      for (unsigned k = 0; k < 8; ++k) square |= (thresholds[c + k] >> (56 - first) & 0xff) << (8 * k);
+      square = transpose8(square);
+      for (unsigned k = 0; k < 8; ++k) {
+        eight[k] = static_cast<Digit>(eight[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
+      }
     }
-    (d < BitTables::kHead ? digits.head : digits.tail).push_back(digit);
+    auto& to = first < BitTables::kHead ? digits.head : digits.tail;
+    to.insert(to.end(), eight, eight + 8);
   }
 }
 
@@ -57,13 +68,14 @@ bool BitTables::fits(const BitModel& model) {
 }
 
 BitTables::BitTables(BitModel model) : model_(std::move(model)) {
-  const std::vector<Index> colour = colours_of(model_);
+  std::vector<std::uint8_t> sizes;
+  const std::vector<Index> colour = colours_of(model_, sizes);
   const Index colours = colour.empty() ? 0 : *std::max_element(colour.begin(), colour.end()) + 1;
   constexpr unsigned kSizes = kMost - kLeast + 1;
   runs_.resize(std::size_t{colours} * kSizes);
   for (std::size_t r = 0; r < runs_.size(); ++r) runs_[r].size = kLeast + static_cast<unsigned>(r % kSizes);
   for (Index i = 0; i < model_.variables; ++i) {
-    const auto size = std::max(kLeast, static_cast<unsigned>(model_.blanket(i).size()));
+    const unsigned size = std::max(kLeast, unsigned{sizes[i]});
     add(runs_[std::size_t{colour[i]} * kSizes + size - kLeast], i);
   }
   std::erase_if(runs_, [](const Run& run) { return run.variable.empty(); });
@@ -82,7 +94,7 @@ BitTables::BitTables(BitModel model) : model_(std::move(model)) {
   }
 }
 
-void BitTables::add(Run& run, Index variable) {
+void BitTables::add(Run& run, Index variable) const {
   std::vector<Index> blanket = model_.blanket(variable);
   const unsigned inside = (1U << blanket.size()) - 1;
   blanket.resize(run.size, model_.variables);

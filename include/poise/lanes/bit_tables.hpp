@@ -69,7 +69,7 @@ class BitTables {
   [[nodiscard]] std::vector<Index> blanket(Index variable) const { return model_.blanket(variable); }
 
  private:
-  void add(Run& run, Index variable);
+  void add(Run& run, Index variable) const;
 
   BitModel model_;
   std::vector<Run> runs_;

@@ -48,6 +48,16 @@ POISE_INLINE V select_bits(const V& selector, const V& first, const V& second) {
   return (selector & second) | (~selector & first);
 }
 
+/// Rows and columns of a matrix of 8 x 8 bits exchanged (Warren, Hacker's Delight).
+POISE_INLINE std::uint64_t transpose8(std::uint64_t x) {
+  std::uint64_t t = (x ^ (x >> 7)) & 0x00aa00aa00aa00aa;
+  x ^= t ^ (t << 7);
+  t = (x ^ (x >> 14)) & 0x0000cccc0000cccc;
+  x ^= t ^ (t << 14);
+  t = (x ^ (x >> 28)) & 0x00000000f0f0f0f0;
+  return x ^ t ^ (t << 28);
+}
+
 /// Words in memory that vectors are loaded from without crossing cache lines.
 class AlignedWords {
  public:
