@@ -41,7 +41,9 @@ class BitAdder {
       const std::size_t lane = view.first_lane + k;
       for (unsigned p = 0; p < used_; ++p) {
         for (std::size_t w = lane / 64; w < 8; w += view.words) {
-          out[k] += static_cast<std::int64_t>(plane_[p][w] >> lane % 64 & 1) << p;
+          std::uint64_t word;  // not by [w]: g++ 12 gets it wrong beside checks of bounds and shifts
+          std::memcpy(&word, reinterpret_cast<const char*>(&plane_[p]) + 8 * w, sizeof word);
+          out[k] += static_cast<std::int64_t>(word >> lane % 64 & 1) << p;
         }
       }
     }
