@@ -37,7 +37,7 @@ SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
 
 }  // namespace
 
-BitModel bit_model(std::shared_ptr<const LatticeIsing> target) {
+BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target) {
   const auto blanket = [target](Index i) {
     std::vector<Index> out;
     for (const Index j : target->neighbours(i)) {
@@ -56,7 +56,7 @@ BitModel bit_model(std::shared_ptr<const LatticeIsing> target) {
   return {target->num_variables(), blanket, log_odds};
 }
 
-BitModel bit_model(std::shared_ptr<const GraphIsing> target) {
+BitModel bit_model(const std::shared_ptr<const GraphIsing>& target) {
   const auto blanket = [target](Index i) {
     std::vector<Index> out;
     for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) out.push_back(neighbour.variable);

@@ -13,8 +13,8 @@
 
 namespace poise {
 
-[[nodiscard]] BitModel bit_model(std::shared_ptr<const LatticeIsing> target);
-[[nodiscard]] BitModel bit_model(std::shared_ptr<const GraphIsing> target);
+[[nodiscard]] BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target);
+[[nodiscard]] BitModel bit_model(const std::shared_ptr<const GraphIsing>& target);
 
 /// Sums of a state of spins: over sites, over sites with weights, over edges with weights.
 class SpinSums {
