@@ -2,7 +2,6 @@
 #include <poise/lanes/bit_block.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -109,138 +108,7 @@ POISE_INLINE const auto& digits_of(const BitTables::Run& run) {
   if constexpr (size == 6) return run.digits6;
 }
 
-/// A bit that other threads may be writing the neighbours of.
-void set_bit(std::uint64_t& word, unsigned bit, bool value) {
-  const std::uint64_t mask = std::uint64_t{1} << bit;
-  const std::atomic_ref<std::uint64_t> shared(word);
-  if (value) {
-    shared.fetch_or(mask, std::memory_order_relaxed);
-  } else {
-    shared.fetch_and(~mask, std::memory_order_relaxed);
-  }
-}
-
-/// Eight bits as eight bytes.
-POISE_INLINE std::uint64_t spread8(std::uint64_t bits) {
-  const std::uint64_t copies = (bits * 0x0101010101010101) & 0x8040201008040201;
-  return ((copies + 0x7f7f7f7f7f7f7f7f) | copies) >> 7 & 0x0101010101010101;
-}
-
 }  // namespace
-
-void UpCounts::reset() {
-  for (unsigned level = 0; level < kLevels; ++level) {
-    if (in_bytes_) {
-      if (level <= (lanes_ - 1) / 8) bytes_[level].assign(positions_, 0);
-    } else {
-      planes_[level].assign(positions_ * words_, 0);
-      pending_[level].assign(positions_ * words_, 0);
-    }
-  }
-  spilled_.clear();
-  states_ = 0;
-}
-
-void UpCounts::add(const std::uint64_t* state) {
-  if (states_ == kMost) spill();
-  if (in_bytes_) {
-    for (std::size_t eight = 0; eight <= (lanes_ - 1) / 8; ++eight) {
-      std::uint64_t* bytes = bytes_[eight].data();
-      hot([=, size = positions_, shift = first_lane_ + 8 * eight] {
-        for (std::size_t k = 0; k < size; ++k) bytes[k] += spread8(state[k] >> shift & 0xff);
-      });
-    }
-    ++states_;
-    return;
-  }
-  const std::uint64_t* carry = state;
-  unsigned level = 0;
-  for (; (states_ >> level & 1) != 0; ++level) {
-    // Two of this level and what came in: a bit of the sum stays, the rest goes on in the place of what was pending.
-    std::uint64_t* plane = planes_[level].data();
-    std::uint64_t* pending = pending_[level].data();
-    hot([=, size = positions_ * words_] {
-      for (std::size_t k = 0; k < size; ++k) {
-        const std::uint64_t a = plane[k], b = pending[k], c = carry[k];
-        plane[k] = a ^ b ^ c;
-        pending[k] = (a & b) | (c & (a ^ b));
-      }
-    });
-    carry = pending;
-  }
-  std::copy_n(carry, positions_ * words_, pending_[level].data());
-  ++states_;
-}
-
-/// What the planes or bytes have of one lane.
-std::uint64_t UpCounts::recent(std::size_t position, std::size_t lane) const {
-  if (in_bytes_) return bytes_[(lane - first_lane_) / 8].data()[position] >> ((lane - first_lane_) % 8 * 8) & 0xff;
-  const std::size_t k = position * words_ + lane / 64;
-  std::uint64_t count = 0;
-  for (unsigned level = 0; level < kLevels; ++level) {
-    count += (planes_[level].data()[k] >> lane % 64 & 1) << level;
-    if ((states_ >> level & 1) != 0) count += (pending_[level].data()[k] >> lane % 64 & 1) << level;
-  }
-  return count;
-}
-
-void UpCounts::spill() {
-  if (spilled_.empty()) spilled_.assign(positions_ * lanes_, 0);
-  std::uint32_t* to = spilled_.data();
-  for (std::size_t position = 0; position < positions_; ++position, to += lanes_) {
-    for (std::size_t eight = first_lane_ / 8 * 8; eight < first_lane_ + lanes_; eight += 8) {
-      const std::uint64_t counts = in_bytes_ ? 0 : planes_of_eight(position, eight);
-      for (std::size_t lane = std::max(eight, first_lane_); lane < std::min(eight + 8, first_lane_ + lanes_); ++lane) {
-        // Bytes hold the whole count; planes and what is pending have a sum of up to 255 too.
-        to[lane - first_lane_] +=
-            static_cast<std::uint32_t>(in_bytes_ ? recent(position, lane) : counts >> ((lane - eight) * 8) & 0xff);
-      }
-    }
-  }
-  for (unsigned level = 0; level < kLevels; ++level) {
-    if (!planes_[level].empty()) planes_[level].assign(positions_ * words_, 0);
-    if (!bytes_[level].empty()) bytes_[level].assign(positions_, 0);
-  }
-  states_ = 0;
-}
-
-/// Counts of eight lanes, one in each byte.
-std::uint64_t UpCounts::planes_of_eight(std::size_t position, std::size_t lane) const {
-  const std::size_t k = position * words_ + lane / 64;
-  std::uint64_t sum = 0;
-  for (const auto* which : {&planes_, &pending_}) {
-    std::uint64_t digits = 0;
-    for (unsigned level = 0; level < kLevels; ++level) {
-      if (which == &pending_ && (states_ >> level & 1) == 0) continue;
-      digits |= ((*which)[level].data()[k] >> (lane % 64) & 0xff) << (8 * level);
-    }
-    sum += transpose8(digits);  // no byte overflows: together they have counted kMost states
-  }
-  return sum;
-}
-
-void UpCounts::collect(std::size_t lane, std::span<std::uint64_t> out) const {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = recent(i, lane) + (spilled_.empty() ? 0 : spilled_[i * lanes_ + lane - first_lane_]);
-  }
-}
-
-void UpCounts::set(std::size_t lane, std::span<const std::uint64_t> counts) {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (in_bytes_) {
-      auto& bytes = bytes_[(lane - first_lane_) / 8].data()[i];
-      for (unsigned bit = 0; bit < 8; ++bit)
-        set_bit(bytes, static_cast<unsigned>((lane - first_lane_) % 8 * 8) + bit, false);
-    } else {
-      for (unsigned level = 0; level < kLevels; ++level) {
-        set_bit(planes_[level].data()[i * words_ + lane / 64], lane % 64, false);
-        set_bit(pending_[level].data()[i * words_ + lane / 64], lane % 64, false);
-      }
-    }
-    if (counts[i] != 0 && spilled_.empty()) spilled_.assign(positions_ * lanes_, 0);
-    if (!spilled_.empty()) spilled_[i * lanes_ + lane - first_lane_] = static_cast<std::uint32_t>(counts[i]);
-  }
-}
 
 BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed,
                    std::uint64_t first_chain)

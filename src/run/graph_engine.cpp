@@ -9,8 +9,11 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<GibbsRow>(sampler) && sampler.settings.block == 1 && target->max_affected() <= BitTables::kMost + 1) {
-    return {std::make_unique<BitsEngine<GraphIsing>>(target, bit_model(target), options), nullptr};
+  if (is_row<GibbsRow>(sampler) && sampler.settings.block == 1) {
+    BitModel model = bit_model(target);
+    if (BitTables::fits(model)) {
+      return {std::make_unique<BitsEngine<GraphIsing>>(target, std::move(model), options), nullptr};
+    }
   }
   return make_engine<GraphIsing>(target, sampler, options);
 }

@@ -35,6 +35,17 @@ SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
   return {fields, edges, tables};
 }
 
+/// What log p and the statistics of a state follow from, without the state.
+void set_sums(const SpinSums::Sums& sums, std::size_t k, LatticeIsing::State& state) {
+  state.magnetization = sums.spins[k];
+  state.fields = sums.fields[k];
+  state.pairs = sums.edges[k];
+}
+void set_sums(const SpinSums::Sums& sums, std::size_t k, GraphIsing::State& state) {
+  state.magnetization = sums.spins[k];
+  state.log_prob = sums.fields[k] + sums.edges[k];
+}
+
 }  // namespace
 
 BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target) {
@@ -120,35 +131,22 @@ SpinSums::Sums SpinSums::sums(const BitView& view) const {
   return out;
 }
 
-BitObserver<LatticeIsing>::BitObserver(const LatticeIsing& target, const BitTables& tables)
-    : sums_(sums_of(target, tables)) {}
+template <class T>
+BitObserver<T>::BitObserver(const T& target, const BitTables& tables) : sums_(sums_of(target, tables)) {}
 
-void BitObserver<LatticeIsing>::observe(const LatticeIsing& target, const BitView& view, std::span<double> log_prob,
-                                        std::span<double> statistics) const {
+template <class T>
+void BitObserver<T>::observe(const T& target, const BitView& view, std::span<double> log_prob,
+                             std::span<double> statistics) const {
   const SpinSums::Sums sums = sums_.sums(view);
-  LatticeIsing::State summed;
+  typename T::State summed;
   for (std::size_t k = 0; k < view.lanes; ++k) {
-    summed.magnetization = sums.spins[k];
-    summed.fields = sums.fields[k];
-    summed.pairs = sums.edges[k];
+    set_sums(sums, k, summed);
     if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
     if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
   }
 }
 
-BitObserver<GraphIsing>::BitObserver(const GraphIsing& target, const BitTables& tables)
-    : sums_(sums_of(target, tables)) {}
-
-void BitObserver<GraphIsing>::observe(const GraphIsing& target, const BitView& view, std::span<double> log_prob,
-                                      std::span<double> statistics) const {
-  const SpinSums::Sums sums = sums_.sums(view);
-  GraphIsing::State summed;
-  for (std::size_t k = 0; k < view.lanes; ++k) {
-    summed.magnetization = sums.spins[k];
-    summed.log_prob = sums.fields[k] + sums.edges[k];
-    if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
-    if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
-  }
-}
+template class BitObserver<LatticeIsing>;
+template class BitObserver<GraphIsing>;
 
 }  // namespace poise

@@ -1,6 +1,7 @@
 /// Words of 64 chains side by side, as many as a vector register has room for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -56,6 +57,23 @@ POISE_INLINE std::uint64_t transpose8(std::uint64_t x) {
   x ^= t ^ (t << 14);
   t = (x ^ (x >> 28)) & 0x00000000f0f0f0f0;
   return x ^ t ^ (t << 28);
+}
+
+/// Eight bits as eight bytes.
+POISE_INLINE std::uint64_t spread8(std::uint64_t bits) {
+  const std::uint64_t copies = (bits * 0x0101010101010101) & 0x8040201008040201;
+  return ((copies + 0x7f7f7f7f7f7f7f7f) | copies) >> 7 & 0x0101010101010101;
+}
+
+/// A bit that other threads may be writing the neighbours of.
+inline void set_bit(std::uint64_t& word, unsigned bit, bool value) {
+  const std::uint64_t mask = std::uint64_t{1} << bit;
+  const std::atomic_ref<std::uint64_t> shared(word);
+  if (value) {
+    shared.fetch_or(mask, std::memory_order_relaxed);
+  } else {
+    shared.fetch_and(~mask, std::memory_order_relaxed);
+  }
 }
 
 /// Words in memory that vectors are loaded from without crossing cache lines.

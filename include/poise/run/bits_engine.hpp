@@ -39,7 +39,7 @@ class BitsEngine final : public Engine {
     for (Index i = 0; i < sorted_reference_.size(); ++i) {
       sorted_reference_[tables_->position(i)] = reference_[i] != 0 ? ~std::uint64_t{0} : 0;
     }
-    make_blocks(1);
+    blocks_ = make_blocks(group_bits(traits_.chains, first_chain_, 1));
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       std::function<std::vector<Value>(unsigned)> next;
       if (options.other_start) next = [&](unsigned attempt) { return options.other_start(c, attempt); };
@@ -48,24 +48,27 @@ class BitsEngine final : public Engine {
   }
 
   std::vector<ChainGroup> share_out(unsigned threads) override {
-    Saver saved;
-    save(saved);
-    make_blocks(threads);
-    const std::string bytes = saved.take();
-    Loader loader(bytes);
-    load(loader);
-    std::vector<ChainGroup> groups;
-    for (const BitBlock& block : blocks_) groups.push_back(block.group());
+    const std::vector<ChainGroup> groups = group_bits(traits_.chains, first_chain_, threads);
+    if (std::equal(blocks_.begin(), blocks_.end(), groups.begin(), groups.end(), has_chains)) return groups;
+    const std::vector<BitBlock> before = std::exchange(blocks_, make_blocks(groups));
+    std::vector<Value> levels(traits_.variables);
+    std::vector<std::uint64_t> counts(counting_ ? traits_.variables : 0);
+    for (BitBlock& block : blocks_) {
+      block.set_sweeps(before.front().sweeps());
+      if (counting_) block.reset_counts();
+      for (std::size_t c = block.group().first; c < block.group().first + block.group().count; ++c) {
+        const BitBlock& old = block_of(before, c);
+        old.get_levels(c, levels);
+        block.set_levels(c, levels);
+        if (!counting_) continue;
+        old.get_counts(c, counts);
+        block.set_counts(c, counts);
+      }
+    }
     return groups;
   }
 
-  void advance(ChainGroup group, std::uint64_t steps) override {
-    BitBlock& block = block_of(group.first);
-    if (block.group().first != group.first || block.group().count != group.count) {
-      throw std::logic_error("chains are moved on in the groups that they were shared out in");
-    }
-    block.sweep(steps, counting_);
-  }
+  void advance(ChainGroup group, std::uint64_t steps) override { block_of(group).sweep(steps, counting_); }
 
   void observe(ChainGroup group, const Observables& out) const override {
     for (const BitBlock& block : blocks_) {
@@ -85,7 +88,7 @@ class BitsEngine final : public Engine {
   }
 
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
-    block_of(group.first).reset_counts();
+    block_of(group).reset_counts();
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       chains_[c].counted_from = block_of(c).sweeps();
       if (rao_blackwell) chains_[c].rao_blackwell = {std::vector<double>(target_->num_moves(), 0.0), 0};
@@ -153,18 +156,27 @@ class BitsEngine final : public Engine {
     return traits;
   }
 
-  void make_blocks(unsigned threads) {
-    blocks_.clear();
-    for (const ChainGroup& group : group_bits(traits_.chains, first_chain_, threads)) {
-      blocks_.emplace_back(tables_, group, seed_, first_chain_);
-    }
+  [[nodiscard]] std::vector<BitBlock> make_blocks(const std::vector<ChainGroup>& groups) const {
+    std::vector<BitBlock> blocks;
+    for (const ChainGroup& group : groups) blocks.emplace_back(tables_, group, seed_, first_chain_);
+    return blocks;
   }
 
-  [[nodiscard]] const BitBlock& block_of(std::size_t chain) const {
+  static auto& block_of(auto& blocks, std::size_t chain) {
     const auto after = [](std::size_t c, const BitBlock& block) { return c < block.group().first; };
-    return *std::prev(std::upper_bound(blocks_.begin(), blocks_.end(), chain, after));
+    return *std::prev(std::upper_bound(blocks.begin(), blocks.end(), chain, after));
   }
-  BitBlock& block_of(std::size_t chain) { return const_cast<BitBlock&>(std::as_const(*this).block_of(chain)); }
+  [[nodiscard]] const BitBlock& block_of(std::size_t chain) const { return block_of(blocks_, chain); }
+  BitBlock& block_of(std::size_t chain) { return block_of(blocks_, chain); }
+  static bool has_chains(const BitBlock& block, const ChainGroup& group) {
+    return block.group().first == group.first && block.group().count == group.count;
+  }
+  /// The block that has these chains and no others.
+  BitBlock& block_of(const ChainGroup& group) {
+    BitBlock& block = block_of(group.first);
+    if (has_chains(block, group)) return block;
+    throw std::logic_error("chains are handled in the groups that they were shared out in");
+  }
 
   [[nodiscard]] typename T::State state_of(std::size_t c) const {
     std::vector<Value> levels(traits_.variables);

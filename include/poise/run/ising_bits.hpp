@@ -45,23 +45,12 @@ class SpinSums {
   std::int64_t sum_of_weights_ = 0;
 };
 
-template <>
-class BitObserver<LatticeIsing> {
+/// Of Ising models of both kinds.
+template <class T>
+class BitObserver {
  public:
-  BitObserver(const LatticeIsing& target, const BitTables& tables);
-  void observe(const LatticeIsing& target, const BitView& view, std::span<double> log_prob,
-               std::span<double> statistics) const;
-
- private:
-  SpinSums sums_;
-};
-
-template <>
-class BitObserver<GraphIsing> {
- public:
-  BitObserver(const GraphIsing& target, const BitTables& tables);
-  void observe(const GraphIsing& target, const BitView& view, std::span<double> log_prob,
-               std::span<double> statistics) const;
+  BitObserver(const T& target, const BitTables& tables);
+  void observe(const T& target, const BitView& view, std::span<double> log_prob, std::span<double> statistics) const;
 
  private:
   SpinSums sums_;
