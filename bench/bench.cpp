@@ -37,7 +37,8 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   EngineOptions options;
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
-  BitsEngine<LatticeIsing> gibbs(target, bit_model(target), options);
+  using Layout = BitLayout<LatticeIsing>;
+  BlockEngine<LatticeIsing, Layout> gibbs(target, Layout(target, bit_model(target)), options);
   gibbs.advance({0, 1}, 50);
   gibbs.observe({0, 1}, {.levels = x});
   return x;
@@ -122,7 +123,7 @@ void sweeps(benchmark::State& state, const std::shared_ptr<const T>& target, std
   EngineOptions options;
   options.starts.assign(chains, std::vector<Value>(target->num_variables(), 0));
   options.reference.assign(target->num_variables(), 0);
-  BitsEngine<T> engine(target, bit_model(target), options);
+  BlockEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
   const std::vector<ChainGroup> groups = engine.share_out(1);
   for (const ChainGroup& group : groups) engine.start_marginals(group, false);
   std::vector<double> log_prob(chains), statistics(chains);

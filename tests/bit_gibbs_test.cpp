@@ -98,7 +98,7 @@ TEST(BitGibbs, LargerBlanketsDoNotFit) {
 
 /// The random number of a chain for an update, all 64 digits of it.
 std::uint64_t number_of(std::uint64_t seed, std::uint64_t chain, std::uint64_t update) {
-  const WordKey key = word_key(seed, chain / 16);
+  const WordKey key = word_key(seed, Stream::bits, chain / 16);
   std::uint64_t number = 0;
   for (unsigned digit = 0; digit < 64; ++digit) {
     const std::uint64_t word = keyed_word(key.first, key.second, (update * 16 + digit / 4) * kWordStep);
@@ -136,7 +136,7 @@ void expect_scalar_sweeps(const std::shared_ptr<const T>& target, ChainGroup gro
     block.set_levels(group.first + c, expected.back());
   }
   for (std::uint64_t sweep = 0; sweep < 3; ++sweep) {
-    block.sweep(1, false);
+    block.sweep(1);
     std::vector<Value> all(group.count * n), one(n);
     block.get_all_levels(all);
     for (std::size_t c = 0; c < group.count; ++c) {
@@ -187,7 +187,7 @@ TEST(BitGibbs, DigitsBeyondTheTabledOnesDecideRightly) {
     };
     const auto tables = std::make_shared<const BitTables>(model);
     BitBlock block(tables, {0, chains}, 5, 0);
-    block.sweep(1, false);
+    block.sweep(1);
     std::vector<Value> levels(kVariables);
     block.get_levels(chain, levels);
     int undecided = 0, up = 0;
@@ -220,12 +220,12 @@ TEST(BitGibbs, CountsLevelsOfLongRuns) {
   const auto tables = std::make_shared<const BitTables>(bit_model(target));
   for (const std::size_t chains : {2U, 90U}) {
     BitBlock block(tables, {0, chains}, 1, 0);
-    block.sweep(3, false);
+    block.sweep(3);
     block.reset_counts();
     std::vector<std::vector<std::uint64_t>> expected(chains, std::vector<std::uint64_t>(12, 0));
     std::vector<Value> levels(12);
     for (int sweep = 0; sweep < 700; ++sweep) {
-      block.sweep(1, true);
+      block.sweep(1);
       for (std::size_t c = 0; c < chains; ++c) {
         block.get_levels(c, levels);
         for (Index i = 0; i < 12; ++i) expected[c][i] += levels[i];
@@ -236,7 +236,7 @@ TEST(BitGibbs, CountsLevelsOfLongRuns) {
       block.get_counts(c, counts);
       ASSERT_EQ(counts, expected[c]);
     }
-    block.set_counts(1, std::vector<std::uint64_t>(12, 5));
+    block.set_totals(1, {std::vector<std::uint64_t>(12, 5)});
     std::vector<std::uint64_t> counts(12);
     block.get_counts(1, counts);
     EXPECT_EQ(counts, std::vector<std::uint64_t>(12, 5));
@@ -252,7 +252,7 @@ void expect_same_observables(const std::shared_ptr<const T>& target, std::size_t
   options.starts.assign(chains, std::vector<Value>(n, 0));
   options.reference.resize(n);
   for (Index i = 0; i < n; ++i) options.reference[i] = static_cast<Value>(i % 2);
-  BitsEngine<T> engine(target, bit_model(target), options);
+  BlockEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
   for (const ChainGroup& group : engine.share_out(2)) engine.advance(group, 4);
   std::vector<double> log_prob(chains), statistics(chains);
   std::vector<std::int64_t> distance(chains);
@@ -287,7 +287,7 @@ TEST(BitGibbs, RandomWordsAreRandom) {
   std::vector<double> bytes(256, 0.0);
   double next = 0.0, other = 0.0, field = 0.0;
   for (std::uint64_t number = 0; number < 4; ++number) {
-    const WordKey key = word_key(1, number), beside = word_key(1, number + 1);
+    const WordKey key = word_key(1, Stream::bits, number), beside = word_key(1, Stream::bits, number + 1);
     std::uint64_t last = 0;
     for (std::uint64_t position = 0; position < kWords; ++position) {
       const std::uint64_t word = keyed_word(key.first, key.second, position * kWordStep);

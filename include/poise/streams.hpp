@@ -22,6 +22,7 @@ enum class Stream : std::uint64_t {
   training_evaluation = std::uint64_t{0x07} << 56,  ///< metrics after an epoch, by row
   annealing = std::uint64_t{0x08} << 56,            ///< annealed importance sampling, by the group of chains
   bits = std::uint64_t{0x09} << 56,                 ///< chains that are bits of a word, by sixteen
+  lanes = std::uint64_t{0x0a} << 56,                ///< chains across lanes, by two
   permutation = std::uint64_t{0x10} << 56,          ///< permutation tests of the discrepancy of two runs
   learned_function = std::uint64_t{0x11} << 56,     ///< first weights of a learned balancing function, by its kind
   elimination_order = std::uint64_t{0x12} << 56,    ///< ties in an elimination order, by the trial

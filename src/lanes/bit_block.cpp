@@ -120,7 +120,7 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
       counts_(tables_->variables(), words_, lane_number(group.first), group.count, is_few()) {
   for (std::size_t w = 0; w < words_; ++w) {
     for (std::size_t some = 0; some < 4; ++some) {
-      const WordKey key = word_key(seed, (first_word_ + w) * 4 + some);
+      const WordKey key = word_key(seed, Stream::bits, (first_word_ + w) * 4 + some);
       first_keys_[some][w] = key.first;
       second_keys_[some][w] = key.second;
     }
@@ -325,7 +325,7 @@ void BitBlock::sweep_few_chains() {
   }
 }
 
-void BitBlock::sweep(std::uint64_t sweeps, bool count) {
+void BitBlock::sweep(std::uint64_t sweeps) {
   for (; sweeps > 0; --sweeps) {
     switch (is_few() ? 0 : words_) {
       case 0: sweep_few_chains(); break;
@@ -335,7 +335,7 @@ void BitBlock::sweep(std::uint64_t sweeps, bool count) {
       default: sweep_words<8>(); break;
     }
     ++sweeps_;
-    if (count) counts_.add(state_.data());
+    if (counting_) counts_.add(state_.data());
   }
 }
 
@@ -351,10 +351,26 @@ void BitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
   }
 }
 
-void BitBlock::set_counts(std::size_t chain, std::span<const std::uint64_t> counts) {
-  std::vector<std::uint64_t> sorted(counts.size());
-  for (Index i = 0; i < counts.size(); ++i) sorted[tables_->position(i)] = counts[i];
+void BitBlock::set_progress(const BlockProgress& progress) {
+  sweeps_ = progress.sweeps;
+  if (progress.counts != 0) reset_counts();
+}
+
+void BitBlock::reset_counts() {
+  counts_.reset();
+  counting_ = true;
+}
+
+void BitBlock::set_totals(std::size_t chain, const BitTotals& totals) {
+  std::vector<std::uint64_t> sorted(totals.counts.size());
+  for (Index i = 0; i < sorted.size(); ++i) sorted[tables_->position(i)] = totals.counts[i];
   counts_.set(lane_number(chain), sorted);
+}
+
+BitTotals BitBlock::get_totals(std::size_t chain) const {
+  BitTotals totals{std::vector<std::uint64_t>(counting_ ? tables_->variables() : 0)};
+  if (counting_) get_counts(chain, totals.counts);
+  return totals;
 }
 
 void BitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
@@ -387,17 +403,7 @@ void BitBlock::get_all_levels(std::span<Value> levels) const {
 }
 
 std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-  const std::size_t first_word = first_chain / 64;
-  const std::size_t words = (first_chain + chains - 1) / 64 - first_word + 1;
-  if (words < threads) return group_chains(chains, threads, 64);
-  std::vector<ChainGroup> groups;
-  for (const ChainGroup& some : group_chains(words, threads, BitBlock::kMostWords)) {
-    const std::uint64_t begin = std::max<std::uint64_t>(first_chain, (first_word + some.first) * 64);
-    const std::uint64_t end =
-        std::min<std::uint64_t>(first_chain + chains, (first_word + some.first + some.count) * 64);
-    groups.push_back({static_cast<std::size_t>(begin - first_chain), static_cast<std::size_t>(end - begin)});
-  }
-  return groups;
+  return group_words(chains, first_chain, threads, {64, BitBlock::kMostWords});
 }
 
 }  // namespace poise

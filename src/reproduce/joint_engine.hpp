@@ -69,7 +69,7 @@ class JointEngine final : public Engine {
   void visit_marginals(ChainGroup group) override {
     for_each_part(group, [](Engine& member, ChainGroup part, std::size_t) { member.visit_marginals(part); });
   }
-  [[nodiscard]] const RaoBlackwell& rao_blackwell(std::size_t c) const override {
+  [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
     return members_[places_[c].member]->rao_blackwell(places_[c].chain);
   }
   void save(Saver& out) const override {

@@ -132,21 +132,34 @@ SpinSums::Sums SpinSums::sums(const BitView& view) const {
 }
 
 template <class T>
-BitObserver<T>::BitObserver(const T& target, const BitTables& tables) : sums_(sums_of(target, tables)) {}
+BitLayout<T>::BitLayout(const std::shared_ptr<const T>& target, BitModel model)
+    : tables_(std::make_shared<const BitTables>(std::move(model))), sums_(sums_of(*target, *tables_)) {}
 
 template <class T>
-void BitObserver<T>::observe(const T& target, const BitView& view, std::span<double> log_prob,
-                             std::span<double> statistics) const {
-  const SpinSums::Sums sums = sums_.sums(view);
-  typename T::State summed;
-  for (std::size_t k = 0; k < view.lanes; ++k) {
-    set_sums(sums, k, summed);
-    if (!log_prob.empty()) log_prob[k] = target.log_prob(summed);
-    if (!statistics.empty()) target.statistics(summed, statistics.subspan(k, 1));
+void BitLayout<T>::set_reference(std::span<const Value> reference) {
+  reference_.resize(reference.size());
+  for (Index i = 0; i < reference.size(); ++i) {
+    reference_[tables_->position(i)] = reference[i] != 0 ? ~std::uint64_t{0} : 0;
   }
 }
 
-template class BitObserver<LatticeIsing>;
-template class BitObserver<GraphIsing>;
+template <class T>
+void BitLayout<T>::observe(const T& target, const BitBlock& block, const Observables& out) const {
+  const BitView view{block.state(), block.words(), block.lane_number(block.group().first), block.group().count};
+  if (!out.log_prob.empty() || !out.statistics.empty()) {
+    const SpinSums::Sums sums = sums_.sums(view);
+    typename T::State summed;
+    for (std::size_t k = 0; k < view.lanes; ++k) {
+      set_sums(sums, k, summed);
+      if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
+      if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
+    }
+  }
+  if (!out.distance.empty()) count_differences(view, reference_, out.distance);
+  if (!out.levels.empty()) block.get_all_levels(out.levels);
+}
+
+template class BitLayout<LatticeIsing>;
+template class BitLayout<GraphIsing>;
 
 }  // namespace poise

@@ -1,5 +1,4 @@
 /// Every kernel on Ising lattices.
-#include <poise/run/bits_engine.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
@@ -8,10 +7,10 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<GibbsRow>(sampler) && sampler.settings.block == 1) {
-    return {std::make_unique<BitsEngine<LatticeIsing>>(target, bit_model(target), options), nullptr};
-  }
-  return make_engine<LatticeIsing>(target, sampler, options);
+  if (!is_single_site_gibbs(sampler)) return make_engine<LatticeIsing>(target, sampler, options);
+  using Layout = BitLayout<LatticeIsing>;
+  return {std::make_unique<BlockEngine<LatticeIsing, Layout>>(target, Layout(target, bit_model(target)), options),
+          nullptr};
 }
 
 }  // namespace poise

@@ -194,7 +194,8 @@ void Run::Parts::record(ChainGroup group, std::size_t draw) {
   if (!options.rao_blackwell) return;
   made.engine->visit_marginals(group);
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-    const RaoBlackwell& sums = made.engine->rao_blackwell(c);
+    if (!batches[c].ends_at(draw + 1)) continue;
+    const RaoBlackwell sums = made.engine->rao_blackwell(c);
     batches[c].add(draw + 1, sums.sums, sums.count);
   }
 }

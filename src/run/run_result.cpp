@@ -30,7 +30,7 @@ void average_rao_blackwell(const Engine& engine, RunResult& result) {
   result.rao_blackwell_mcse.assign(entries, 0.0);
   double visits = 0.0;
   for (std::size_t c = 0; c < engine.traits().chains; ++c) {
-    const RaoBlackwell& chain = engine.rao_blackwell(c);
+    const RaoBlackwell chain = engine.rao_blackwell(c);
     visits += static_cast<double>(chain.count);
     for (Index k = 0; k < chain.sums.size(); ++k) result.rao_blackwell[k] += chain.sums[k];
   }

@@ -17,8 +17,19 @@
 
 namespace poise {
 
+/// What was counted of one chain.
+struct BitTotals {
+  std::vector<std::uint64_t> counts;  ///< sweeps at which each variable was up
+
+  template <class A>
+  void archive(A& archive) {
+    archive(counts);
+  }
+};
+
 class BitBlock {
  public:
+  using Totals = BitTotals;
   static constexpr std::size_t kMostWords = 8;
   static constexpr std::size_t kFew = 16;  ///< chains, up to which variables go in the lanes instead
 
@@ -28,18 +39,23 @@ class BitBlock {
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::size_t words() const { return words_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  void set_sweeps(std::uint64_t sweeps) { sweeps_ = sweeps; }
+  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
+  /// Counts start anew.
+  void set_progress(const BlockProgress& progress);
   /// [position][word], one position more than there are variables, which is 0.
   [[nodiscard]] const std::uint64_t* state() const { return state_.data(); }
 
-  void sweep(std::uint64_t sweeps, bool count);
+  /// Counts levels once `reset_counts` was called.
+  void sweep(std::uint64_t sweeps);
+  void reset_counts();
+  [[nodiscard]] bool counts() const { return counting_; }
 
   // Of one chain of the run; other threads may handle other chains at the same time.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
-  void set_counts(std::size_t chain, std::span<const std::uint64_t> counts);
+  void set_totals(std::size_t chain, const BitTotals& totals);
+  [[nodiscard]] BitTotals get_totals(std::size_t chain) const;
   void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
-  void reset_counts() { counts_.reset(); }
 
   /// All levels of the chains of the group, chain after chain.
   void get_all_levels(std::span<Value> levels) const;
@@ -84,6 +100,7 @@ class BitBlock {
   std::array<std::uint64_t, kMostWords> chains_{};  // bits that are chains
   AlignedWords state_;
   UpCounts counts_;
+  bool counting_ = false;
   std::uint64_t sweeps_ = 0;
 };
 

@@ -14,9 +14,12 @@ class BatchMeans {
  public:
   static constexpr std::size_t kMost = 32;
 
-  /// `sums` of `count` values up to draw number `draw` (from 1). Draws that do not end a batch are passed over.
+  /// Whether draw number `draw` (from 1) ends a batch.
+  [[nodiscard]] bool ends_at(std::uint64_t draw) const { return draw % draws_per_batch_ == 0; }
+
+  /// `sums` of `count` values up to draw number `draw`. Draws that do not end a batch are passed over.
   void add(std::uint64_t draw, std::span<const double> sums, std::uint64_t count) {
-    if (draw % draws_per_batch_ != 0) return;
+    if (!ends_at(draw)) return;
     Batch batch{std::vector<double>(sums.begin(), sums.end()), count};
     batches_.push_back(std::move(batch));
     if (batches_.size() < kMost) return;

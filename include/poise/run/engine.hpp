@@ -76,7 +76,7 @@ class Engine {
   /// Adds the conditional probabilities of the present states to the averages, unless the kernel, which computes them
   /// anyway, averages them over every step.
   virtual void visit_marginals(ChainGroup group) = 0;
-  [[nodiscard]] virtual const RaoBlackwell& rao_blackwell(std::size_t chain) const = 0;
+  [[nodiscard]] virtual RaoBlackwell rao_blackwell(std::size_t chain) const = 0;
 
   /// Everything that the next step depends on, and what was counted. `load` is for an engine that was made for the same
   /// model, sampler and number of chains.

@@ -99,9 +99,7 @@ class EngineOf final : public Engine {
     }
   }
 
-  [[nodiscard]] const RaoBlackwell& rao_blackwell(std::size_t c) const override {
-    return rao_blackwell_of(*chains_[c]);
-  }
+  [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override { return rao_blackwell_of(*chains_[c]); }
 
   void save(Saver& out) const override {
     if constexpr (TunableKernel<K, T>) save_function(out);

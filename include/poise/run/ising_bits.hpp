@@ -5,9 +5,10 @@
 #include <span>
 #include <vector>
 
+#include <poise/lanes/bit_block.hpp>
 #include <poise/lanes/bit_sums.hpp>
 #include <poise/lanes/bit_tables.hpp>
-#include <poise/run/bits_engine.hpp>
+#include <poise/run/block_engine.hpp>
 #include <poise/target/graph_ising.hpp>
 #include <poise/target/lattice_ising.hpp>
 
@@ -45,15 +46,29 @@ class SpinSums {
   std::int64_t sum_of_weights_ = 0;
 };
 
-/// Of Ising models of both kinds.
+/// Chains of Ising models as bits.
 template <class T>
-class BitObserver {
+class BitLayout {
  public:
-  BitObserver(const T& target, const BitTables& tables);
-  void observe(const T& target, const BitView& view, std::span<double> log_prob, std::span<double> statistics) const;
+  using Block = BitBlock;
+  static constexpr std::size_t kMostChains = 64 * BitBlock::kMostWords;
+  static constexpr bool kRaoBlackwellises = false;
+
+  BitLayout(const std::shared_ptr<const T>& target, BitModel model);
+  void set_reference(std::span<const Value> reference);
+  [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
+    return group_bits(chains, first_chain, threads);
+  }
+  [[nodiscard]] BitBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+    return {tables_, group, seed, first_chain};
+  }
+  /// log p, statistics, distance and levels of all chains of a block.
+  void observe(const T& target, const BitBlock& block, const Observables& out) const;
 
  private:
+  std::shared_ptr<const BitTables> tables_;
   SpinSums sums_;
+  std::vector<std::uint64_t> reference_;  // by position, all ones or all zeros
 };
 
 }  // namespace poise

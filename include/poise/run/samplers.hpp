@@ -156,6 +156,11 @@ template <class Row>
   (sampler.row, std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
 }
 
+/// Whether a sampler is Gibbs of one variable at a time, which has layouts for many chains.
+[[nodiscard]] inline bool is_single_site_gibbs(const Sampler& sampler) {
+  return is_row<GibbsRow>(sampler) && sampler.settings.block == 1;
+}
+
 /// Whether a sampler has a balancing function.
 [[nodiscard]] inline bool is_balanced(const Sampler& sampler) {
   return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
