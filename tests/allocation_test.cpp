@@ -10,6 +10,7 @@
 #include <poise/kernel/locally_balanced.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/run/ising_bits.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/target/markov_network.hpp>
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
@@ -52,7 +53,20 @@ TEST(Allocation, SweepsOfBitsTakeNoMemory) {
     BitBlock block(tables, {0, chains}, 1, 0);
     block.reset_counts();
     const std::size_t before = allocations;
-    block.sweep(100, true);
+    block.sweep(100);
+    EXPECT_EQ(allocations - before, 0U);
+  }
+}
+
+TEST(Allocation, SweepsOfLanesTakeNoMemory) {
+  const auto network = std::make_shared<const MarkovNetwork>(mixed_network(0.2, 2));
+  const auto model = std::make_shared<const LaneModel>(lane_source(network));
+  for (const std::size_t chains : {1U, 20U, 64U}) {
+    LaneBlock block(model, {0, chains}, 1, 0);
+    block.reset_counts();
+    block.reset_sums();
+    const std::size_t before = allocations;
+    block.sweep(100000);
     EXPECT_EQ(allocations - before, 0U);
   }
 }

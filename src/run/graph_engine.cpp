@@ -1,5 +1,6 @@
 /// Every kernel on Ising models of any graph.
 #include <poise/run/ising_bits.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include <poise/target/graph_ising.hpp>
 #include "engines.hpp"
@@ -14,6 +15,8 @@ TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const
       return {std::make_unique<BlockEngine<GraphIsing, Layout>>(target, Layout(target, std::move(model)), options),
               nullptr};
     }
+    if (LaneSource source = lane_source(target); LaneModel::fits(source))
+      return make_lane_engine(target, std::move(source), options);
   }
   return make_engine<GraphIsing>(target, sampler, options);
 }

@@ -1,12 +1,17 @@
 /// Every kernel on networks, and independent draws by a junction tree.
 #include <poise/kernel/exact_draws.hpp>
 #include <poise/network/junction_tree.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
 
 namespace poise {
 
 TunableEngine make_engine(const NetworkDescription& network, const Sampler& sampler, const EngineOptions& options) {
+  if (is_single_site_gibbs(sampler)) {
+    LaneSource source = lane_source(network.target);
+    if (LaneModel::fits(source)) return make_lane_engine(network.target, std::move(source), options);
+  }
   if (!is_row<ExactRow>(sampler)) return make_engine<MarkovNetwork>(network.target, sampler, options);
   constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
   const auto tree = std::make_shared<const JunctionTree>(

@@ -315,17 +315,20 @@ double MarkovNetwork::log_prob(const State& state) const {
     if (values_[place] < -half_zero_) return kMinusInfinity;
     sum += static_cast<double>(values_[place]);
   }
-  return constant_ + unit_ * sum;
+  return log_prob_of(sum);
 }
 
 void MarkovNetwork::statistics(const State& state, std::span<double> out) const {
   if (!is_lattice_) return;
   std::array<std::size_t, std::size_t{std::numeric_limits<Value>::max()} + 1> sites{};
   for (const Value level : state.x) ++sites[level];
+  out[0] = order(*std::max_element(sites.begin(), sites.end()));
+}
+
+double MarkovNetwork::order(std::size_t most) const {
   const Index levels = *std::max_element(levels_.begin(), levels_.end());
-  const double share =
-      static_cast<double>(*std::max_element(sites.begin(), sites.end())) / static_cast<double>(state.x.size());
-  out[0] = (levels * share - 1.0) / (levels - 1.0);
+  const double share = static_cast<double>(most) / static_cast<double>(levels_.size());
+  return (levels * share - 1.0) / (levels - 1.0);
 }
 
 void MarkovNetwork::log_ratios(const State& state, std::span<double> out) const {

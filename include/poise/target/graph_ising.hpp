@@ -55,6 +55,8 @@ class GraphIsing {
   }
 
   [[nodiscard]] double field(Index i) const { return field_[i]; }
+  /// Of log p: what integers of State::log_prob count.
+  [[nodiscard]] double unit() const { return unit_; }
   /// A field as an integer, in the unit that State::log_prob has.
   [[nodiscard]] std::int64_t field_units(Index i) const { return units_[i]; }
 

@@ -48,6 +48,27 @@ class MarkovNetwork {
   [[nodiscard]] std::size_t num_factors() const { return factor_start_.size(); }
   [[nodiscard]] double unit() const { return unit_; }
 
+  struct Link {  ///< a factor of a variable
+    Index factor;
+    std::uint32_t stride;  ///< of the variable in the factor's table
+  };
+  /// The factors of a variable; none where it is observed.
+  [[nodiscard]] std::span<const Link> links(Index i) const {
+    return {links_.data() + link_start_[i], link_start_[i + 1] - link_start_[i]};
+  }
+  /// The first entry of a factor's table among all table entries; factors may share a table.
+  [[nodiscard]] std::uint32_t table_start(std::size_t factor) const { return factor_start_[factor]; }
+  /// An entry of the log tables, in units.
+  [[nodiscard]] std::int64_t units(std::size_t entry) const { return values_[entry]; }
+  /// A difference of sums, present zeros less zeros there, as a logarithm.
+  [[nodiscard]] POISE_INLINE double to_log(std::int64_t units) const {
+    if (units < -half_zero_) return -std::numeric_limits<double>::infinity();
+    if (units > half_zero_) return std::numeric_limits<double>::infinity();
+    return unit_ * static_cast<double>(units);
+  }
+  /// log p of a state whose factors' entries are in sum that many units.
+  [[nodiscard]] double log_prob_of(double units) const { return constant_ + unit_ * units; }
+
   /// The levels of observed variables in `x` are not looked at.
   [[nodiscard]] State make_state(std::span<const Value> x) const;
 
@@ -60,6 +81,8 @@ class MarkovNetwork {
     return is_lattice_ ? std::vector<std::string>{"order"} : std::vector<std::string>{};
   }
   void statistics(const State& state, std::span<double> out) const;
+  /// The same of a lattice that has `most` sites at its most frequent level.
+  [[nodiscard]] double order(std::size_t most) const;
 
   [[nodiscard]] POISE_INLINE Move move_at(const State& state, Index number) const {
     const Index i = owner_[number];
@@ -129,10 +152,6 @@ class MarkovNetwork {
     std::uint32_t stride;  // of i in the factor's table
     std::uint32_t neighbour_stride;
   };
-  struct Link {  // a factor of a variable
-    Index factor;
-    std::uint32_t stride;
-  };
   struct Change {
     std::span<const Neighbour> neighbours;
     int levels_up;
@@ -152,13 +171,6 @@ class MarkovNetwork {
 
   [[nodiscard]] POISE_INLINE static std::int64_t at(const std::int64_t* local, Index level) {
     return level == 0 ? 0 : local[level - 1];
-  }
-
-  /// A difference of sums, present zeros less zeros there, as a logarithm.
-  [[nodiscard]] POISE_INLINE double to_log(std::int64_t units) const {
-    if (units < -half_zero_) return -std::numeric_limits<double>::infinity();
-    if (units > half_zero_) return std::numeric_limits<double>::infinity();
-    return unit_ * static_cast<double>(units);
   }
 
   [[nodiscard]] POISE_INLINE Change change_of(const State& state, Move move) const {

@@ -1,0 +1,234 @@
+/// Terms of conditionals as tables of floats, and how far they may be off.
+#include <poise/lanes/lane_model.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+namespace poise {
+
+namespace {
+
+/// Stands for log 0: far below any sum of others, and several of them are still finite.
+constexpr float kZero = -1e30F;
+/// Half of the last digit of a float.
+constexpr double kRounding = 0x1p-24;
+
+unsigned bits_of(Index levels) { return static_cast<unsigned>(std::bit_width(levels - 1U)); }
+
+/// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
+std::vector<Index> colours_of(const LaneSource& source) {
+  const auto variables = static_cast<Index>(source.levels.size());
+  std::vector<Index> colour(variables, 0);
+  std::vector<Index> used_by(1, variables);
+  for (Index i = 0; i < variables; ++i) {
+    if (source.levels[i] < 2) continue;
+    source.terms(i, [&](const LaneTerm& term) {
+      for (const Index j : term.others) {
+        if (j < i) used_by[colour[j]] = i;
+      }
+    });
+    while (used_by[colour[i]] == i) ++colour[i];
+    if (colour[i] + std::size_t{1} == used_by.size()) used_by.push_back(variables);
+  }
+  return colour;
+}
+
+/// Calls `use` with all configurations of some variables, in the order of a table whose first variable has the lowest
+/// bits, and with that place.
+template <class Use>
+void for_each_configuration(const std::vector<Index>& levels, std::span<const Index> variables, Use&& use) {
+  std::vector<Value> digits(variables.size(), 0);
+  for (;;) {
+    std::size_t place = 0;
+    unsigned shift = 0;
+    for (std::size_t k = 0; k < digits.size(); ++k) {
+      place |= std::size_t{digits[k]} << shift;
+      shift += bits_of(levels[variables[k]]);
+    }
+    use(std::span<const Value>(digits), place);
+    std::size_t k = 0;
+    while (k < digits.size() && ++digits[k] == levels[variables[k]]) digits[k++] = 0;
+    if (k == digits.size()) return;
+  }
+}
+
+/// A difference of logarithms as a float; where both are zeros the configuration never occurs.
+float difference(double a, double b) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (a == b) return 0.0F;
+  if (a == -infinity) return kZero;
+  if (b == -infinity) return -kZero;
+  return static_cast<float>(a - b);
+}
+
+}  // namespace
+
+/// Adds variables one after the other, in the order of updates.
+class LaneModel::Builder {
+ public:
+  explicit Builder(LaneModel& model) : model_(model), levels_(model.source_.levels) {}
+
+  void add(Index variable) {
+    const Index levels = levels_[variable];
+    Variable added{};
+    added.variable = variable;
+    added.levels = levels;
+    added.entry = entries_;
+    added.first_pair = static_cast<Index>(model_.pairs_.size());
+    added.first_term = static_cast<Index>(model_.terms_.size());
+    entries_ += levels - 1;
+    range_ = 0.0;
+    double base = 0.0;
+    std::size_t summands = 1;
+    model_.source_.terms(variable, [&](const LaneTerm& term) {
+      ++summands;
+      if (levels == 2 && term.others.empty()) {
+        base += difference(entry(variable, term, {}, 1), entry(variable, term, {}, 0));
+      } else if (levels == 2 && term.others.size() == 1 && levels_[term.others[0]] == 2) {
+        add_pair(variable, term);
+      } else {
+        add_term(variable, term);
+      }
+    });
+    added.base = static_cast<float>(base);
+    range_ += std::abs(base) < -kZero / 2 ? std::abs(base) : 0.0;
+    // Every summand is rounded once, and every sum: `summands` roundings of at most the sum of all that is added. With
+    // more than two levels it is the difference of two such sums that counts.
+    const double error = static_cast<double>(summands + 1) * kRounding * range_ * (levels == 2 ? 1.0 : 2.0);
+    added.spread = static_cast<float>(std::min(1e6, std::expm1(error) * 1.0001));
+    // The exponential (2^-21 of the odds), a quotient, sums over levels, and the digits of the random number left out.
+    added.margin = static_cast<float>((14.0 + levels) * kRounding);
+    model_.variables_.push_back(added);
+  }
+
+  void end() {
+    Variable last{};
+    last.entry = entries_;
+    last.first_pair = static_cast<Index>(model_.pairs_.size());
+    last.first_term = static_cast<Index>(model_.terms_.size());
+    model_.variables_.push_back(last);
+    model_.terms_.push_back({0, static_cast<Index>(model_.others_.size()), 0});
+  }
+
+ private:
+  [[nodiscard]] double entry(Index variable, const LaneTerm& term, std::span<const Value> others, Index own) const {
+    return model_.source_.entry(variable, term, others, static_cast<Value>(own));
+  }
+
+  void add_pair(Index variable, const LaneTerm& term) {
+    Pair pair{model_.position_[term.others[0]], 0.0F, 0.0F};
+    const Value at[2] = {0, 1};
+    pair.low = difference(entry(variable, term, {at, 1}, 1), entry(variable, term, {at, 1}, 0));
+    pair.high = difference(entry(variable, term, {at + 1, 1}, 1), entry(variable, term, {at + 1, 1}, 0));
+    range_ += std::max(finite(pair.low), finite(pair.high));
+    model_.pairs_.push_back(pair);
+  }
+
+  void add_term(Index variable, const LaneTerm& term) {
+    unsigned bits = 0;
+    const auto first_other = static_cast<Index>(model_.others_.size());
+    for (const Index j : term.others) {
+      model_.others_.push_back({model_.position_[j], bits_of(levels_[j])});
+      bits += bits_of(levels_[j]);
+    }
+    const auto [known, is_new] = tables_.try_emplace(term.key);
+    if (is_new) known->second = make_table(variable, term, bits);
+    model_.terms_.push_back({known->second.first, first_other, bits});
+    range_ += known->second.range;
+  }
+
+  struct Table {
+    std::size_t first = 0;
+    double range = 0.0;
+  };
+
+  Table make_table(Index variable, const LaneTerm& term, unsigned bits) {
+    const Index levels = levels_[variable];
+    Table table;
+    const std::size_t size = std::max<std::size_t>(16, std::size_t{1} << bits);
+    const std::size_t columns = levels == 2 ? 1 : levels;
+    table.first = model_.lines_.size() * 16;
+    model_.lines_.resize(model_.lines_.size() + columns * size / 16);
+    float* entries = model_.lines_.front().entries + table.first;
+    std::vector<double> logs(levels);
+    for_each_configuration(levels_, term.others, [&](std::span<const Value> others, std::size_t place) {
+      for (Index v = 0; v < levels; ++v) logs[v] = entry(variable, term, others, v);
+      if (levels == 2) {
+        entries[place] = difference(logs[1], logs[0]);
+        table.range = std::max(table.range, finite(entries[place]));
+        return;
+      }
+      const double largest = *std::max_element(logs.begin(), logs.end());
+      for (Index v = 0; v < levels; ++v) {
+        entries[v * size + place] = difference(logs[v], largest);
+        table.range = std::max(table.range, finite(entries[v * size + place]));
+      }
+    });
+    return table;
+  }
+
+  static double finite(float entry) { return std::abs(entry) < -kZero / 2 ? std::abs(entry) : 0.0; }
+
+  LaneModel& model_;
+  const std::vector<Index>& levels_;
+  std::unordered_map<std::uint64_t, Table> tables_;
+  Index entries_ = 0;
+  double range_ = 0.0;  // of a variable's sum without zeros
+};
+
+bool LaneModel::fits(const LaneSource& source) {
+  double variables = 0.0;
+  double terms = 0.0;
+  double entries = 0.0;
+  std::unordered_map<std::uint64_t, bool> counted;
+  for (Index i = 0; i < source.levels.size(); ++i) {
+    if (source.levels[i] < 2) continue;
+    variables += 1.0;
+    source.terms(i, [&](const LaneTerm& term) {
+      terms += 1.0;
+      if (term.others.size() < 2 || !counted.emplace(term.key, true).second) return;
+      double size = source.levels[i];
+      for (const Index j : term.others) size *= std::ldexp(1.0, static_cast<int>(bits_of(source.levels[j])));
+      entries += size;
+    });
+  }
+  return variables > 0.0 && terms <= kMostTerms * variables && entries <= kMostEntries;
+}
+
+LaneModel::LaneModel(LaneSource source) : source_(std::move(source)), position_(source_.levels.size()) {
+  const auto variables = static_cast<Index>(position_.size());
+  const std::vector<Index> colour = colours_of(source_);
+  std::vector<Index> order;
+  entry_.assign(variables + std::size_t{1}, 0);
+  for (Index i = 0; i < variables; ++i) {
+    order.push_back(i);
+    entry_[i + 1] = entry_[i] + source_.levels[i] - 1;
+  }
+  const auto rank = [&](Index i) { return source_.levels[i] < 2 ? variables : colour[i]; };
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return rank(a) < rank(b); });
+  for (Index k = 0; k < variables; ++k) position_[order[k]] = k;
+  Builder builder(*this);
+  for (const Index i : order) {
+    if (source_.levels[i] > 1) builder.add(i);
+  }
+  builder.end();
+}
+
+void LaneModel::thresholds(Index variable, const LaneLevels& levels, std::span<std::uint64_t> out) const {
+  std::array<double, kMostLevels> all;
+  const std::span<double> weights(all.data(), out.size() + 1);
+  source_.exact(variable, levels, weights);
+  double total = 0.0;
+  for (double& weight : weights) {
+    total += std::exp(weight);
+    weight = total;
+  }
+  for (std::size_t v = 0; v < out.size(); ++v) out[v] = static_cast<std::uint64_t>(weights[v] / total * 0x1p53);
+}
+
+}  // namespace poise

@@ -1,0 +1,106 @@
+/// Sweeps of sixteen chains a vector, on processors with AVX-512.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+#include <poise/lanes/keyed_words.hpp>
+#include "lane_sweep.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)
+#else
+// The vectors that the headers of g++ 12 leave undefined on purpose.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v4")
+#endif
+
+namespace poise {
+
+namespace avx512_lanes {
+
+namespace {
+
+struct Lanes {
+  static constexpr unsigned kCount = 16;
+  // NOLINTBEGIN(modernize-use-using): the attribute needs the old form
+  typedef float Floats __attribute__((vector_size(64)));
+  typedef std::int32_t Ints __attribute__((vector_size(64)));
+  typedef std::uint64_t Words __attribute__((vector_size(64)));
+  // NOLINTEND(modernize-use-using)
+
+  static __m512 raw(const Floats& x) { return reinterpret_cast<__m512>(x); }
+  static __m512i raw(const Ints& x) { return reinterpret_cast<__m512i>(x); }
+  static Floats floats(const __m512& x) { return reinterpret_cast<Floats>(x); }
+  static Ints ints(const __m512i& x) { return reinterpret_cast<Ints>(x); }
+  static __m128i bytes(const Value* row) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row)); }
+
+  static Ints load(const Value* row) { return ints(_mm512_cvtepu8_epi32(bytes(row))); }
+  static void store(Value* row, const Ints& level) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(row), _mm512_cvtepi32_epi8(raw(level)));
+  }
+  static void add(float* sums, const Floats& value) {
+    _mm512_storeu_ps(sums, raw(floats(_mm512_loadu_ps(sums)) + value));
+  }
+  static Floats choose(const Value* row, float low, float high) {
+    const __m128i levels = bytes(row);
+    return floats(_mm512_mask_blend_ps(_mm_test_epi8_mask(levels, levels), _mm512_set1_ps(low), _mm512_set1_ps(high)));
+  }
+  static Floats look_up(const float* table, unsigned bits, const Ints& place) {
+    if (bits <= 4) return floats(_mm512_permutexvar_ps(raw(place), _mm512_loadu_ps(table)));
+    if (bits == 5) {
+      return floats(_mm512_permutex2var_ps(_mm512_loadu_ps(table), raw(place), _mm512_loadu_ps(table + 16)));
+    }
+    return floats(_mm512_i32gather_ps(raw(place), table, 4));
+  }
+  static Floats limit(const Floats& x) {
+    return floats(_mm512_min_ps(_mm512_max_ps(raw(x), _mm512_set1_ps(-80.0F)), _mm512_set1_ps(80.0F)));
+  }
+  static Floats least(const Floats& a, const Floats& b) { return floats(_mm512_min_ps(raw(a), raw(b))); }
+  static Floats most(const Floats& a, const Floats& b) { return floats(_mm512_max_ps(raw(a), raw(b))); }
+  static Ints not_negative(const Floats& x) {
+    const __mmask16 mask = _mm512_cmp_ps_mask(raw(x), _mm512_setzero_ps(), _CMP_GE_OQ);
+    return ints(_mm512_maskz_set1_epi32(mask, 1));
+  }
+  static unsigned within(const Floats& x, const Floats& error) {
+    return _mm512_cmp_ps_mask(_mm512_abs_ps(raw(x)), raw(error), _CMP_LE_OQ);
+  }
+  static Floats scale(const Floats& x, const Floats& power) {
+    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(raw(power)), _mm512_set1_epi32(127));
+    return x * floats(_mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23)));
+  }
+  static Floats uniform(const LaneSweep& sweep, unsigned v, std::uint64_t word) {
+    Words first, second, random;
+    std::memcpy(&first, sweep.first_keys + v * 8, sizeof first);
+    std::memcpy(&second, sweep.second_keys + v * 8, sizeof second);
+    make_keyed_word(first, second, word * kWordStep, random);
+    const __m512i digits = _mm512_srli_epi32(reinterpret_cast<__m512i>(random), 8);
+    return floats(_mm512_cvtepi32_ps(digits)) * 0x1p-24F;
+  }
+};
+
+#include "lane_update.hpp"
+
+}  // namespace
+
+}  // namespace avx512_lanes
+
+void sweep_lanes_avx512(const LaneSweep& sweep) {
+  switch (sweep.lanes) {
+    case 16: avx512_lanes::Sweep<1>{sweep}.all(); break;
+    case 32: avx512_lanes::Sweep<2>{sweep}.all(); break;
+    case 48: avx512_lanes::Sweep<3>{sweep}.all(); break;
+    default: avx512_lanes::Sweep<4>{sweep}.all(); break;
+  }
+}
+
+}  // namespace poise
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

@@ -1,0 +1,59 @@
+/// Sweeps of one or two chains, and of any number on processors without vectors of eight floats: a chain at a time.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include <poise/lanes/keyed_words.hpp>
+#include "lane_sweep.hpp"
+
+namespace poise {
+
+namespace scalar_lanes {
+
+namespace {
+
+struct Lanes {
+  static constexpr unsigned kCount = 1;
+  using Floats = float;
+  using Ints = std::int32_t;
+
+  static Ints load(const Value* row) { return *row; }
+  static void store(Value* row, Ints level) { *row = static_cast<Value>(level); }
+  static void add(float* sums, Floats value) { *sums += value; }
+  static Floats choose(const Value* row, float low, float high) { return *row != 0 ? high : low; }
+  static Floats look_up(const float* table, unsigned, Ints place) { return table[place]; }
+  static Floats limit(Floats x) { return std::min(std::max(x, -80.0F), 80.0F); }
+  static Floats least(Floats a, Floats b) { return std::min(a, b); }
+  static Floats most(Floats a, Floats b) { return std::max(a, b); }
+  static Ints not_negative(Floats x) { return x >= 0.0F ? 1 : 0; }
+  static unsigned within(Floats x, Floats error) { return std::abs(x) <= error ? 1 : 0; }
+  static Floats scale(Floats x, Floats power) {
+    return x * std::bit_cast<float>((static_cast<std::int32_t>(power) + 127) << 23);
+  }
+  static Floats uniform(const LaneSweep& sweep, unsigned v, std::uint64_t word) {
+    const std::uint64_t random = keyed_word(sweep.first_keys[v], sweep.second_keys[v], word * kWordStep);
+    const auto half = static_cast<std::uint32_t>(random >> sweep.shifts[v]);
+    return static_cast<float>(static_cast<std::int32_t>(half >> 8)) * 0x1p-24F;
+  }
+};
+
+#include "lane_update.hpp"
+
+}  // namespace
+
+}  // namespace scalar_lanes
+
+void sweep_lanes_scalar(const LaneSweep& sweep) {
+  switch (sweep.lanes) {
+    case 1: scalar_lanes::Sweep<1>{sweep}.all(); break;
+    case 2: scalar_lanes::Sweep<2>{sweep}.all(); break;
+    case 8: scalar_lanes::Sweep<8>{sweep}.all(); break;
+    case 16: scalar_lanes::Sweep<16>{sweep}.all(); break;
+    case 32: scalar_lanes::Sweep<32>{sweep}.all(); break;
+    case 48: scalar_lanes::Sweep<48>{sweep}.all(); break;
+    default: scalar_lanes::Sweep<64>{sweep}.all(); break;
+  }
+}
+
+}  // namespace poise
