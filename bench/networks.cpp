@@ -2,11 +2,14 @@
 ///
 /// The network is a random one of the shape of the paper's (100 binary variables, up to six parents each, a fifth of
 /// them observed); POISE_BENCH_NETWORK names a .uai file, and POISE_BENCH_EVIDENCE its evidence, to take in its place.
+/// Two more have pairs of variables only: a grid of binary ones, and a random graph of which a quarter have four
+/// levels.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +22,7 @@
 #include <poise/kernel/locally_balanced.hpp>
 #include <poise/network/read.hpp>
 #include <poise/run/chain.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/target/markov_network.hpp>
 
 namespace {
@@ -47,6 +51,37 @@ Network random_bayesian_network() {
   Evidence evidence;
   for (Index i = 0; i < 100; i += 5) evidence.push_back({i, rng.uniform() < 0.5 ? Index{0} : Index{1}});
   return condition(network, evidence);
+}
+
+void add_random_pair(Network& network, Index a, Index b, Rng& rng) {
+  std::vector<double> table(std::size_t{network.cardinalities[a]} * network.cardinalities[b]);
+  for (double& entry : table) entry = std::exp(rng.normal());
+  network.add_factor(std::array{a, b}, table);
+}
+
+/// 20 x 20.
+Network random_grid() {
+  Network network;
+  network.cardinalities.assign(400, 2);
+  Rng rng(12, 0);
+  for (Index i = 0; i < 400; ++i) {
+    if (i % 20 < 19) add_random_pair(network, i, i + 1, rng);
+    if (i + 20 < 400) add_random_pair(network, i, i + 20, rng);
+  }
+  return network;
+}
+
+/// 80 variables with ten neighbours each, on average.
+Network random_graph_of_levels() {
+  Network network;
+  for (Index i = 0; i < 80; ++i) network.cardinalities.push_back(i % 4 == 0 ? 4 : 2);
+  Rng rng(13, 0);
+  for (Index i = 0; i < 80; ++i) {
+    for (Index j = i + 1; j < 80; ++j) {
+      if (rng.uniform() < 10.0 / 79.0) add_random_pair(network, i, j, rng);
+    }
+  }
+  return network;
 }
 
 const MarkovNetwork& network_target() {
@@ -83,6 +118,32 @@ void network_gibbs(benchmark::State& state) {
   advance_network(state, Gibbs<MarkovNetwork>(), 100, 100 * free);
 }
 BENCHMARK(network_gibbs);
+
+/// Chains across lanes, on one core; conditionals are averaged on the way, as marginals need them. An item is the
+/// update of one variable of one chain.
+void sweeps(benchmark::State& state, const std::shared_ptr<const MarkovNetwork>& target) {
+  const auto chains = static_cast<std::size_t>(state.range(0));
+  EngineOptions options;
+  options.starts.assign(chains, std::vector<Value>(target->num_variables(), 0));
+  options.reference.assign(target->num_variables(), 0);
+  const std::unique_ptr<Engine> engine = make_lane_engine(target, lane_source(target), options).engine;
+  const std::vector<ChainGroup> groups = engine->share_out(1);
+  for (const ChainGroup& group : groups) engine->start_marginals(group, true);
+  for (auto _ : state) {
+    for (const ChainGroup& group : groups) engine->advance(group, 10);
+  }
+  std::uint64_t free = 0;
+  for (Index i = 0; i < target->num_variables(); ++i) free += target->cardinality(i) > 1 ? 1 : 0;
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * 10 * chains * free));
+}
+void network_lanes(benchmark::State& state) { sweeps(state, std::make_shared<const MarkovNetwork>(network_target())); }
+void grid_lanes(benchmark::State& state) { sweeps(state, std::make_shared<const MarkovNetwork>(random_grid())); }
+void levels_lanes(benchmark::State& state) {
+  sweeps(state, std::make_shared<const MarkovNetwork>(random_graph_of_levels()));
+}
+BENCHMARK(network_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
+BENCHMARK(grid_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
+BENCHMARK(levels_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
 
 /// Writes a UAI file of about 100 MB: few tables of long numbers, or many of short ones.
 std::string large_file(bool long_numbers) {
