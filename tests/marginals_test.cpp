@@ -95,7 +95,7 @@ TEST(Marginals, SamplingSaysWhatItDidAndWhy) {
   const Network network = mixed_network_with_evidence(0.0, 2);
   MarginalsOptions options;
   options.method = Method::sample;
-  options.seconds = 0.2;
+  options.seconds = 1.0;
   const MarginalsAnswer answer = find_marginals(shared(network), options);
   EXPECT_EQ(answer.method, Method::sample);
   EXPECT_EQ(answer.pilots.size(), pilot_samplers().size());
