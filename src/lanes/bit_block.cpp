@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <poise/lanes/keyed_words.hpp>
+#include "few_sweep.hpp"
 
 namespace poise {
 
@@ -26,10 +27,10 @@ struct DigitSource {
   }
 };
 
-/// What follows when the tabled digits did not decide: the bits of `undecided` that are up.
-[[gnu::noinline]] std::uint64_t decide_rest(const BitTables& tables, Index variable, const std::uint64_t* neighbours,
-                                            std::size_t stride, unsigned size, std::uint64_t undecided,
-                                            const DigitSource& source) {
+/// The bits of `undecided` that are up, by all 64 digits.
+[[gnu::noinline]] std::uint64_t decide_exactly(const BitTables& tables, Index variable, const std::uint64_t* neighbours,
+                                               std::size_t stride, unsigned size, std::uint64_t undecided,
+                                               const DigitSource& source) {
   std::uint64_t up = 0;
   for (; undecided != 0; undecided &= undecided - 1) {
     const auto bit = static_cast<unsigned>(__builtin_ctzll(undecided));
@@ -37,9 +38,8 @@ struct DigitSource {
     for (unsigned k = 0; k < size; ++k) configuration |= static_cast<unsigned>(neighbours[k * stride] >> bit & 1) << k;
     const std::uint64_t threshold = tables.threshold(variable, configuration);
     std::uint64_t drawn = 0;
-    for (unsigned digit = BitTables::kDigits; digit < 64; ++digit) drawn = 2 * drawn + source.digit(digit, bit);
-    const std::uint64_t wanted = threshold & 0xffffffff;
-    if (drawn < wanted || (drawn == wanted && threshold == ~std::uint64_t{0})) up |= std::uint64_t{1} << bit;
+    for (unsigned digit = 0; digit < 64; ++digit) drawn = 2 * drawn + source.digit(digit, bit);
+    if (drawn < threshold || threshold == ~std::uint64_t{0}) up |= std::uint64_t{1} << bit;
   }
   return up;
 }
@@ -58,12 +58,6 @@ POISE_INLINE void functions_of_two(const BitVector<W>& a, const BitVector<W>& b,
   for (unsigned k = 0; k < 16; ++k) out[k] = table[k];
 }
 
-/// Where the digits of update number `update` begin. Sixteen words have 64 digits.
-template <class Word>
-POISE_INLINE Word scatter(const Word& update) {
-  return (update << 4) * kWordStep;
-}
-
 /// From four digits of sixteen chains in each word to one digit of sixty-four: a transposition of fields.
 template <unsigned W>
 POISE_INLINE void digits_of_words(BitVector<W>* words) {
@@ -76,29 +70,6 @@ POISE_INLINE void digits_of_words(BitVector<W>* words) {
   exchange(words[2], words[3], 16, 0x0000ffff0000ffff);
   exchange(words[0], words[2], 32, 0x00000000ffffffff);
   exchange(words[1], words[3], 32, 0x00000000ffffffff);
-}
-
-/// A vector of what `at` gives for each lane.
-template <class At>
-POISE_INLINE BitVector<8> gather8(At&& at) {
-  const BitVector<8> lanes = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
-  return lanes;
-}
-
-/// Eight indices side by side.
-POISE_INLINE BitVector<8> widen8(const Index* from) {
-  // NOLINTNEXTLINE(modernize-use-using): the attribute needs the old form
-  typedef std::uint32_t Narrow __attribute__((vector_size(32)));
-  Narrow narrow;
-  std::memcpy(&narrow, from, sizeof narrow);
-  return __builtin_convertvector(narrow, BitVector<8>);
-}
-
-template <class Digit>
-POISE_INLINE BitVector<8> load_lanes(const Digit* from) {
-  BitVector<8> lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
 }
 
 template <unsigned size>
@@ -135,8 +106,7 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
 /// the variable is up where the probability has the larger one.
 template <unsigned W, unsigned size>
 void BitBlock::sweep_run(const BitTables::Run& run) {
-  const auto* const head = digits_of<size>(run).head.data();
-  const auto* const tail = digits_of<size>(run).tail.data();
+  const auto* const digits = digits_of<size>(run).data();
   const Index* const variables = run.variable.data();
   const Index* const blankets = run.blanket.data();
   const std::size_t count = run.count;
@@ -153,7 +123,7 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
       for (unsigned j = 0; j < size; ++j) x[j] = load_bits<W>(state + blankets[k * size + j] * W);
       BitVector<W> table[16];
       functions_of_two<W>(x[0], x[1], table);
-      const auto* digit = head + k * BitTables::kHead;
+      const auto* const digit = digits + k * BitTables::kDigits;
       const std::uint64_t scattered = scatter(base + variables[k]);
       BitVector<W> up = {};
       BitVector<W> undecided = all;
@@ -180,7 +150,6 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
           undecided &= ~differs;
         }
         d += kKeyDigits;
-        if (d == BitTables::kHead) digit = tail + k * (BitTables::kDigits - BitTables::kHead) - BitTables::kHead;
       } while (any_bit<W>(undecided) && d < BitTables::kDigits);
       if (d == BitTables::kDigits) {
         std::uint64_t neighbours[size * W];
@@ -192,7 +161,7 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
             source.first_keys[some] = (*first_keys)[some][w];
             source.second_keys[some] = (*second_keys)[some][w];
           }
-          up[w] |= decide_rest(*tables, variables[k], neighbours + w, W, size, undecided[w], source);
+          up[w] |= decide_exactly(*tables, variables[k], neighbours + w, W, size, undecided[w], source);
         }
       }
       store_bits(state + (position + k) * W, up);
@@ -200,108 +169,27 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
   });
 }
 
-/// The same for a block of few chains: a vector has eight variables of the run in its lanes, and the chains take turns.
-/// Random words and digits are those of `sweep_run`, and so are the states.
-template <unsigned size>
+/// The same for a block of few chains: random numbers are those of `sweep_run`, and so are the states.
 void BitBlock::sweep_few(const BitTables::Run& run) {
-  const auto* const head = digits_of<size>(run).head.data();
-  const auto* const tail = digits_of<size>(run).tail.data();
-  const Index* const variables = run.variable.data();
-  const Index* const blankets = run.blanket.data();
-  const Index* const together = run.side_by_side.data();
-  const std::size_t count = run.count;
-  std::uint64_t* const state = state_.data();
-  const std::size_t position = run.first;
-  const std::uint64_t base = sweeps_ * tables_->variables();
-  const BitTables* const tables = tables_.get();
-  const Keys* const first_keys = &first_keys_;
-  const Keys* const second_keys = &second_keys_;
-  hot([=, all = chains_[0]] {
-    using Lanes = BitVector<8>;
-    constexpr unsigned kConfigurations = 1U << size;
-    constexpr unsigned kAhead = 64 / kConfigurations;  // digits that one load brings
-    constexpr unsigned kStride = BitTables::kHead;     // digits that are looked at before it is asked who is undecided
-    for (std::size_t start = 0; start < count; start += 8) {
-      // The last vector goes back to variables of the one before: they come out the same.
-      const std::size_t k = std::min(start, count - std::min<std::size_t>(8, count));
-      Lanes x[size];
-      for (unsigned j = 0; j < size; ++j) {
-        const Index side = together[start / 8 * size + j];
-        x[j] = side != BitTables::kApart
-                   ? load_bits<8>(state + side)
-                   : gather8([=](unsigned lane) { return state[blankets[(k + lane) * size + j]]; });
-      }
-      const Lanes numbers = widen8(variables + k);
-      const Lanes scattered = scatter(numbers + base);
-      const auto table_of = [=](const auto* digits, unsigned each, unsigned digit) {
-        return gather8([=](unsigned lane) {
-          std::uint64_t ahead;
-          std::memcpy(&ahead, digits + (k + lane) * each + digit, sizeof ahead);
-          return ahead;
-        });
-      };
-      Lanes table[kStride / kAhead];
-      if constexpr (size == 4) {
-        // Two words of each of eight variables, side by side: the first ones, the second ones.
-        const Lanes low = load_lanes(head + k * BitTables::kHead);
-        const Lanes high = load_lanes(head + (k + 4) * BitTables::kHead);
-        table[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
-        table[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
-      } else {
-        for (unsigned t = 0; t < kStride / kAhead; ++t) table[t] = table_of(head, BitTables::kHead, t * kAhead);
-      }
-      Lanes after = {};
-      for (unsigned some = 0; some < 4; ++some) {
-        const std::uint64_t mine = all >> (kKeyChains * some) & 0xffff;
-        if (mine == 0) continue;
-        const Lanes first = Lanes{} + (*first_keys)[some][0];
-        const Lanes second = Lanes{} + (*second_keys)[some][0];
-        Lanes random[kStride / kKeyDigits];
-        for (unsigned r = 0; r < kStride / kKeyDigits; ++r)
-          random[r] = keyed_word(first, second, scattered + r * kWordStep);
-        for (std::uint64_t chains = mine; chains != 0; chains &= chains - 1) {
-          const auto bit = static_cast<unsigned>(__builtin_ctzll(chains));
-          const unsigned own = kKeyChains * some + bit;
-          Lanes configuration = {};
-          for (unsigned j = 0; j < size; ++j) configuration |= (x[j] >> own & 1) << j;
-          Lanes up = {};
-          Lanes undecided = Lanes{} + 1;
-          for (unsigned d = 0; d < kStride; ++d) {
-            const Lanes value = table[d / kAhead] >> (configuration + d % kAhead * kConfigurations);
-            const Lanes differs = (random[d / kKeyDigits] >> (d % kKeyDigits * kKeyChains + bit)) ^ value;
-            up |= undecided & differs & value;
-            undecided &= ~differs;
-          }
-          for (unsigned d = kStride; any_bit<8>(undecided) && d < BitTables::kDigits; ++d) {
-            const Lanes later = table_of(tail, BitTables::kDigits - BitTables::kHead, (d - kStride) / kAhead * kAhead);
-            const Lanes value = later >> (configuration + d % kAhead * kConfigurations);
-            const Lanes word = keyed_word(first, second, scattered + d / kKeyDigits * kWordStep);
-            const Lanes differs = (word >> (d % kKeyDigits * kKeyChains + bit)) ^ value;
-            up |= undecided & differs & value;
-            undecided &= ~differs;
-          }
-          if (any_bit<8>(undecided)) {
-            for (unsigned lane = 0; lane < 8; ++lane) {
-              if (undecided[lane] == 0) continue;
-              std::uint64_t neighbours[size];
-              for (unsigned j = 0; j < size; ++j) neighbours[j] = x[j][lane];
-              DigitSource source{{}, {}, scattered[lane]};
-              source.first_keys[some] = (*first_keys)[some][0];
-              source.second_keys[some] = (*second_keys)[some][0];
-              const std::uint64_t only = std::uint64_t{1} << own;
-              up[lane] |= decide_rest(*tables, variables[k + lane], neighbours, 1, size, only, source) != 0 ? 1 : 0;
-            }
-          }
-          after |= up << own;
-        }
-      }
-      if (count >= 8) {
-        store_bits(state + position + k, after);
-      } else {
-        for (std::size_t lane = 0; lane < count; ++lane) state[position + lane] = after[lane];
-      }
-    }
-  });
+  FewSweep sweep{};
+  sweep.run = &run;
+  sweep.state = state_.data();
+  sweep.first_update = sweeps_ * tables_->variables();
+  sweep.chains = chains_[0];
+  for (unsigned some = 0; some < 4; ++some) {
+    sweep.first_keys[some] = first_keys_[some][0];
+    sweep.second_keys[some] = second_keys_[some][0];
+  }
+  sweep.tables = tables_.get();
+  sweep.decide = [](const FewSweep& from, std::size_t k, std::uint64_t undecided) {
+    std::array<std::uint64_t, BitTables::kMost> neighbours{};
+    const BitTables::Run& at = *from.run;
+    for (unsigned j = 0; j < at.size; ++j) neighbours[j] = from.state[at.blanket[k * at.size + j]];
+    const DigitSource source{from.first_keys, from.second_keys, scatter(from.first_update + at.variable[k])};
+    return decide_exactly(*from.tables, at.variable[k], neighbours.data(), 1, at.size, undecided, source);
+  };
+  if (run.odds.are_products) return sweep_eights(sweep);
+  for (std::size_t k = 0; k < run.count; ++k) state_.data()[run.first + k] = sweep.decide(sweep, k, chains_[0]);
 }
 
 template <unsigned W>
@@ -315,20 +203,12 @@ void BitBlock::sweep_words() {
   }
 }
 
-void BitBlock::sweep_few_chains() {
-  for (const BitTables::Run& run : tables_->runs()) {
-    switch (run.size) {
-      case 4: sweep_few<4>(run); break;
-      case 5: sweep_few<5>(run); break;
-      default: sweep_few<6>(run); break;
-    }
-  }
-}
-
 void BitBlock::sweep(std::uint64_t sweeps) {
   for (; sweeps > 0; --sweeps) {
     switch (is_few() ? 0 : words_) {
-      case 0: sweep_few_chains(); break;
+      case 0:
+        for (const BitTables::Run& run : tables_->runs()) sweep_few(run);
+        break;
       case 1: sweep_words<1>(); break;
       case 2: sweep_words<2>(); break;
       case 4: sweep_words<4>(); break;

@@ -41,7 +41,7 @@ void find_side_by_side(BitTables::Run& run) {
 }
 
 template <class Digit>
-void add_digits(BitTables::Digits<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
+void add_digits(std::vector<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
   // Eight digits of eight configurations at a time.
   for (unsigned first = 0; first < BitTables::kDigits; first += 8) {
     Digit eight[8] = {};
@@ -53,9 +53,23 @@ void add_digits(BitTables::Digits<Digit>& digits, const std::vector<std::uint64_
         eight[k] = static_cast<Digit>(eight[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
       }
     }
-    auto& to = first < BitTables::kHead ? digits.head : digits.tail;
-    to.insert(to.end(), eight, eight + 8);
+    digits.insert(digits.end(), eight, eight + 8);
   }
+}
+
+/// From [variable][neighbour] to [neighbour][variable], or to one number.
+void settle_factors(BitTables::Run& run) {
+  std::vector<double>& factors = run.odds.factors;
+  if (std::all_of(factors.begin(), factors.end(), [&](double factor) { return factor == factors[0]; })) {
+    factors.resize(1);
+    return;
+  }
+  const std::size_t count = run.variable.size();
+  std::vector<double> sorted(factors.size());
+  for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t j = 0; j < run.size; ++j) sorted[j * count + k] = factors[k * run.size + j];
+  }
+  factors = std::move(sorted);
 }
 
 }  // namespace
@@ -91,6 +105,7 @@ BitTables::BitTables(BitModel model) : model_(std::move(model)) {
   for (Run& run : runs_) {
     for (Index& neighbour : run.blanket) neighbour = position_[neighbour];
     find_side_by_side(run);
+    settle_factors(run);
   }
 }
 
@@ -107,6 +122,30 @@ void BitTables::add(Run& run, Index variable) const {
   if (run.size == 4) add_digits(run.digits4, thresholds);
   if (run.size == 5) add_digits(run.digits5, thresholds);
   if (run.size == 6) add_digits(run.digits6, thresholds);
+  add_odds(run, variable);
+}
+
+void BitTables::add_odds(Run& run, Index variable) const {
+  const auto size = static_cast<unsigned>(model_.blanket(variable).size());
+  const double base = model_.log_odds(variable, 0);
+  std::vector<double> weights(run.size, 0.0);
+  double range = std::abs(base);
+  for (unsigned j = 0; j < size; ++j) {
+    weights[j] = model_.log_odds(variable, 1U << j) - base;
+    range += std::abs(weights[j]);
+  }
+  constexpr double kMostRange = 700.0;                  // of which doubles have exponentials
+  constexpr double kMostDifference = kOddsError / 4.0;  // of logarithms
+  bool are_products = range < kMostRange;               // and no number is infinite
+  for (unsigned c = 0; c < 1U << size; ++c) {
+    double sum = base;
+    for (unsigned j = 0; j < size; ++j) sum += (c >> j & 1U) != 0 ? weights[j] : 0.0;
+    are_products = are_products && std::abs(sum - model_.log_odds(variable, c)) <= kMostDifference;
+  }
+  run.odds.are_products = run.odds.are_products && are_products;
+  run.odds.base.push_back(std::exp(base));
+  // A neighbour that is not there is never up: its factor may be that of the others.
+  for (unsigned j = 0; j < run.size; ++j) run.odds.factors.push_back(std::exp(weights[j < size || size == 0 ? j : 0]));
 }
 
 std::uint64_t BitTables::threshold(Index variable, unsigned configuration) const {

@@ -84,8 +84,6 @@ class BitBlock {
   void sweep_words();
   template <unsigned W, unsigned size>
   void sweep_run(const BitTables::Run& run);
-  void sweep_few_chains();
-  template <unsigned size>
   void sweep_few(const BitTables::Run& run);
 
   std::shared_ptr<const BitTables> tables_;

@@ -29,14 +29,14 @@ class BitTables {
   static constexpr unsigned kLeast = 4;  ///< smaller blankets are filled up with a variable that is always 0
   static constexpr unsigned kMost = 6;
   static constexpr unsigned kDigits = 32;  ///< that are tabled: one update in billions needs more
-  static constexpr unsigned kHead = 8;     ///< that are most often enough for a few chains, and stand apart
 
-  /// Of all variables of a run: bit b of a digit is that of P(up | configuration b).
-  template <class Digit>
-  struct Digits {
-    std::vector<Digit> head;  ///< kHead for each variable
-    std::vector<Digit> tail;  ///< the other kDigits - kHead
+  /// Odds as products, for a few chains: P(up) / P(down) is `base` times the factors of the neighbours that are up.
+  struct Odds {
+    bool are_products = true;     ///< to within kOddsError, far from overflow
+    std::vector<double> base;     ///< of each variable
+    std::vector<double> factors;  ///< [neighbour][variable], or one number where all are alike
   };
+  static constexpr double kOddsError = 0x1p-28;  ///< relative
 
   /// Variables of one colour with blankets of one size; they do not depend on each other, and stand side by side.
   struct Run {
@@ -48,9 +48,11 @@ class BitTables {
     /// For each eight variables (those of the last eight, where fewer are left) and each of their neighbours: where the
     /// eight of them stand, if it is side by side, else kApart.
     std::vector<Index> side_by_side;
-    Digits<std::uint16_t> digits4;  ///< of blankets of size 4
-    Digits<std::uint32_t> digits5;
-    Digits<std::uint64_t> digits6;
+    // kDigits for each variable; bit b of a digit is that of P(up | configuration b).
+    std::vector<std::uint16_t> digits4;  ///< of blankets of size 4
+    std::vector<std::uint32_t> digits5;
+    std::vector<std::uint64_t> digits6;
+    Odds odds;
   };
 
   [[nodiscard]] static bool fits(const BitModel& model);
@@ -70,6 +72,7 @@ class BitTables {
 
  private:
   void add(Run& run, Index variable) const;
+  void add_odds(Run& run, Index variable) const;
 
   BitModel model_;
   std::vector<Run> runs_;
