@@ -39,7 +39,7 @@ class BlockEngine final : public Engine {
   }
 
   std::vector<ChainGroup> share_out(unsigned threads) override {
-    const std::vector<ChainGroup> groups = Layout::group(traits_.chains, first_chain_, threads);
+    std::vector<ChainGroup> groups = Layout::group(traits_.chains, first_chain_, threads);
     if (std::equal(blocks_.begin(), blocks_.end(), groups.begin(), groups.end(), has_chains)) return groups;
     const std::vector<Block> before = std::exchange(blocks_, make_blocks(groups));
     std::vector<Value> levels(traits_.variables);
