@@ -23,11 +23,11 @@ struct FewSweep {
   std::uint64_t (*decide)(const FewSweep& sweep, std::size_t k, std::uint64_t undecided);
 };
 
-/// Where the digits of update number `update` begin. Sixteen words have 64 digits.
-template <class Word>
-POISE_INLINE Word scatter(const Word& update) {
-  return (update << 4) * kWordStep;
-}
+/// Sixteen words, a power of two, have the 64 digits of an update.
+constexpr int kWordsOfUpdate = 4;
+
+/// Where the digits of update number `update` begin.
+POISE_INLINE std::uint64_t scatter(std::uint64_t update) { return (update << kWordsOfUpdate) * kWordStep; }
 
 /// One look at every variable of a run whose odds are products.
 void sweep_eights(const FewSweep& sweep);

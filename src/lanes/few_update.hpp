@@ -52,7 +52,7 @@ POISE_INLINE void sweep_all(const FewSweep& sweep) {
       factor[j] = next_factor == 0 ? Eight::all(factors[0]) : Eight::load(factors + j * next_factor + k);
     }
     const Doubles odds_of_none = Eight::load(odds_of + k);
-    const Words scattered = scatter(Eight::widen(variables + k) + sweep.first_update);
+    const Words scattered = ((Eight::widen(variables + k) + sweep.first_update) << kWordsOfUpdate) * kWordStep;
     Words after = {};
     for (unsigned some = 0; some < 4; ++some) {
       const std::uint64_t mine = sweep.chains >> (kKeyChains * some) & 0xffff;
