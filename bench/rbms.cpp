@@ -51,7 +51,9 @@ void steps(benchmark::State& state, Index hidden, const K& kernel, std::size_t c
     kernel.prepare(*target, group[c]->state, group[c]->scratch);
   }
   for (auto _ : state) {
-    if constexpr (GroupKernel<K, Rbm>) {
+    if constexpr (BulkKernel<K, Rbm>) {
+      advance_bulk<Rbm, K>(kernel, *target, group, batch);
+    } else if constexpr (GroupKernel<K, Rbm>) {
       advance_group<Rbm, K>(kernel, *target, group, batch);
     } else {
       for (Chain<Rbm, K>* chain : group) {
@@ -85,7 +87,9 @@ void gibbs_2(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<R
 void gibbs_10(benchmark::State& state) { steps(state, hidden(state), BlockGibbs<Rbm>(10), 16, 1); }
 void hb_10_1(benchmark::State& state) { steps(state, hidden(state), HammingBall<Rbm>(10, 1), 16, 20); }
 void hb_10_3(benchmark::State& state) { steps(state, hidden(state), HammingBall<Rbm>(10, 3), 16, 5); }
-void rbm_gibbs(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(), 16, 5); }
+void rbm_gibbs(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 16, 20); }
+void rbm_gibbs_every(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 16, 1); }
+void rbm_gibbs_alone(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 1, 20); }
 BENCHMARK(gwg)->Arg(250)->Arg(500);
 BENCHMARK(gwg_alone)->Arg(250);
 BENCHMARK(gwg_frozen)->Arg(250)->Arg(500);
@@ -95,7 +99,9 @@ BENCHMARK(gibbs_2)->Arg(250);
 BENCHMARK(gibbs_10)->Arg(250);
 BENCHMARK(hb_10_1)->Arg(250);
 BENCHMARK(hb_10_3)->Arg(250);
-BENCHMARK(rbm_gibbs)->Arg(250);
+BENCHMARK(rbm_gibbs)->Arg(250)->Arg(500);
+BENCHMARK(rbm_gibbs_every)->Arg(250);
+BENCHMARK(rbm_gibbs_alone)->Arg(250);
 
 /// Chain steps a second while the function is learned, in rounds of one update each, and at every step as in the paper.
 void learning_rbm(benchmark::State& state, const char* sampler, std::size_t warmup, std::uint64_t thin) {

@@ -84,7 +84,7 @@ TEST(Allocation, StepsTakeNoMemory) {
     const Rbm rbm(random_rbm(12, 21, scale, 8));
     EXPECT_EQ(allocations_of_steps(rbm, BlockGibbs<Rbm>(6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, HammingBall<Rbm>(6, 2)), 0U);
-    EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs()), 0U);
+    EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs(rbm)), 0U);
   }
 }
 

@@ -239,30 +239,37 @@ TEST(Range, DenseKernelsKeepAnIsolatedState) {
 }
 
 /// K(x, x') = sum over hidden states of P(h | x) P(x' | h).
-TEST(Exactness, RbmGibbs) {
-  const Rbm target = small_rbm();
+void expect_rbm_gibbs_invariant(const Rbm& target) {
   const auto states = all_states(target);
   const auto p = probabilities(target, states);
+  const Index visible = target.num_variables();
+  const Index hidden = target.num_hidden();
   std::vector<double> after(states.size(), 0.0);
-  std::vector<double> activations(6);
-  for (unsigned h = 0; h < 16; ++h) {
-    std::vector<std::int64_t> hidden(target.padded_hidden(), 0);
-    for (unsigned j = 0; j < 4; ++j) hidden[j] = (h >> j & 1U) != 0 ? -1 : 0;
-    target.visible_activations(hidden, activations);
+  std::vector<double> activations(visible);
+  for (std::uint64_t h = 0; h < std::uint64_t{1} << hidden; ++h) {
+    for (Index i = 0; i < visible; ++i) activations[i] = target.visible_activation(i, {&h, 1});
     double mass = 0.0;
     for (std::size_t s = 0; s < states.size(); ++s) {
-      const auto state = target.make_state(states[s]);
+      RbmUnits x(visible);
+      x.take(states[s]);
       double prob = p[s];
-      for (unsigned j = 0; j < 4; ++j) prob *= hidden[j] != 0 ? state.on[j] : state.off[j];
+      for (Index j = 0; j < hidden; ++j) {
+        const double activation = target.hidden_activation(j, x.bits());
+        prob /= 1.0 + std::exp((h >> j & 1U) != 0 ? -activation : activation);
+      }
       mass += prob;
     }
     for (std::size_t t = 0; t < states.size(); ++t) {
       double prob = mass;
-      for (Index i = 0; i < 6; ++i) prob /= 1.0 + std::exp(states[t][i] != 0 ? -activations[i] : activations[i]);
+      for (Index i = 0; i < visible; ++i) prob /= 1.0 + std::exp(states[t][i] != 0 ? -activations[i] : activations[i]);
       after[t] += prob;
     }
   }
   for (std::size_t t = 0; t < states.size(); ++t) EXPECT_NEAR(after[t], p[t], 1e-12);
+}
+TEST(Exactness, RbmGibbs) {
+  expect_rbm_gibbs_invariant(small_rbm());
+  expect_rbm_gibbs_invariant(steep_rbm());
 }
 
 /// Steps agree with the matrix: many short chains from exact draws keep the law.
@@ -307,7 +314,7 @@ TEST(Law, DenseAndBlockKernelsKeepIt) {
   expect_law_kept(rbm, InformedProposal<Rbm>(BalancingFunction(BalancingFunction::Kind::barker), Ratios::exact), 5);
   expect_law_kept(rbm, BlockGibbs<Rbm>(2), 3);
   expect_law_kept(rbm, HammingBall<Rbm>(3, 2), 3);
-  expect_law_kept(rbm, RbmGibbs(), 2);
+  expect_law_kept(rbm, RbmGibbs(rbm), 2);
   const TableTarget table = TableTarget::random({3, 2, 3}, 1.0, 5);
   expect_law_kept(table, BlockGibbs<TableTarget>(2), 3);
   expect_law_kept(table, HammingBall<TableTarget>(2, 1), 3);

@@ -106,7 +106,7 @@ const Pinned kPinned[] = {
     {"rbm", "gibbs", 0x05b82884f80f25b0},
     {"rbm", "gibbs:block=2", 0xb56631fe96aec744},
     {"rbm", "hb", 0x16592b737aa781ee},
-    {"rbm", "rbm-gibbs", 0x9d8075cc96536390},
+    {"rbm", "rbm-gibbs", 0x8d4683c86620b7ac},
 };
 // clang-format on
 

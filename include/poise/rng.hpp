@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <span>
 
 #include <poise/simd.hpp>
 
@@ -51,6 +52,19 @@ class Rng {
     return v;
   }
 
+  /// Random bits, from whole batches of blocks: the words 0 and 1 of each, then the words 2 and 3. Starts at the next
+  /// batch of the stream; the size is a multiple of kBatch.
+  POISE_INLINE void fill(std::span<std::uint64_t> out) {
+    position_ = kBatch;
+    for (std::size_t first = 0; first < out.size(); first += kBatch, next_block_ += kBlocks) {
+      for (unsigned half = 0; half < 2; ++half) {
+        const Words8x4 words = blocks8(next_block_ + 8 * half);
+        store8(out.data() + first + 8 * half, words.c1 << 32 | words.c0);
+        store8(out.data() + first + kBlocks + 8 * half, words.c3 << 32 | words.c2);
+      }
+    }
+  }
+
   /// Standard normal (Box and Muller's first half); not for hot loops.
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log1p(-uniform()));
@@ -68,33 +82,45 @@ class Rng {
     position_ = position;
   }
 
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
+  [[nodiscard]] std::uint64_t stream() const { return stream_; }
   /// How many numbers have been taken from the stream.
   [[nodiscard]] std::uint64_t position() const { return 2 * next_block_ - kBatch + position_; }
 
  private:
   POISE_INLINE void refill() {
     for (unsigned half = 0; half < 2; ++half) {
-      constexpr Words8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
-      const Words8 block = kLanes + (next_block_ + 8 * half);
-      Words8 c0 = block & kLow, c1 = block >> 32;
-      Words8 c2 = all8(stream_ & kLow), c3 = all8(stream_ >> 32);
-      auto k0 = static_cast<std::uint32_t>(seed_);
-      auto k1 = static_cast<std::uint32_t>(seed_ >> 32);
-      for (int round = 0; round < 10; ++round) {
-        const Words8 a = c0 * std::uint64_t{0xD2511F53};
-        const Words8 b = c2 * std::uint64_t{0xCD9E8D57};
-        c0 = (b >> 32) ^ c1 ^ std::uint64_t{k0};
-        c1 = b & kLow;
-        c2 = (a >> 32) ^ c3 ^ std::uint64_t{k1};
-        c3 = a & kLow;
-        k0 += 0x9E3779B9;
-        k1 += 0xBB67AE85;
-      }
-      store8(batch_ + 8 * half, to_unit(c0, c1));
-      store8(batch_ + kBlocks + 8 * half, to_unit(c2, c3));
+      const Words8x4 words = blocks8(next_block_ + 8 * half);
+      store8(batch_ + 8 * half, to_unit(words.c0, words.c1));
+      store8(batch_ + kBlocks + 8 * half, to_unit(words.c2, words.c3));
     }
     next_block_ += kBlocks;
     position_ = 0;
+  }
+
+  struct Words8x4 {
+    Words8 c0, c1, c2, c3;
+  };
+
+  /// Eight blocks of the stream.
+  [[nodiscard]] POISE_INLINE Words8x4 blocks8(std::uint64_t first) const {
+    constexpr Words8 kLanes = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+    const Words8 block = kLanes + first;
+    Words8 c0 = block & kLow, c1 = block >> 32;
+    Words8 c2 = all8(stream_ & kLow), c3 = all8(stream_ >> 32);
+    auto k0 = static_cast<std::uint32_t>(seed_);
+    auto k1 = static_cast<std::uint32_t>(seed_ >> 32);
+    for (int round = 0; round < 10; ++round) {
+      const Words8 a = c0 * std::uint64_t{0xD2511F53};
+      const Words8 b = c2 * std::uint64_t{0xCD9E8D57};
+      c0 = (b >> 32) ^ c1 ^ std::uint64_t{k0};
+      c1 = b & kLow;
+      c2 = (a >> 32) ^ c3 ^ std::uint64_t{k1};
+      c3 = a & kLow;
+      k0 += 0x9E3779B9;
+      k1 += 0xBB67AE85;
+    }
+    return {c0, c1, c2, c3};
   }
 
   /// 52 random bits become the fraction of a number in [1, 2).

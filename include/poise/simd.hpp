@@ -115,7 +115,8 @@ POISE_INLINE Doubles8 load8(const double* from) {
   std::memcpy(&v.high, from + 4, sizeof v.high);
   return v;
 }
-POISE_INLINE void store8(double* to, const Doubles8& v) {
+template <class T>
+POISE_INLINE void store8(T* to, const Lanes8<T>& v) {
   std::memcpy(to, &v.low, sizeof v.low);
   std::memcpy(to + 4, &v.high, sizeof v.high);
 }

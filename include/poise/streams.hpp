@@ -23,6 +23,7 @@ enum class Stream : std::uint64_t {
   annealing = std::uint64_t{0x08} << 56,            ///< annealed importance sampling, by the group of chains
   bits = std::uint64_t{0x09} << 56,                 ///< chains that are bits of a word, by sixteen
   lanes = std::uint64_t{0x0a} << 56,                ///< chains across lanes, by two
+  further_digits = std::uint64_t{0x0b} << 56,       ///< of random words of a chain whose first digits do not decide
   permutation = std::uint64_t{0x10} << 56,          ///< permutation tests of the discrepancy of two runs
   learned_function = std::uint64_t{0x11} << 56,     ///< first weights of a learned balancing function, by its kind
   elimination_order = std::uint64_t{0x12} << 56,    ///< ties in an elimination order, by the trial

@@ -7,7 +7,7 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const Rbm>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<RbmGibbsRow>(sampler)) return make_engine_of<Rbm>(target, RbmGibbs(), options);
+  if (is_row<RbmGibbsRow>(sampler)) return make_engine_of<Rbm>(target, RbmGibbs(*target), options);
   return make_engine<Rbm>(target, sampler, options);
 }
 

@@ -17,6 +17,9 @@ namespace {
 /// Products of factors must stay between e^-600 and e^600: normal doubles, with room for rounding.
 constexpr double kLogRange = 600.0;
 
+/// Columns of the matrix that are summed together: their part of it is used by many states while it is in the cache.
+constexpr std::size_t kColumns = 32;
+
 /// Both sigmoids of eight activations, without cancellation.
 POISE_INLINE void sigmoids8(const Doubles8& a, Doubles8& on, Doubles8& off) {
   const Doubles8 small = exp8(-1.0 * abs8(a));
@@ -73,12 +76,28 @@ void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std
   });
 }
 
-/// The sum of the entries of a row whose mask is -1; those with a mask of 0 are left out.
-std::int64_t masked_sum(const std::int64_t* row, const std::int64_t* mask, std::size_t count) {
-  return hot([=] {
-    std::int64_t sum = 0;
-    for (std::size_t j = 0; j < count; ++j) sum += row[j] & mask[j];
-    return sum;
+POISE_INLINE Ints8 load_units8(const std::int64_t* from) {
+  Ints8 v;
+  std::memcpy(&v.low, from, sizeof v.low);
+  std::memcpy(&v.high, from + 4, sizeof v.high);
+  return v;
+}
+
+/// The sum of rows, kColumns columns of them, in registers.
+void sum_rows(const std::int64_t* matrix, std::size_t stride, std::span<const Index> rows, std::int64_t* sums) {
+  hot([=] {
+    Ints8 s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    for (const Index row : rows) {
+      const std::int64_t* from = matrix + row * stride;
+      s0 += load_units8(from);
+      s1 += load_units8(from + 8);
+      s2 += load_units8(from + 16);
+      s3 += load_units8(from + 24);
+    }
+    store8(sums, s0);
+    store8(sums + 8, s1);
+    store8(sums + 16, s2);
+    store8(sums + 24, s3);
   });
 }
 
@@ -115,11 +134,10 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
     sum = std::max(sum, one);
   }
   unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
-  const auto to_units = [&](float value) { return std::llround(static_cast<double>(value) / unit_); };
-  weight_units_.assign(std::size_t{visible} * stride_, 0);
+  weight_units_.assign(std::size_t{visible} * (stride_ / 8), {});
   constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
-  up_.assign(weight_units_.size() / 8, ones);
-  down_.assign(weight_units_.size() / 8, ones);
+  up_.assign(weight_units_.size(), ones);
+  down_.assign(weight_units_.size(), ones);
   bias_units_.resize(visible);
   chunk_range_.assign(visible, 0.0);
   hidden_units_.assign(stride_, 0);
@@ -128,8 +146,9 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
     double range = 0.0;
     for (Index j = 0; j < hidden; ++j) {
       const std::size_t place = std::size_t{i} * stride_ + j;
-      weight_units_[place] = to_units(weights_.weights[std::size_t{j} * visible + i]);
-      const double weight = unit_ * static_cast<double>(weight_units_[place]);
+      const std::int64_t units = to_units(weights_.weights[std::size_t{j} * visible + i]);
+      weight_units_[place / 8].lanes[place % 8] = units;
+      const double weight = unit_ * static_cast<double>(units);
       up_[place / 8].lanes[place % 8] = std::exp(weight);
       down_[place / 8].lanes[place % 8] = std::exp(-weight);
       range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
@@ -137,33 +156,59 @@ Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
     }
   }
   for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
+  total_units_ = hidden_units_;
+  for (Index i = 0; i < visible; ++i) add_units(total_units_.data(), units_row(i), 1, stride_);
   gradient_ = PackedMatrix(visible, hidden);
   for (Index i = 0; i < visible; ++i) {
     for (Index j = 0; j < hidden; ++j) gradient_.set(i, j, weights_.weights[std::size_t{j} * visible + i]);
   }
 }
 
+/// To the nearest integer. Adding a half to a float of 24 bits is exact or, where doubles have no halves, does nothing.
+std::int64_t Rbm::to_units(float value) const {
+  const double exact = static_cast<double>(value) / unit_;
+  return static_cast<std::int64_t>(exact + std::copysign(0.5, exact));
+}
+
 Rbm::State Rbm::make_state(std::span<const Value> x) const {
   State state;
+  state.x.resize(num_variables());
+  state.units.resize(stride_);
   state.on.assign(stride_, 0.0);
   state.off.assign(stride_, 1.0);
-  set(state, x);
+  RbmUnits units(num_variables());
+  units.take(x);
+  units.list();
+  const NewLevels one[] = {{&state, &units}};
+  set(one);
   return state;
 }
 
-void Rbm::set(State& state, std::span<const Value> x) const {
-  state.x.assign(x.begin(), x.end());
-  state.units = hidden_units_;
-  state.bias_units = 0;
-  state.count = 0;
-  for (Index i = 0; i < num_variables(); ++i) {
-    if (state.x[i] == 0) continue;
-    ++state.count;
-    state.bias_units += bias_units_[i];
-    const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
-    add_units(state.units.data(), row, 1, stride_);
+void Rbm::set(std::span<const NewLevels> all) const {
+  for (std::size_t first = 0; first < stride_; first += kColumns) {
+    const std::size_t columns = std::min(kColumns, stride_ - first);
+    for (const auto& [state, units] : all) {
+      std::int64_t sums[kColumns] = {};
+      if (columns == kColumns) {
+        sum_rows(units_row(0) + first, stride_, units->listed(), sums);
+      } else {
+        for (const Index i : units->listed()) add_units(sums, units_row(i) + first, 1, columns);
+      }
+      const std::int64_t* start = (units->lists_off() ? total_units_ : hidden_units_).data() + first;
+      std::copy_n(start, columns, state->units.data() + first);
+      add_units(state->units.data() + first, sums, units->lists_off() ? -1 : 1, columns);
+    }
   }
-  settle(state);
+  for (const auto& [state, units] : all) {
+    units->give(state->x);
+    state->bias_units = 0;
+    state->count = 0;
+    for_each_unit(units->bits(), [&, to = state](Index i) {
+      to->bias_units += bias_units_[i];
+      to->count += 1;
+    });
+    settle(*state);
+  }
 }
 
 void Rbm::settle(State& state) const {
@@ -175,7 +220,7 @@ void Rbm::settle(State& state) const {
 }
 
 void Rbm::apply(State& state, Move move) const {
-  const std::int64_t* row = weight_units_.data() + std::size_t{move.variable} * stride_;
+  const std::int64_t* row = units_row(move.variable);
   const std::int64_t sign = move.value != 0 ? 1 : -1;
   state.x[move.variable] = move.value;
   state.count += sign;
@@ -257,11 +302,19 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
   }
 }
 
-void Rbm::visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const {
-  for (Index i = 0; i < num_variables(); ++i) {
-    const std::int64_t* row = weight_units_.data() + std::size_t{i} * stride_;
-    out[i] = unit_ * static_cast<double>(bias_units_[i] + masked_sum(row, hidden.data(), stride_));
-  }
+double Rbm::hidden_activation(Index j, std::span<const std::uint64_t> visible) const {
+  std::int64_t sum = hidden_units_[j];
+  // Row j of the weights lies together, column j of their units does not.
+  const float* row = weights_.weights.data() + std::size_t{j} * num_variables();
+  for_each_unit(visible, [&](Index i) { sum += to_units(row[i]); });
+  return unit_ * static_cast<double>(sum);
+}
+
+double Rbm::visible_activation(Index i, std::span<const std::uint64_t> hidden) const {
+  std::int64_t sum = bias_units_[i];
+  const std::int64_t* row = units_row(i);
+  for_each_unit(hidden, [&](Index j) { sum += row[j]; });
+  return unit_ * static_cast<double>(sum);
 }
 
 }  // namespace poise

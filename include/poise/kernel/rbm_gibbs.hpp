@@ -1,27 +1,37 @@
 /// The RBM's own block Gibbs: all hidden units given the visible ones, then all visible units given the hidden
 /// ones.
+///
+/// A unit is on if u < sigmoid(a), where u has 52 random bits. Its first sixteen belong to the chain's stream;
+/// `RbmLayer` decides nearly all units by these, many chains at a time. Where it cannot, the other 36 are made (a
+/// function of the chain and the place of the sixteen) and a is summed exactly. So a chain is that of the exact rule
+/// bit by bit.
 #pragma once
 
-#include <utility>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include <poise/concepts.hpp>
 #include <poise/kernel/changes.hpp>
 #include <poise/target/rbm.hpp>
+#include <poise/target/rbm_layer.hpp>
 
 namespace poise {
 
 class RbmGibbs {
  public:
   struct Scratch {
-    explicit Scratch(const Rbm& target)
-        : hidden(target.padded_hidden(), 0), activations(target.num_variables()), x(target.num_variables()) {
-      changed.reserve(target.num_variables());
-    }
-    std::vector<std::int64_t> hidden;  // masks: -1 where a unit is on
-    std::vector<double> activations;   // of the visible units
-    std::vector<Value> x;
-    std::vector<Change> changed;  // by the last step
+    explicit Scratch(const Rbm& target);
+
+    RbmUnits hidden;
+    RbmUnits visible;
+    std::vector<std::uint64_t> random;
+    std::uint64_t first_random = 0;     // place of the first sixteen of them in the stream, in sixteens
+    std::vector<std::uint64_t> open;    // units that are not decided yet
+    std::vector<std::uint32_t> unused;  // counts of hidden units, which nobody asks for
+    std::vector<std::uint32_t> counts;  // of the steps of the last `advance` after which a visible unit was on
+    std::vector<Value> before;          // the levels before the last `step`
+    std::vector<Change> changed;        // by it
     Evals evals;
 
     /// What the next step depends on, and what was counted.
@@ -31,22 +41,36 @@ class RbmGibbs {
     }
   };
 
+  /// `doubt` is for tests: the larger it is, the more units are decided exactly, with the same result.
+  explicit RbmGibbs(const Rbm& target, double doubt = 0.0);
+
   [[nodiscard]] static Index steps_per_sweep(const Rbm&) { return 1; }
   void prepare(const Rbm&, const Rbm::State&, Scratch&) const {}
 
-  StepInfo step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const {
-    for (Index j = 0; j < target.num_hidden(); ++j) scratch.hidden[j] = rng.uniform() < state.on[j] ? -1 : 0;
-    target.visible_activations(scratch.hidden, scratch.activations);
-    scratch.changed.clear();
-    for (Index i = 0; i < target.num_variables(); ++i) {
-      const double odds_off = std::exp(-scratch.activations[i]);
-      scratch.x[i] = rng.uniform() * (1.0 + odds_off) < 1.0 ? 1 : 0;
-      if (scratch.x[i] != state.x[i]) scratch.changed.push_back({i, i, state.x[i]});
-    }
-    target.set(state, scratch.x);
-    scratch.evals.gradient += 1;
-    return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};
-  }
+  StepInfo step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const;
+
+  struct Member {
+    Rbm::State* state;
+    Scratch* scratch;
+    Rng* rng;
+  };
+  /// Most chains that `advance` takes.
+  static constexpr std::size_t kTogether = 16;
+  /// Takes every chain of a group through as many steps, fewer than 2^32. What a chain does does not depend on its
+  /// company.
+  void advance(const Rbm& target, std::span<const Member> group, std::uint64_t steps) const;
+
+ private:
+  /// Both layers.
+  struct Layers {
+    RbmLayer hidden;
+    RbmLayer visible;
+  };
+
+  void draw_hidden(const Rbm& target, std::span<const Member> group) const;
+  void draw_visible(const Rbm& target, std::span<const Member> group) const;
+
+  std::shared_ptr<const Layers> layers_;
 };
 
 }  // namespace poise

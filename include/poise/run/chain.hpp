@@ -1,8 +1,10 @@
 /// One Markov chain: state, kernel memory, random numbers, and what is counted along the way.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <span>
+#include <vector>
 
 #include <poise/concepts.hpp>
 #include <poise/kernel/changes.hpp>
@@ -164,6 +166,37 @@ void advance_group(const K& kernel, const T& target, std::span<Chain<T, K>* cons
     for (Chain<T, K>* chain : chains) {
       count_step(kernel, target, *chain, kernel.decide(target, chain->state, chain->scratch));
     }
+  }
+}
+
+/// A kernel that takes a group of chains through many steps by itself. It counts the steps after which a variable (all
+/// are binary) was at level 1, and brings the states up to date at the end.
+template <class K, class T>
+concept BulkKernel = requires(const K& kernel, const T& target, std::span<const typename K::Member> group,
+                              const typename K::Scratch& scratch) {
+  { K::kTogether } -> std::convertible_to<std::size_t>;
+  kernel.advance(target, group, std::uint64_t{});
+  { scratch.counts[0] } -> std::convertible_to<std::uint32_t>;
+};
+
+/// All chains of the group, each making the steps that it would make alone.
+template <Target T, BulkKernel<T> K>
+void advance_bulk(const K& kernel, const T& target, std::span<Chain<T, K>* const> chains, std::uint64_t steps) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;  // counts have 32 bits
+  for (std::size_t first = 0; first < chains.size(); first += K::kTogether) {
+    const auto group = chains.subspan(first, std::min(K::kTogether, chains.size() - first));
+    std::vector<typename K::Member> members;
+    for (Chain<T, K>* chain : group) members.push_back({&chain->state, &chain->scratch, &chain->rng});
+    for (std::uint64_t done = 0; done < steps; done += most) {
+      const std::uint64_t now = std::min(most, steps - done);
+      kernel.advance(target, members, now);
+      for (Chain<T, K>* chain : group) {
+        chain->steps += now;
+        chain->accepted += static_cast<double>(now);
+        chain->empirical_marginals.add(chain->scratch.counts, chain->steps);
+      }
+    }
+    for (Chain<T, K>* chain : group) chain->distance = chain->measure_distance(target);
   }
 }
 

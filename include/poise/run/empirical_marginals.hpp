@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <poise/simd.hpp>
@@ -20,6 +21,14 @@ class EmpiricalMarginals {
     const std::uint32_t spent = static_cast<std::uint32_t>(now) - entries_[first].last;
     entries_[first].last = static_cast<std::uint32_t>(now);
     if (level > 0) entries_[first + level - 1].time += spent;
+  }
+
+  /// For binary variables that were all counted up to now: adds the steps up to `now` at level 1 since then.
+  void add(std::span<const std::uint32_t> steps, std::uint64_t now) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i].time += steps[i];
+      entries_[i].last = static_cast<std::uint32_t>(now);
+    }
   }
 
   POISE_INLINE void prefetch(Index entry) const { __builtin_prefetch(entries_.data() + entry, 1); }

@@ -42,6 +42,8 @@ class EngineOf final : public Engine {
     for (std::size_t c = range.first; c < range.first + range.count; ++c) group.push_back(chains_[c].get());
     if constexpr (MemoisingTarget<T>) {
       for (Chain<T, K>* chain : group) advance_waiting<T, K>(kernel_, *target_, *chain, steps);
+    } else if constexpr (BulkKernel<K, T>) {
+      advance_bulk<T, K>(kernel_, *target_, group, steps);
     } else if constexpr (GroupKernel<K, T>) {
       advance_group<T, K>(kernel_, *target_, group, steps);
     } else if constexpr (StagedKernel<K, T>) {
@@ -156,7 +158,7 @@ class EngineOf final : public Engine {
                                       : std::max<std::uint64_t>(1, kChunkUpdates * traits.steps_per_sweep / variables);
     // Four chains hide each other's latency where a step has stages; kernels that look at a whole group in one matrix
     // product fill its lanes; the others go one by one, and so does what they have in the cache.
-    traits.group = GroupKernel<K, T> ? 16 : StagedKernel<K, T> ? 4 : 1;
+    traits.group = GroupKernel<K, T> || BulkKernel<K, T> ? 16 : StagedKernel<K, T> ? 4 : 1;
     return traits;
   }
 

@@ -16,6 +16,7 @@
 
 #include <poise/concepts.hpp>
 #include <poise/target/packed_matrix.hpp>
+#include <poise/target/rbm_units.hpp>
 #include <poise/target/rbm_weights.hpp>
 
 namespace poise {
@@ -62,8 +63,12 @@ class Rbm {
   [[nodiscard]] double log_ratio(const State& state, Move move) const;
   void log_ratios(const State& state, std::span<double> out) const;
   void apply(State& state, Move move) const;
-  /// Gives the state all new levels.
-  void set(State& state, std::span<const Value> x) const;
+  /// Gives states all new levels, in one walk through the weights.
+  struct NewLevels {
+    State* state;
+    const RbmUnits* units;  ///< listed
+  };
+  void set(std::span<const NewLevels> all) const;
 
   /// The visible units that are on.
   [[nodiscard]] static std::vector<std::string> statistic_names() { return {"units_on"}; }
@@ -78,16 +83,24 @@ class Rbm {
   void block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory, std::vector<double>& out,
                         Walk&& walk) const;
 
-  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` has a mask for each of `padded_hidden` units, -1 where it is on
-  /// and 0 elsewhere.
-  void visible_activations(std::span<const std::int64_t> hidden, std::span<double> out) const;
-  [[nodiscard]] std::size_t padded_hidden() const { return stride_; }
+  /// P(hidden unit j is on | x) is sigmoid of this; `visible` has a bit for each visible unit.
+  [[nodiscard]] double hidden_activation(Index j, std::span<const std::uint64_t> visible) const;
+  /// P(x_i = 1 | hidden) is sigmoid of this; `hidden` has a bit for each hidden unit.
+  [[nodiscard]] double visible_activation(Index i, std::span<const std::uint64_t> hidden) const;
 
  private:
+  /// A line of the cache.
+  struct alignas(64) UnitsLine {
+    std::int64_t lanes[8];
+  };
+
   static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
 
   [[nodiscard]] const double* factors(Index i, Value to) const {
     return (to != 0 ? up_ : down_)[std::size_t{i} * (stride_ / 8)].lanes;
+  }
+  [[nodiscard]] const std::int64_t* units_row(Index i) const {
+    return weight_units_[std::size_t{i} * (stride_ / 8)].lanes;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
   [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
@@ -96,13 +109,15 @@ class Rbm {
   /// doubles.
   [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
   void settle(State& state) const;
+  [[nodiscard]] std::int64_t to_units(float value) const;
 
   RbmWeights weights_;
   std::size_t stride_ = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
   std::size_t run_ = 1;     // chunks of eight factors of one flip that can be multiplied before a logarithm is due
   double unit_ = 1.0;
-  std::vector<std::int64_t> weight_units_;  // [visible][stride]
+  std::vector<UnitsLine> weight_units_;     // [visible][stride / 8]
   std::vector<std::int64_t> hidden_units_;  // of the hidden biases
+  std::vector<std::int64_t> total_units_;   // of the hidden biases and all weights
   std::vector<std::int64_t> bias_units_;    // of the visible biases
   std::vector<Line8> up_;                   // e^W, [visible][stride / 8]
   std::vector<Line8> down_;                 // e^-W
