@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang wheel bench sanitize fuzz format lint clean
+.PHONY: help build quickstart test test-clang wheel bench peers sanitize fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
@@ -12,6 +12,7 @@ help:
 	@echo "make build        the program only: build/release/poise"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
+	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
@@ -49,6 +50,13 @@ bench:
 	@cmake --build --preset bench --target poise_bench
 	@build/release/bench/poise_bench --benchmark_repetitions=3 --benchmark_display_aggregates_only=true --benchmark_out=build/bench.json --benchmark_out_format=json
 	@tools/bench-ratios build/bench.json
+
+peers:
+	@tools/install-packages build python
+	@tools/python-environment build/python
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target _core
+	@bench/peers.py
 
 sanitize:
 	@tools/install-packages build test
