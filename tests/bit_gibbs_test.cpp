@@ -157,6 +157,10 @@ TEST(BitGibbs, IsAScalarSweepOfEveryChain) {
   expect_scalar_sweeps(lattice(4, 5, Boundary::torus), {7, 13}, 40);  // across two words
   expect_scalar_sweeps(lattice(5, 5, Boundary::torus), {3, 9}, 17);   // odd sides
   expect_scalar_sweeps(lattice(1, 1, Boundary::open), {0, 20}, 0);
+  for (const double coupling : {0.0, 30.0, 200.0}) {  // odds of the last have no product in doubles
+    expect_scalar_sweeps(
+        std::make_shared<const LatticeIsing>(5, 5, Boundary::open, coupling, random_field(25, coupling, 3)), {0, 7}, 0);
+  }
   expect_scalar_sweeps(lattice(9, 16, Boundary::torus), {0, 5}, 0);
   for (const Index degree : {3U, 4U, 5U}) expect_scalar_sweeps(graph(40, degree, 6), {0, 40}, 0);
 }
@@ -176,10 +180,11 @@ TEST(BitGibbs, WhatIsImpossibleStaysImpossible) {
 // agrees with its random number in the first forty or so.
 TEST(BitGibbs, DigitsBeyondTheTabledOnesDecideRightly) {
   constexpr Index kVariables = 300;
-  for (const std::size_t chains : {1U, 16U, 40U, 100U, 512U}) {
+  for (const std::size_t chains : {1U, 15U, 16U, 40U, 100U, 512U}) {
     const std::uint64_t chain = chains - 1;
     BitModel model;
     model.variables = kVariables;
+    model.adds_up = chains % 2 == 0;
     model.blanket = [](Index) { return std::vector<Index>{}; };
     model.log_odds = [chain](Index i, unsigned) {
       const double p = probability(number_of(5, chain, i)) * (1.0 + (static_cast<double>(i % 3) - 1.0) * 0x1p-45);

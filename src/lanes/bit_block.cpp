@@ -100,6 +100,7 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
     chains_[lane(c).word] |= std::uint64_t{1} << lane(c).bit;
   }
   state_.assign((tables_->variables() + std::size_t{1}) * words_, 0);
+  if (!is_few()) tables_->make_digits();
 }
 
 /// One look at every variable of the run. A digit that decides: the random bit differs from that of the probability;

@@ -60,10 +60,7 @@ void add_digits(std::vector<Digit>& digits, const std::vector<std::uint64_t>& th
 /// From [variable][neighbour] to [neighbour][variable], or to one number.
 void settle_factors(BitTables::Run& run) {
   std::vector<double>& factors = run.odds.factors;
-  if (std::all_of(factors.begin(), factors.end(), [&](double factor) { return factor == factors[0]; })) {
-    factors.resize(1);
-    return;
-  }
+  if (!run.odds.are_products || factors.size() == 1) return;
   const std::size_t count = run.variable.size();
   std::vector<double> sorted(factors.size());
   for (std::size_t k = 0; k < count; ++k) {
@@ -111,41 +108,53 @@ BitTables::BitTables(BitModel model) : model_(std::move(model)) {
 
 void BitTables::add(Run& run, Index variable) const {
   std::vector<Index> blanket = model_.blanket(variable);
-  const unsigned inside = (1U << blanket.size()) - 1;
+  add_odds(run, variable, static_cast<unsigned>(blanket.size()));
   blanket.resize(run.size, model_.variables);
   run.variable.push_back(variable);
   run.blanket.insert(run.blanket.end(), blanket.begin(), blanket.end());
-  std::vector<std::uint64_t> thresholds(std::size_t{1} << run.size);
-  for (unsigned c = 0; c < thresholds.size(); ++c) {
-    thresholds[c] = c <= inside ? threshold(variable, c) : thresholds[c & inside];
-  }
-  if (run.size == 4) add_digits(run.digits4, thresholds);
-  if (run.size == 5) add_digits(run.digits5, thresholds);
-  if (run.size == 6) add_digits(run.digits6, thresholds);
-  add_odds(run, variable);
 }
 
-void BitTables::add_odds(Run& run, Index variable) const {
-  const auto size = static_cast<unsigned>(model_.blanket(variable).size());
+void BitTables::add_odds(Run& run, Index variable, unsigned size) const {
+  if (!model_.adds_up) run.odds.are_products = false;
+  if (!run.odds.are_products) return;
   const double base = model_.log_odds(variable, 0);
-  std::vector<double> weights(run.size, 0.0);
   double range = std::abs(base);
+  double weights[kMost] = {};
   for (unsigned j = 0; j < size; ++j) {
     weights[j] = model_.log_odds(variable, 1U << j) - base;
     range += std::abs(weights[j]);
   }
-  constexpr double kMostRange = 700.0;                  // of which doubles have exponentials
-  constexpr double kMostDifference = kOddsError / 4.0;  // of logarithms
-  bool are_products = range < kMostRange;               // and no number is infinite
-  for (unsigned c = 0; c < 1U << size; ++c) {
-    double sum = base;
-    for (unsigned j = 0; j < size; ++j) sum += (c >> j & 1U) != 0 ? weights[j] : 0.0;
-    are_products = are_products && std::abs(sum - model_.log_odds(variable, c)) <= kMostDifference;
-  }
-  run.odds.are_products = run.odds.are_products && are_products;
+  constexpr double kMostRange = 700.0;  // of which doubles have exponentials
+  run.odds.are_products = range < kMostRange;
   run.odds.base.push_back(std::exp(base));
   // A neighbour that is not there is never up: its factor may be that of the others.
-  for (unsigned j = 0; j < run.size; ++j) run.odds.factors.push_back(std::exp(weights[j < size || size == 0 ? j : 0]));
+  const std::size_t before = run.variable.size() * run.size;
+  for (unsigned j = 0; j < run.size; ++j) {
+    std::vector<double>& factors = run.odds.factors;
+    const double factor = std::exp(weights[j < size ? j : 0]);
+    if (factors.empty()) factors.push_back(factor);
+    if (factors.size() == 1 && factor == factors[0]) continue;  // alike so far
+    factors.resize(std::max(factors.size(), before + j), factors[0]);
+    factors.push_back(factor);
+  }
+}
+
+void BitTables::make_digits() const {
+  std::call_once(digits_made_, [&] {
+    std::vector<std::uint64_t> thresholds;
+    for (const Run& run : runs_) {
+      thresholds.resize(std::size_t{1} << run.size);
+      for (const Index variable : run.variable) {
+        const unsigned inside = (1U << model_.blanket(variable).size()) - 1;
+        for (unsigned c = 0; c < thresholds.size(); ++c) {
+          thresholds[c] = c <= inside ? threshold(variable, c) : thresholds[c & inside];
+        }
+        if (run.size == 4) add_digits(run.digits4, thresholds);
+        if (run.size == 5) add_digits(run.digits5, thresholds);
+        if (run.size == 6) add_digits(run.digits6, thresholds);
+      }
+    }
+  });
 }
 
 std::uint64_t BitTables::threshold(Index variable, unsigned configuration) const {

@@ -20,7 +20,7 @@ SpinSums sums_of(const LatticeIsing& target, const BitTables& tables) {
       if (j > i) edges.push_back({i, j, 1});
     }
   }
-  return {fields, edges, tables};
+  return {fields, std::move(edges), tables};
 }
 
 SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
@@ -32,7 +32,7 @@ SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
       if (neighbour.variable > i) edges.push_back({i, neighbour.variable, neighbour.units});
     }
   }
-  return {fields, edges, tables};
+  return {fields, std::move(edges), tables};
 }
 
 /// What log p and the statistics of a state follow from, without the state.
@@ -64,7 +64,7 @@ BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target) {
     }
     return 2.0 * (target->field(i) + target->coupling() * sum);
   };
-  return {target->num_variables(), blanket, log_odds};
+  return {target->num_variables(), blanket, log_odds, true};
 }
 
 BitModel bit_model(const std::shared_ptr<const GraphIsing>& target) {
@@ -81,10 +81,10 @@ BitModel bit_model(const std::shared_ptr<const GraphIsing>& target) {
     }
     return 2.0 * local;
   };
-  return {target->num_variables(), blanket, log_odds};
+  return {target->num_variables(), blanket, log_odds, true};
 }
 
-SpinSums::SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables)
+SpinSums::SpinSums(const std::vector<std::int64_t>& fields, std::vector<Edge> edges, const BitTables& tables)
     : sites_(BitTerms::all(static_cast<Index>(fields.size()))), fields_(fields.size()) {
   for (Index i = 0; i < fields.size(); ++i) {
     fields_[tables.position(i)] = fields[i];
@@ -92,24 +92,20 @@ SpinSums::SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Ed
     has_fields_ = has_fields_ || fields[i] != 0;
   }
   // Edges between positions equally far apart come one after the other: on lattices most of them form long stretches.
-  std::vector<Edge> sorted;
-  for (const Edge& edge : edges) {
+  for (Edge& edge : edges) {
     const Index first = tables.position(edge.first), second = tables.position(edge.second);
-    sorted.push_back({std::min(first, second), std::max(first, second), edge.weight});
+    edge = {std::min(first, second), std::max(first, second), edge.weight};
   }
-  std::sort(sorted.begin(), sorted.end(), [](const Edge& a, const Edge& b) {
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.second - a.first, a.first) < std::pair(b.second - b.first, b.first);
   });
-  bool alike = true;
-  for (const Edge& edge : sorted) {
+  if (!edges.empty()) weight_ = edges.front().weight;
+  const bool alike = std::all_of(edges.begin(), edges.end(), [&](const Edge& edge) { return edge.weight == weight_; });
+  for (const Edge& edge : edges) {
     edges_.add(edge.first, edge.second);
-    weights_.push_back(edge.weight);
     sum_of_weights_ += edge.weight;
-    alike = alike && edge.weight == sorted.front().weight;
+    if (!alike) weights_.push_back(edge.weight);
   }
-  if (!alike || sorted.empty()) return;
-  weight_ = sorted.front().weight;
-  weights_.clear();
 }
 
 SpinSums::Sums SpinSums::sums(const BitView& view) const {

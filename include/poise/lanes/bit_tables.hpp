@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include <poise/types.hpp>
@@ -22,6 +23,7 @@ struct BitModel {
   /// log P(level 1 | blanket) / P(level 0 | blanket), infinite where one of them is impossible. Bit k of the
   /// configuration is the level of the k-th variable of the blanket.
   std::function<double(Index variable, unsigned configuration)> log_odds;
+  bool adds_up = false;  ///< whether log odds are a sum over the neighbours that are up
 };
 
 class BitTables {
@@ -32,7 +34,7 @@ class BitTables {
 
   /// Odds as products, for a few chains: P(up) / P(down) is `base` times the factors of the neighbours that are up.
   struct Odds {
-    bool are_products = true;     ///< to within kOddsError, far from overflow
+    bool are_products = true;     ///< to within kOddsError, and far from overflow
     std::vector<double> base;     ///< of each variable
     std::vector<double> factors;  ///< [neighbour][variable], or one number where all are alike
   };
@@ -48,15 +50,17 @@ class BitTables {
     /// For each eight variables (those of the last eight, where fewer are left) and each of their neighbours: where the
     /// eight of them stand, if it is side by side, else kApart.
     std::vector<Index> side_by_side;
-    // kDigits for each variable; bit b of a digit is that of P(up | configuration b).
-    std::vector<std::uint16_t> digits4;  ///< of blankets of size 4
-    std::vector<std::uint32_t> digits5;
-    std::vector<std::uint64_t> digits6;
     Odds odds;
+    // Once they are made, kDigits for each variable; bit b of a digit is that of P(up | configuration b).
+    mutable std::vector<std::uint16_t> digits4;  ///< of blankets of size 4
+    mutable std::vector<std::uint32_t> digits5;
+    mutable std::vector<std::uint64_t> digits6;
   };
 
   [[nodiscard]] static bool fits(const BitModel& model);
   explicit BitTables(BitModel model);
+  /// Makes the digits, which many chains need; may be called more than once, by any thread.
+  void make_digits() const;
 
   static constexpr Index kApart = ~Index{0};
 
@@ -72,9 +76,10 @@ class BitTables {
 
  private:
   void add(Run& run, Index variable) const;
-  void add_odds(Run& run, Index variable) const;
+  void add_odds(Run& run, Index variable, unsigned size) const;
 
   BitModel model_;
+  mutable std::once_flag digits_made_;
   std::vector<Run> runs_;
   std::vector<Index> position_;
 };

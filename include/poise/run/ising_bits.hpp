@@ -26,7 +26,7 @@ class SpinSums {
     std::int64_t weight;
   };
   /// Weights that are all alike are counted, others added one by one.
-  SpinSums(const std::vector<std::int64_t>& fields, const std::vector<Edge>& edges, const BitTables& tables);
+  SpinSums(const std::vector<std::int64_t>& fields, std::vector<Edge> edges, const BitTables& tables);
 
   struct Sums {
     std::vector<std::int64_t> spins;   ///< of each chain
