@@ -6,26 +6,11 @@
 #include <utility>
 
 #include <poise/lanes/bit_vector.hpp>
+#include <poise/lanes/colouring.hpp>
 
 namespace poise {
 
 namespace {
-
-/// Greedy colouring: each variable gets the lowest colour that none of its blanket has. Sizes of blankets on the way.
-std::vector<Index> colours_of(const BitModel& model, std::vector<std::uint8_t>& sizes) {
-  std::vector<Index> colour(model.variables, 0);
-  std::vector<Index> used_by;
-  for (Index i = 0; i < model.variables; ++i) {
-    used_by.resize(BitTables::kMost + 1, model.variables);
-    const std::vector<Index> blanket = model.blanket(i);
-    for (const Index j : blanket) {
-      if (j < i) used_by[colour[j]] = i;
-    }
-    sizes.push_back(static_cast<std::uint8_t>(blanket.size()));
-    while (used_by[colour[i]] == i) ++colour[i];
-  }
-  return colour;
-}
 
 void find_side_by_side(BitTables::Run& run) {
   for (std::size_t start = 0; start < run.count; start += 8) {
@@ -80,7 +65,11 @@ bool BitTables::fits(const BitModel& model) {
 
 BitTables::BitTables(BitModel model) : model_(std::move(model)) {
   std::vector<std::uint8_t> sizes;
-  const std::vector<Index> colour = colours_of(model_, sizes);
+  const std::vector<Index> colour = greedy_colours(model_.variables, [&](Index i, auto&& use) {
+    const std::vector<Index> blanket = model_.blanket(i);
+    sizes.push_back(static_cast<std::uint8_t>(blanket.size()));
+    for (const Index j : blanket) use(j);
+  });
   const Index colours = colour.empty() ? 0 : *std::max_element(colour.begin(), colour.end()) + 1;
   constexpr unsigned kSizes = kMost - kLeast + 1;
   runs_.resize(std::size_t{colours} * kSizes);

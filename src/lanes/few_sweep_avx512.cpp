@@ -7,15 +7,7 @@
 
 #include "few_sweep.hpp"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)
-#else
-// The vectors that the headers of g++ 12 leave undefined on purpose.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-#endif
+#include "avx512_begin.hpp"  // after all other headers
 
 namespace poise {
 
@@ -91,9 +83,5 @@ void sweep_eights_avx512(const FewSweep& sweep) {
 
 }  // namespace poise
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "instructions_end.hpp"
 #endif

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <poise/lanes/colouring.hpp>
+
 namespace poise {
 
 namespace {
@@ -19,24 +21,6 @@ constexpr float kZero = -1e30F;
 constexpr double kRounding = 0x1p-24;
 
 unsigned bits_of(Index levels) { return static_cast<unsigned>(std::bit_width(levels - 1U)); }
-
-/// Greedy colouring: each variable gets the lowest colour that none of its blanket has.
-std::vector<Index> colours_of(const LaneSource& source) {
-  const auto variables = static_cast<Index>(source.levels.size());
-  std::vector<Index> colour(variables, 0);
-  std::vector<Index> used_by(1, variables);
-  for (Index i = 0; i < variables; ++i) {
-    if (source.levels[i] < 2) continue;
-    source.terms(i, [&](const LaneTerm& term) {
-      for (const Index j : term.others) {
-        if (j < i) used_by[colour[j]] = i;
-      }
-    });
-    while (used_by[colour[i]] == i) ++colour[i];
-    if (colour[i] + std::size_t{1} == used_by.size()) used_by.push_back(variables);
-  }
-  return colour;
-}
 
 /// Calls `use` with all configurations of some variables, in the order of a table whose first variable has the lowest
 /// bits, and with that place.
@@ -202,7 +186,12 @@ bool LaneModel::fits(const LaneSource& source) {
 
 LaneModel::LaneModel(LaneSource source) : source_(std::move(source)), position_(source_.levels.size()) {
   const auto variables = static_cast<Index>(position_.size());
-  const std::vector<Index> colour = colours_of(source_);
+  const std::vector<Index> colour = greedy_colours(variables, [&](Index i, auto&& use) {
+    if (source_.levels[i] < 2) return;
+    source_.terms(i, [&](const LaneTerm& term) {
+      for (const Index j : term.others) use(j);
+    });
+  });
   std::vector<Index> order;
   entry_.assign(variables + std::size_t{1}, 0);
   for (Index i = 0; i < variables; ++i) {

@@ -7,12 +7,7 @@
 #include <poise/lanes/keyed_words.hpp>
 #include "lane_sweep.hpp"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("arch=x86-64-v3"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-#endif
+#include "avx2_begin.hpp"  // after all other headers
 
 namespace poise {
 
@@ -96,9 +91,5 @@ void sweep_lanes_avx2(const LaneSweep& sweep) {
 
 }  // namespace poise
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "instructions_end.hpp"
 #endif

@@ -7,15 +7,7 @@
 #include <poise/lanes/keyed_words.hpp>
 #include "lane_sweep.hpp"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)
-#else
-// The vectors that the headers of g++ 12 leave undefined on purpose.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-#endif
+#include "avx512_begin.hpp"  // after all other headers
 
 namespace poise {
 
@@ -98,9 +90,5 @@ void sweep_lanes_avx512(const LaneSweep& sweep) {
 
 }  // namespace poise
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "instructions_end.hpp"
 #endif
