@@ -74,6 +74,7 @@ const Pinned kPinned[] = {
     {"potts", "gibbs", 0xe1d8e9c488e680f4},
     {"potts", "gibbs:block=2", 0xd152ee3812e035be},
     {"potts", "hb", 0xbbd74a38a921fbb6},
+    {"potts", "sw", 0x7627dbd2097ac4dc},
     {"potts", "exact", 0x1f06ad88b057f9f7},
     {"zeros", "lsb", 0x2fd1a02d04429c69},
     {"zeros", "lb", 0x54f8a8fc42cd29a7},

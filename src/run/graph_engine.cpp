@@ -1,4 +1,5 @@
 /// Every kernel on Ising models of any graph.
+#include <poise/run/bonds.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
@@ -9,6 +10,9 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
+  if (is_row<SwendsenWangRow>(sampler)) {
+    return make_engine_of<GraphIsing>(target, SwendsenWang<GraphIsing>(bond_graph(*target)), options);
+  }
   if (is_single_site_gibbs(sampler)) {
     if (BitModel model = bit_model(target); BitTables::fits(model)) {
       using Layout = BitLayout<GraphIsing>;

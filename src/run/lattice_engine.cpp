@@ -1,4 +1,5 @@
 /// Every kernel on Ising lattices.
+#include <poise/run/bonds.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
@@ -7,6 +8,9 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
+  if (is_row<SwendsenWangRow>(sampler)) {
+    return make_engine_of<LatticeIsing>(target, SwendsenWang<LatticeIsing>(bond_graph(*target)), options);
+  }
   if (!is_single_site_gibbs(sampler)) return make_engine<LatticeIsing>(target, sampler, options);
   using Layout = BitLayout<LatticeIsing>;
   return {std::make_unique<BlockEngine<LatticeIsing, Layout>>(target, Layout(target, bit_model(target)), options),

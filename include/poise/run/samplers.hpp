@@ -119,6 +119,19 @@ struct HammingBallRow {
   }
 };
 
+/// For models that have clusters only: made where their engines are (run/bonds.hpp says which).
+struct SwendsenWangRow {
+  static constexpr const char* name = "sw";
+  static constexpr const char* help =
+      "Swendsen-Wang: all clusters of like variables a step; Ising and Potts models without field that like to be "
+      "alike";
+  static SpecKeys read(SpecReader&, SamplerSettings&) { return {}; }
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError("the sampler 'sw' takes Ising and Potts models only, and this model is none");
+  }
+};
+
 /// For RBMs only: made where their engines are (src/run/rbm_engine.cpp).
 struct RbmGibbsRow {
   static constexpr const char* name = "rbm-gibbs";
@@ -145,7 +158,7 @@ struct ExactRow {
 
 /// In the order of the help.
 using SamplerRows = std::tuple<LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
-                               HammingBallRow, RbmGibbsRow, ExactRow>;
+                               HammingBallRow, SwendsenWangRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.
 template <class Row>

@@ -1,0 +1,20 @@
+/// Which models have clusters: those whose variables like to be alike and prefer no level.
+#pragma once
+
+#include <memory>
+
+#include <poise/kernel/clusters.hpp>
+#include <poise/network/network.hpp>
+#include <poise/target/graph_ising.hpp>
+#include <poise/target/lattice_ising.hpp>
+
+namespace poise {
+
+// Each throws InputError with a sentence that says what the model has that it should not have.
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target);
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target);
+/// Every factor of two variables has one value where they are alike and a smaller or equal one elsewhere, as in Potts
+/// models; factors of one variable are constant.
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const Network& network);
+
+}  // namespace poise
