@@ -82,7 +82,7 @@ Examples:
   poise sample ising:case=4
   poise sample ising:size=64,lambda=0.4 --sampler gibbs --draws 5000 --out run.nc
   poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
-  poise sample ising:lambda=0.6 --field noisy.png --images out.png --plot balance.svg
+  poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --plot balance.svg
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
 
 {})",
@@ -137,8 +137,9 @@ Examples:
 std::string marginals_footer() {
   return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, or potts:... and ising:... of small width.
 Where the tables of a junction tree fit --memory, the answer is exact. Elsewhere a pilot run of a few samplers finds the
-one with the smallest error per second, which then samples for what is left of --seconds; the error of every marginal is
-estimated, and warnings say where the chains disagree or are stuck. What was done and why is in the output.
+one with the smallest error per second by the clock, so two runs may choose differently; it samples for what is left of
+--seconds. The error of every marginal is estimated, and warnings say where the chains disagree or are stuck. What was
+done and why is in the output.
 
 Examples:
   poise marginals net.uai --evidence net.uai.evid --out net.MAR

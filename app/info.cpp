@@ -62,6 +62,8 @@ int info_of_network(const InfoFlags& flags, double memory_limit) {
   const Counts counts(network);
   const EliminationPlan plan = plan_elimination(network);
   const bool exact = fits(plan, memory_limit);
+  std::vector<std::string> samplers;
+  if (!exact) samplers = pilot_samplers(network_model(std::make_shared<const Network>(network)));
   const std::size_t width = table_width(stdout);
   if (!flags.json.empty()) {
     nlohmann::json json = {{"version", POISE_VERSION},
@@ -79,7 +81,7 @@ int info_of_network(const InfoFlags& flags, double memory_limit) {
     json["exact_bytes"] = std::isfinite(plan.bytes) ? nlohmann::json(plan.bytes) : nlohmann::json(nullptr);
     json["largest_clique"] =
         std::isfinite(plan.largest_clique) ? nlohmann::json(plan.largest_clique) : nlohmann::json(nullptr);
-    if (!exact) json["samplers"] = pilot_samplers();
+    if (!exact) json["samplers"] = samplers;
     write_output(flags.json, json_text(json));
     if (flags.json == "-") return kSuccess;
   }
@@ -109,7 +111,7 @@ int info_of_network(const InfoFlags& flags, double memory_limit) {
           : fmt::format("every order meets a table of over {} entries", text::number(plan.largest_clique, 3)));
   row("answer by   ", exact ? fmt::format("exact inference: it fits {}", text::bytes(memory_limit))
                             : fmt::format("sampling: exact inference does not fit {}; a pilot run chooses among {}",
-                                          text::bytes(memory_limit), fmt::join(pilot_samplers(), ", ")));
+                                          text::bytes(memory_limit), fmt::join(samplers, ", ")));
   return kSuccess;
 }
 

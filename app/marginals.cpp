@@ -27,7 +27,7 @@ constexpr std::size_t kShown = 40;  // variables in the table
 struct MarginalsFlags {
   ModelFlags model;
   std::string method = "auto";
-  std::string sampler;
+  std::string sampler = MarginalsOptions().sampler;
   std::string seconds;
   std::string memory;
   std::string chains;
@@ -61,7 +61,7 @@ MarginalsOptions read_options(const MarginalsFlags& flags) {
   options.threads = static_cast<unsigned>(threads);
   if (flags.model.model.empty()) problems.add("the model is missing, for example net.uai");
   problems.throw_if_any();
-  if (!flags.sampler.empty()) parse_sampler(flags.sampler);
+  parse_sampler(flags.sampler);
   options.sampler = flags.sampler;
   return options;
 }
@@ -159,7 +159,8 @@ Command add_marginals(CLI::App& program) {
       ->add_option("--seconds", flags->seconds,
                    "Time for everything, from planning to sampling [10 where the answer is sampled]")
       ->type_name("S");
-  command->add_option("--sampler", flags->sampler, "Sampler [the best of a pilot run]")->type_name("NAME");
+  command->add_option("--sampler", flags->sampler, "Sampler [auto: the best per second, by the clock, of a pilot run]")
+      ->type_name("NAME");
   command->add_option("--chains", flags->chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
   command->add_option("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
       ->type_name("S");

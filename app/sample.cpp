@@ -24,7 +24,7 @@ namespace {
 
 struct SampleFlags {
   RunFlags run;
-  std::string sampler = "lsb";
+  std::string sampler = "auto";
   std::string keep = "draws";
   std::string first_chain;
   std::string out;
@@ -42,6 +42,11 @@ void check_pictures(const SampleFlags& flags, const Model& model, const Sampler&
     }
     if (options.keep != Keep::draws)
       throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
+  }
+  if (!flags.plot.empty() && sampler.name == "auto") {
+    throw InputError(
+        "--plot: it shows a learned balancing function, and auto may choose a sampler that learns none; name one, such "
+        "as --sampler lsb");
   }
   if (!flags.plot.empty() && !sampler.learns()) {
     throw InputError(
@@ -151,7 +156,7 @@ Command add_sample(CLI::App& program) {
   const auto flags = std::make_shared<SampleFlags>();
   CLI::App* command = program.add_subcommand("sample", "Sample from a model and summarise the draws");
   declare(*command, flags->run);
-  command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [lsb]")->type_name("NAME");
+  command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [auto]")->type_name("NAME");
   command->add_option("--keep", flags->keep, "What is kept: draws, or monitors only [draws]")->type_name("WHAT");
   command
       ->add_option("--first-chain", flags->first_chain,

@@ -98,7 +98,7 @@ TEST(Marginals, SamplingSaysWhatItDidAndWhy) {
   options.seconds = 1.0;
   const MarginalsAnswer answer = find_marginals(shared(network), options);
   EXPECT_EQ(answer.method, Method::sample);
-  EXPECT_EQ(answer.pilots.size(), pilot_samplers().size());
+  EXPECT_EQ(answer.pilots.size(), pilot_samplers(network_model(shared(network))).size());
   EXPECT_TRUE(std::is_sorted(answer.pilots.begin(), answer.pilots.end(),
                              [](const Pilot& a, const Pilot& b) { return a.error < b.error; }));
   EXPECT_EQ(answer.report->sampler, answer.pilots.front().sampler);

@@ -34,9 +34,9 @@ TEST_F(ProgramTest, HelpNamesModelsSamplersAndExamples) {
 }
 
 TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
-  const Outcome outcome =
-      run({"sample", "ising:size=16,image=shapes,field=gaussian,mu=1,sigma=1,lambda=0.4", "--warmup", "100", "--draws",
-           "60", "--out", "run.nc", "--json", "run.json", "--images", "out.png", "--plot", "balance.svg"});
+  const Outcome outcome = run({"sample", "ising:size=16,image=shapes,field=gaussian,mu=1,sigma=1,lambda=0.4",
+                               "--warmup", "100", "--draws", "60", "--sampler", "lsb", "--out", "run.nc", "--json",
+                               "run.json", "--images", "out.png", "--plot", "balance.svg"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(files(), (std::set<std::string>{"run.nc", "run.json", "out.png", "balance.svg"}));
   EXPECT_NE(outcome.err.find("sample"), std::string::npos) << "progress goes to standard error";

@@ -88,6 +88,23 @@ class Fit(ShownAsText):
         return self._core.report()
 
     @property
+    def sampler(self) -> str:
+        """The sampler that made the draws."""
+        return self.report["sampler"]
+
+    @property
+    def choice(self) -> dict[str, Any] | None:
+        """Where the sampler was ``"auto"``: which one it chose (``sampler``), why (``reason``), and the ``candidates`` with
+        their scores. None otherwise.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=200, progress=False)
+        >>> fit.choice["sampler"] == fit.sampler
+        True
+        """
+        return self.report.get("choice")
+
+    @property
     def empirical_marginals(self) -> npt.NDArray[np.float64] | None:
         """Part of all steps, not of draws alone, spent at each (variable, level > 0); for binary variables that is the
         mean of the level. None for runs that were loaded."""
@@ -184,7 +201,8 @@ class Fit(ShownAsText):
     def __repr__(self) -> str:
         settings = json.loads(self._core.settings)
         return (
-            f"<poise fit of {settings.get('model', 'a model')} by {settings.get('sampler', 'a sampler')}: "
+            f"<poise fit of {settings.get('model', 'a model')} by {settings.get('sampler', 'a sampler')}"
+            f"{', chosen by auto' if 'choice' in settings else ''}: "
             f"{self.chains} chains of {self.num_draws} draws>"
         )
 

@@ -22,7 +22,7 @@ from ._target import as_model, as_target, shape_of
 
 def sample(
     model: Any,
-    sampler: str | None = None,
+    sampler: str = "auto",
     *,
     draws: int = 1000,
     warmup: int | None = None,
@@ -42,8 +42,9 @@ def sample(
     ``model`` is one of Poise's (:func:`ising`, :func:`read`, ...) or a target of your own (:func:`target`). The same
     model, sampler, seed and chains give the same draws as the program ``poise sample``, bit by bit.
 
-    - ``sampler``: by default ``"lsb"``, which learns its proposals, and for targets of your own that have a gradient
-      ``"flsb"``, which does so at one evaluation a step; ``poise.samplers()`` lists the others.
+    - ``sampler``: by default ``"auto"``, which tries those that make sense for the model in a pilot of at most a tenth of
+      the work and goes on with the best; ``fit.choice`` says which and why, and naming it gives the same draws.
+      ``poise.samplers()`` lists them all.
     - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default a sweep, in which every variable has a chance to
       change: as many steps as there are single changes, or fewer for samplers that look at several variables a step.
       Without ``warmup`` it is 1000 sweeps whatever ``thin`` is, the later half only while learning goes on.
@@ -68,8 +69,6 @@ def sample(
         core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
         first_chain=first_chain, seconds=seconds, keep=keep, init=init,
     )  # fmt: skip
-    if sampler is None:
-        sampler = "flsb" if user is not None and user.has_gradient else "lsb"
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
     with ProgressBars(progress) as bars, folder_may_be_missing(file):

@@ -29,7 +29,7 @@ MarginalsOptions marginals_options(const nb::dict& settings) {
   take(settings, "threads", options.threads);
   const auto method = nb::cast<std::string>(settings["method"]);
   options.method = method == "exact" ? Method::exact : method == "sample" ? Method::sample : Method::automatic;
-  if (!options.sampler.empty()) parse_sampler(options.sampler);
+  parse_sampler(options.sampler);
   return options;
 }
 

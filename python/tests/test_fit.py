@@ -50,7 +50,7 @@ def test_tables(fit):
 def test_text(fit):
     assert "ising:size=6" in str(fit)
     assert "magnetization" in str(fit)
-    assert repr(fit) == "<poise fit of ising:size=6,lambda=0.2 by lsb: 3 chains of 400 draws>"
+    assert repr(fit) == "<poise fit of ising:size=6,lambda=0.2 by gibbs, chosen by auto: 3 chains of 400 draws>"
     assert fit._repr_html_().startswith("<pre>")
 
 
@@ -134,3 +134,27 @@ def test_spins_from_arrays():
     x = graph.draws.astype(float)
     expected = x @ [0.1, 0.2, 0.3] + 0.5 * x[..., 0] * x[..., 1] - 0.25 * x[..., 1] * x[..., 2] + x[..., 2] * x[..., 0]
     np.testing.assert_allclose(graph.log_prob, expected, atol=1e-9)
+
+
+def test_the_choice_of_a_sampler_is_visible(tmp_path):
+    model = poise.potts(size=6, levels=3, coupling=0.4)
+    fit = poise.sample(model, draws=200, seed=2, out=tmp_path / "run.nc", progress=False)
+    choice = fit.choice
+    assert choice is not None
+    assert choice["sampler"] == fit.sampler == fit.report["sampler"]
+    assert choice["unit"] == "ns" and choice["reason"]
+    assert {"gibbs", "lsb"} <= {one["sampler"] for one in choice["candidates"]}
+    assert all(one["verdict"] for one in choice["candidates"])
+    assert "chosen by auto" in repr(fit) and "chosen by auto" in str(fit)
+    assert poise.load(tmp_path / "run.nc").choice == choice
+    named = poise.sample(model, fit.sampler, draws=200, seed=2, progress=False)
+    assert named.choice is None
+    assert (named.draws == fit.draws).all()
+
+
+def test_targets_of_ones_own_are_chosen_for_by_rows():
+    couplings = np.random.default_rng(0).normal(size=(10, 10)) / 5
+    target = poise.target(lambda x: np.einsum("ci,ij,cj->c", x, couplings, x), variables=10)
+    fit = poise.sample(target, draws=100, progress=False)
+    assert fit.choice is not None and fit.choice["unit"] == "rows"
+    assert not {"gwg", "flsb"} & {one["sampler"] for one in fit.choice["candidates"]}

@@ -89,6 +89,11 @@ double r_hat(ChainsView series) {
   return larger(detail::r_hat_of(ranking.bulk().chains), folded_r_hat(ranking));
 }
 
+double split_r_hat(ChainsView series) {
+  if (series.draws < 4 || series.chains == 0 || !all_finite(series)) return undefined;
+  return detail::r_hat_of(detail::split(series));
+}
+
 double ess_bulk(ChainsView series) {
   if (series.draws < 6 || series.chains == 0 || has_nan(series)) return undefined;
   return detail::ess_of(detail::Ranking(series).bulk().chains);

@@ -9,6 +9,7 @@
 
 #include <poise/infer/other_modes.hpp>
 #include <poise/report/text.hpp>
+#include <poise/run/candidates.hpp>
 
 namespace poise {
 
@@ -174,8 +175,9 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
   const Model model = network_model(network);
   Sampling sampling(model, options, hooks, deadline);
+  const bool chooses = options.sampler == "auto";
   const std::vector<std::string> candidates =
-      options.sampler.empty() ? pilot_samplers() : std::vector<std::string>{options.sampler};
+      chooses ? pilot_samplers(model) : std::vector<std::string>{options.sampler};
   const double pilots_seconds = kPilotFraction * std::max(sampling.seconds_left(), 0.05);
   for (const std::string& candidate : candidates) {
     const double seconds = pilots_seconds / static_cast<double>(candidates.size());
@@ -192,16 +194,20 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   answer.counted = spread(*network, result.empirical_marginals);
   answer.mcse = spread_errors(*network, result.rao_blackwell_mcse);
   note_other_mode(*network, sampling.settled(), result, answer);
-  if (options.sampler.empty()) {
-    answer.reason += fmt::format("; the sampler is the one with the smallest error per second in a pilot of {}",
-                                 text::duration(pilots_seconds));
+  if (chooses) {
+    answer.reason +=
+        fmt::format("; the sampler is the one with the smallest error per second, by the clock, in a pilot of {}",
+                    text::duration(pilots_seconds));
   }
 }
 
 }  // namespace
 
-const std::vector<std::string>& pilot_samplers() {
-  static const std::vector<std::string> names = {"gibbs", "lsb", "lb:g=barker"};
+std::vector<std::string> pilot_samplers(const Model& model) {
+  std::vector<std::string> names;
+  for (const Candidate& candidate : find_candidates(model_facts(model, 1))) {
+    if (!candidate.independent) names.push_back(candidate.sampler.name);
+  }
   return names;
 }
 

@@ -104,7 +104,8 @@ bool better(const EliminationPlan& a, const EliminationPlan& b) {
 EliminationPlan plan_elimination(const Network& network, double seconds) {
   const auto started = std::chrono::steady_clock::now();
   const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > seconds;
+    return seconds <= 0.0 ||
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > seconds;
   };
   // A look at an edge takes a few nanoseconds, about as long as what inference does for one entry: planning shall not
   // take much longer than what it plans. A few trials there are in any case, unless some variable has so many

@@ -149,6 +149,7 @@ Report make_report(const RunResult& result) {
   report.version = POISE_VERSION;
   report.model = result.model;
   report.sampler = result.sampler;
+  report.choice = result.choice;
   report.seed = result.options.seed;
   report.warmup = result.options.warmup.value_or(0);
   report.thin = result.options.thin;
@@ -180,6 +181,9 @@ Report make_report(const StoredRun& stored) {
   report.version = settings.text("version");
   report.model = settings.text("model");
   report.sampler = settings.text("sampler");
+  if (stored.settings.is_object() && stored.settings.contains("choice")) {
+    report.choice = read_choice(stored.settings["choice"]);
+  }
   report.seed = settings.count("seed").value_or(0);
   report.warmup = settings.count("warmup").value_or(0);
   report.thin = settings.count("thin").value_or(0);

@@ -87,6 +87,7 @@ json report_json(const Report& report) {
               {"warnings", report.warnings},
               {"notes", report.notes}};
   for (const auto& [name, summary] : report.monitors) out["monitors"][name] = monitor_json(summary, report);
+  if (report.choice) out["choice"] = choice_json(*report.choice);
   if (!report.knots.empty()) out["balance"] = {{"knots", numbers(report.knots)}, {"log_phi", numbers(report.log_phi)}};
   if (std::isfinite(report.objective)) out["objective"] = report.objective;
   if (report.variables) out["variables"] = variables_json(*report.variables);

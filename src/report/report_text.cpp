@@ -25,6 +25,34 @@ std::string status_text(SeriesStatus status) {
   }
 }
 
+/// The sampler, and if `auto` chose it, why and from whom.
+std::string sampler_text(const Report& report, std::size_t width) {
+  if (!report.choice) return text::wrap(report.sampler, "sampler     ", width);
+  const Choice& choice = *report.choice;
+  std::string out =
+      text::wrap(fmt::format("{}, chosen by auto: {}", report.sampler, choice.reason), "sampler     ", width);
+  if (choice.candidates.size() < 2) return out;
+  // Rows are dear and nanoseconds are cheap: both in portions that give readable numbers.
+  const bool rows = choice.unit == "rows";
+  std::vector<std::pair<std::string, std::string>> lines;  // names, and what became of them
+  for (const CandidateScore& one : choice.candidates) {
+    std::string what = one.verdict;
+    if (std::isfinite(one.score)) {
+      what = fmt::format("{} effective samples per {}, {}", text::number(one.score * (rows ? 1e3 : 1e6), 3),
+                         rows ? "1000 rows" : "ms of work", one.verdict);
+    }
+    if (!lines.empty() && lines.back().second == what) {
+      lines.back().first += ", " + one.sampler;
+    } else {
+      lines.emplace_back(one.sampler, what);
+    }
+  }
+  for (const auto& [names, what] : lines) {
+    out += text::wrap(fmt::format("{}: {}", names, what), "candidates  ", width);
+  }
+  return out;
+}
+
 std::string header_text(const Report& report, std::size_t width) {
   const double rate = static_cast<double>(report.steps) / report.sampling_seconds;
   std::string draws = fmt::format("{} x {}", text::plural(report.chains, "chain"), text::plural(report.draws, "draw"));
@@ -40,7 +68,7 @@ std::string header_text(const Report& report, std::size_t width) {
          text::wrap(report.observed > 0 ? fmt::format("{}, {} of them observed", report.num_variables, report.observed)
                                         : fmt::format("{}", report.num_variables),
                     "variables   ", width) +
-         text::wrap(report.sampler, "sampler     ", width) + text::wrap(draws, "draws       ", width) +
+         sampler_text(report, width) + text::wrap(draws, "draws       ", width) +
          text::wrap(time, "time        ", width) +
          text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width);
 }

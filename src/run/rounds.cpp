@@ -17,8 +17,6 @@ namespace {
 constexpr unsigned kThreadsPerCore = 4;
 /// States that one round records at most.
 constexpr std::size_t kRoundBytes = std::size_t{64} << 20;
-/// Sweeps of a warm-up that nobody asked to be of another length.
-constexpr std::uint64_t kWarmupSweeps = 1000;
 
 std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) {
   std::uint64_t steps = 0;
@@ -72,9 +70,23 @@ void Run::Parts::share_out() {
 WarmupPlan Run::Parts::plan_of_options() const {
   WarmupPlan plan;
   plan.may_end_early = !options.warmup.has_value();
-  plan.steps = options.warmup ? steps_of(*options.warmup, options.thin, "the warm-up")
-                              : kWarmupSweeps * made.engine->traits().steps_per_sweep;
+  plan.steps = options.warmup ? steps_of(*options.warmup, options.thin, "the warm-up") : usual_warmup();
   return plan;
+}
+
+std::uint64_t Run::Parts::usual_warmup() const {
+  const EngineTraits& traits = made.engine->traits();
+  return traits.independent ? 0 : kWarmupSweeps * traits.steps_per_sweep;
+}
+
+bool Run::Parts::have_warmup() {
+  if (warmup) return true;
+  try {
+    start_warmup(plan_of_options());
+  } catch (const RunStopped&) {
+    broken = true;
+  }
+  return !broken;
 }
 
 void Run::Parts::hand_on_stop() {
@@ -255,19 +267,19 @@ void Run::Parts::tell_sampling(std::size_t wanted) {
 
 void Run::Parts::fill_head(RunResult& result) const {
   result.model = model.name;
-  result.sampler = sampler.name;
+  result.sampler = race ? "auto" : sampler.name;
+  result.choice = choice;
   result.layout = model.layout;
   result.options = options;
   if (!options.warmup) {
-    const std::uint64_t sweeps = kWarmupSweeps * made.engine->traits().steps_per_sweep;
-    result.options.warmup = static_cast<std::size_t>((sweeps + options.thin - 1) / options.thin);
+    result.options.warmup = static_cast<std::size_t>((usual_warmup() + options.thin - 1) / options.thin);
   }
 }
 
 std::string Run::Parts::fingerprint() const {
   return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}", POISE_VERSION,
-                     model.name, sampler.name, options.chains, model.layout.variables, options.thin, options.seed,
-                     options.first_chain, static_cast<int>(options.keep));
+                     model.name, race ? "auto" : sampler.name, options.chains, model.layout.variables, options.thin,
+                     options.seed, options.first_chain, static_cast<int>(options.keep));
 }
 
 }  // namespace poise

@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include <poise/run/samplers.hpp>
 #include <poise/run/start.hpp>
 #include "memory.hpp"
 #include "run_parts.hpp"
@@ -21,31 +22,76 @@ constexpr double kWarmupFraction = 0.5;
 }  // namespace
 
 Run::Run(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks)
-    : parts_(std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks))) {
-  parts_->take(make_engine(parts_->model, parts_->sampler, engine_options(parts_->model, parts_->options)));
-}
+    : parts_(make_parts(std::move(model), std::move(sampler), options, std::move(hooks))) {}
 
 Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine chains, RunHooks hooks)
     : parts_(std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks))) {
   parts_->take(std::move(chains));
 }
 
+Run::Run(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
 Run::~Run() = default;
 
-void Run::warm_up() {
-  if (parts_->sampling) return;
-  if (!parts_->warmup) {
-    try {
-      parts_->start_warmup(parts_->plan_of_options());
-    } catch (const RunStopped&) {
-      parts_->broken = true;
-      return;
-    }
+std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks) {
+  auto parts = std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks));
+  if (is_row<AutoRow>(parts->sampler)) {
+    parts->race = std::make_unique<Race>(parts->model, parts->options);
+    parts->sampler = parts->race->first();
   }
+  parts->take(make_engine(parts->model, parts->sampler, engine_options(parts->model, parts->options)));
+  if (parts->race && parts->race->is_walkover()) {
+    parts->choice = parts->race->run(nullptr, {}).choice;
+    parts->race.reset();
+  }
+  return parts;
+}
+
+void Run::decide() {
+  if (!parts_->race) return;
+  const Clock::time_point began = Clock::now();
+  const std::unique_ptr<Race> race = std::move(parts_->race);
+  const Clock::time_point started = parts_->started;
+  const RunHooks hooks = parts_->hooks;
+  Model model = parts_->model;
+  const Race::View view{hooks.progress, hooks.stop};
+  Race::Outcome outcome = race->run(std::unique_ptr<Run>(new Run(std::move(parts_))), view);
+  if (!outcome.choice && !outcome.run) {
+    // A pilot that was stopped leaves no trace, so that the run can be saved, and chooses anew when it goes on.
+    parts_ = make_parts(std::move(model), parse_sampler(AutoRow::name), race->options(), hooks);
+  } else if (outcome.run) {
+    parts_ = std::move(outcome.run->parts_);
+    parts_->broken = !outcome.choice;
+  } else {
+    parts_ = make_parts(std::move(model), parse_sampler(outcome.choice->sampler), race->options(), hooks);
+  }
+  parts_->choice = std::move(outcome.choice);
+  parts_->hooks = hooks;
+  parts_->reporter = ProgressReporter(hooks.progress);
+  parts_->started = started;
+  parts_->phase_began = began;
+}
+
+void Run::warm_up() {
+  decide();
+  if (parts_->sampling || parts_->stopped() || !parts_->have_warmup()) return;
   parts_->run_warmup(kWarmupFraction, *this);
 }
 
+void Run::begin_warm_up(std::uint64_t steps) {
+  decide();
+  if (parts_->sampling || parts_->stopped() || !parts_->have_warmup()) return;
+  Warmup& warmup = *parts_->warmup;
+  const std::uint64_t end =
+      warmup.steps() + std::min(steps, std::numeric_limits<std::uint64_t>::max() - warmup.steps());
+  while (!warmup.done() && warmup.steps() < end && !parts_->stopped()) {
+    const std::uint64_t most = std::min(end - warmup.steps(), parts_->length->steps(0.0));
+    parts_->round([&] { return warmup.round(most); });
+  }
+}
+
 const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
+  decide();
   parts_->start_warmup(plan);
   parts_->run_warmup(1.0, *this);
   parts_->hand_on_stop();
@@ -53,6 +99,7 @@ const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
 }
 
 void Run::advance(std::uint64_t steps) {
+  decide();
   for (std::uint64_t done = 0; done < steps && !ended();) {
     const std::uint64_t part = std::min(steps - done, parts_->length->steps(parts_->seconds_left(1.0)));
     parts_->round([&] {
@@ -66,6 +113,7 @@ void Run::advance(std::uint64_t steps) {
 }
 
 void Run::sample(std::size_t draws) {
+  decide();
   Parts& parts = *parts_;
   parts.begin_sink();
   if (parts.stopped()) return;  // a warm-up that was stopped can still be saved and go on
@@ -86,6 +134,7 @@ void Run::sample(std::size_t draws) {
 }
 
 bool Run::ended() const { return parts_->ended(); }
+bool Run::stopped() const { return parts_->stopped(); }
 const Model& Run::model() const { return parts_->model; }
 const Engine& Run::engine() const { return *parts_->made.engine; }
 const RunOptions& Run::options() const { return parts_->options; }
@@ -99,6 +148,7 @@ std::vector<Value> Run::states() const {
 }
 
 void Run::restart(std::span<const Value> states) {
+  decide();
   const std::size_t n = parts_->model.layout.variables;
   if (states.size() != parts_->options.chains * n) {
     throw InputError(fmt::format("the states are {} values, expected {}: {} chains of {} variables", states.size(),
@@ -153,6 +203,8 @@ std::string Run::save() const {
   if (parts.broken) throw std::runtime_error("a run that was broken off inside a round cannot be saved");
   Saver out;
   const double elapsed = parts.elapsed_before + seconds_since(parts.started);
+  out(parts.choice.has_value());
+  if (parts.choice) out(*parts.choice);
   out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches,
       parts.warmup_evals, elapsed, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
   parts.made.engine->save(out);
@@ -162,8 +214,15 @@ std::string Run::save() const {
 }
 
 void Run::load(std::string_view bytes) {
-  Parts& parts = *parts_;
   Loader in(bytes);
+  bool chosen = false;
+  in(chosen);
+  if (chosen) {
+    Choice choice;
+    in(choice);
+    take_choice(choice);
+  }
+  Parts& parts = *parts_;
   std::string fingerprint;
   in(fingerprint);
   if (fingerprint != parts.fingerprint()) {
@@ -182,6 +241,19 @@ void Run::load(std::string_view bytes) {
     parts.warmup->load(in);
   }
   if (parts.sampling) parts.made.tuner.reset();
+}
+
+void Run::take_choice(const Choice& choice) {
+  if (parts_->race == nullptr && !parts_->choice) {
+    throw std::runtime_error(
+        "the saved state is of another run: its sampler was chosen by 'auto', and this one was named");
+  }
+  if (parts_->race != nullptr || parts_->choice->sampler != choice.sampler) {
+    RunOptions options = parts_->race ? parts_->race->options() : parts_->options;
+    const RunHooks hooks = parts_->hooks;
+    parts_ = make_parts(parts_->model, parse_sampler(choice.sampler), options, hooks);
+  }
+  parts_->choice = choice;
 }
 
 RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks) {

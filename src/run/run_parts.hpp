@@ -9,6 +9,7 @@
 #include <poise/run/run.hpp>
 #include "chains.hpp"
 #include "progress.hpp"
+#include "race.hpp"
 #include "recorder.hpp"
 #include "run_result.hpp"
 #include "warmup.hpp"
@@ -21,6 +22,8 @@ struct Run::Parts {
   /// Threads, or fibers on this one.
   void share_out();
   [[nodiscard]] WarmupPlan plan_of_options() const;
+  /// Steps of a warm-up that nobody asked to be of another length.
+  [[nodiscard]] std::uint64_t usual_warmup() const;
   [[nodiscard]] bool stopped() const {
     return broken || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
   }
@@ -46,6 +49,8 @@ struct Run::Parts {
   /// Where nothing is recorded there is nothing to keep: whoever drives the chains hears of the stop.
   void hand_on_stop();
   void start_warmup(const WarmupPlan& plan);
+  /// The warm-up of the options, unless it is under way; false where the target stops it.
+  bool have_warmup();
   void make_warmup(const WarmupPlan& plan);
   void run_warmup(double fraction, const Run& run);
   void tell_warmup();
@@ -67,6 +72,8 @@ struct Run::Parts {
 
   Model model;
   Sampler sampler;
+  std::unique_ptr<Race> race;    // while the sampler is still to be chosen; `sampler` is then the first candidate
+  std::optional<Choice> choice;  // once it is
   RunOptions options;
   RunHooks hooks;
   Clock::time_point started = Clock::now();

@@ -90,17 +90,19 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
 
 nlohmann::json settings_json(const RunResult& result) {
   const RunOptions& options = result.options;
-  return {{"version", POISE_VERSION},
-          {"model", result.model},
-          {"sampler", result.sampler},
-          {"seed", options.seed},
-          {"chains", options.chains},
-          {"warmup", options.warmup.value_or(0)},
-          {"draws", options.draws},
-          {"thin", options.thin},
-          {"seconds", options.seconds},
-          {"threads", options.threads},
-          {"first_chain", options.first_chain}};
+  nlohmann::json out = {{"version", POISE_VERSION},
+                        {"model", result.model},
+                        {"sampler", result.sampler},
+                        {"seed", options.seed},
+                        {"chains", options.chains},
+                        {"warmup", options.warmup.value_or(0)},
+                        {"draws", options.draws},
+                        {"thin", options.thin},
+                        {"seconds", options.seconds},
+                        {"threads", options.threads},
+                        {"first_chain", options.first_chain}};
+  if (result.choice) out["choice"] = choice_json(*result.choice);
+  return out;
 }
 
 }  // namespace poise

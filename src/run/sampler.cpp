@@ -65,6 +65,8 @@ SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings) {
   return {"objective", "optimizer", "rate", "ridge", "schedule"};
 }
 
+SpecKeys AutoRow::read(SpecReader&, SamplerSettings&) { return {}; }
+
 SpecKeys LsbRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.family = FunctionFamily::spline;
   return read_learning(reader, settings);

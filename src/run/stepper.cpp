@@ -1,6 +1,8 @@
 /// A run that records nothing, and a word on whether the target is still the same.
 #include <poise/run/stepper.hpp>
 
+#include <poise/run/samplers.hpp>
+
 namespace poise {
 
 namespace {
@@ -21,12 +23,20 @@ class Listening {
   const std::function<bool()>*& slot_;
 };
 
+const Sampler& by_name(const Sampler& sampler) {
+  if (is_row<AutoRow>(sampler)) {
+    throw InputError(
+        "the sampler 'auto' chooses for a run, and a stepper is none: name a sampler, such as gibbs or gwg");
+  }
+  return sampler;
+}
+
 }  // namespace
 
 Stepper::Stepper(Model model, const Sampler& sampler, const RunOptions& options)
-    : run_(std::move(model), sampler, options, {.stop = &stop_, .after_round = [this](const Run&) {
-                                                  if (go_on_ != nullptr && !(*go_on_)()) stop_ = true;
-                                                }}) {}
+    : run_(std::move(model), by_name(sampler), options, {.stop = &stop_, .after_round = [this](const Run&) {
+                                                           if (go_on_ != nullptr && !(*go_on_)()) stop_ = true;
+                                                         }}) {}
 
 void Stepper::refresh() {
   if (!stale_) return;

@@ -16,6 +16,9 @@
 
 namespace poise {
 
+/// Sweeps of a warm-up that nobody asked to be of another length.
+inline constexpr std::uint64_t kWarmupSweeps = 1000;
+
 /// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
 class RiseDetector {
  public:

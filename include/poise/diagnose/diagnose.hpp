@@ -34,6 +34,10 @@ struct ChainsView {
 /// Needs 4 draws. Infinite values are legal, for only their ranks count.
 [[nodiscard]] double r_hat(ChainsView series);
 
+/// Split R-hat of the values themselves. Ranks of a few chains cannot be far apart; values can, and this number says
+/// so. +infinity when no half-chain varies and they differ, NaN when nothing varies or a value is not finite.
+[[nodiscard]] double split_r_hat(ChainsView series);
+
 /// Effective sample size of the rank-normalised draws: how well the middle of the distribution is known.
 /// Needs 6 draws, like every effective sample size below; under 12 no lag is looked at and the result is half the
 /// number of draws, whatever they are. Infinite values are legal.

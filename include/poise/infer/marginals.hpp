@@ -23,7 +23,9 @@ struct MarginalsOptions {
   /// long as it takes, up to ten minutes, where it is exact.
   std::optional<double> seconds = {};
   double elapsed = 0.0;  ///< of them, before the call: reading the network
-  std::string sampler;   ///< for sampling; empty: the one that a pilot finds best per second
+  /// For sampling. With `auto` a pilot finds the one with the smallest error per second: by the clock, so another run
+  /// may choose another.
+  std::string sampler = "auto";
   std::size_t chains = 4;
   std::uint64_t seed = 1;
   unsigned threads = 0;
@@ -78,8 +80,8 @@ struct MarginalsHooks {
 /// where no time is given.
 [[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit, std::optional<double> seconds = {});
 
-/// The samplers that a pilot compares.
-[[nodiscard]] const std::vector<std::string>& pilot_samplers();
+/// The samplers that a pilot compares: the candidates of `auto` whose draws are those of chains.
+[[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);
 
 /// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (when exact), sampler,
 /// pilots[{sampler, error_after_a_second, steps_per_second}], seconds, interrupted, warnings[], variables[{name,

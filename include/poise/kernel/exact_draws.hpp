@@ -14,6 +14,9 @@ namespace poise {
 
 class ExactDraws {
  public:
+  /// No step remembers the one before.
+  static constexpr bool kIndependent = true;
+
   struct Scratch {
     explicit Scratch(const MarkovNetwork& target) : x(target.num_variables()) {
       changed.reserve(target.num_variables());

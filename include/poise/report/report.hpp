@@ -22,6 +22,7 @@ struct Report {
   std::string version;
   std::string model;
   std::string sampler;
+  std::optional<Choice> choice;  ///< why that sampler, where `auto` was asked for
   std::uint64_t seed = 0;
   std::size_t chains = 0;
   std::size_t warmup = 0;
@@ -63,7 +64,8 @@ struct Report {
 /// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
 /// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
-/// sampler has a balancing function, objective where it learned one, and variables{count, constant, frozen, rare,
+/// sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see
+/// run/choice.hpp), and variables{count, constant, frozen, rare,
 /// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of

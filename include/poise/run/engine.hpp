@@ -36,6 +36,7 @@ struct EngineTraits {
   std::uint64_t steps_per_sweep = 1;  ///< steps that give every variable one chance to change, on average
   std::uint64_t chunk = 1;            ///< steps that take milliseconds
   std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
+  bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
 };
 
 /// What is wanted of the present states of a group of chains, chain after chain; spans that are empty are not filled.

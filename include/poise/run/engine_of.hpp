@@ -159,6 +159,7 @@ class EngineOf final : public Engine {
     // Four chains hide each other's latency where a step has stages; kernels that look at a whole group in one matrix
     // product fill its lanes; the others go one by one, and so does what they have in the cache.
     traits.group = GroupKernel<K, T> || BulkKernel<K, T> ? 16 : StagedKernel<K, T> ? 4 : 1;
+    if constexpr (requires { K::kIndependent; }) traits.independent = K::kIndependent;
     return traits;
   }
 

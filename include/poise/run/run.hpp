@@ -14,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <poise/run/batch_means.hpp>
+#include <poise/run/choice.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/sampler.hpp>
 #include <poise/trace/trace.hpp>
@@ -51,11 +52,11 @@ struct RunOptions {
   void check(const Model& model, bool has_sink = false) const;
 };
 
-enum class Phase { initial, adaptation, sample };
+enum class Phase { pilot, initial, adaptation, sample };
 
 struct Progress {
   Phase phase = Phase::initial;
-  std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
+  std::uint64_t done = 0;         ///< work in the pilot, steps of one chain in warm-up, draws in sampling
   std::uint64_t total = 0;        ///< 0 when the clock decides
   double seconds = 0.0;           ///< since the phase began (both phases of warm-up count as one)
   double seconds_left = 0.0;      ///< estimate
@@ -105,7 +106,8 @@ struct WarmupOutcome {
 struct RunResult {
   std::string model;
   std::string sampler;
-  RunOptions options;  ///< as used: warmup, thin, threads and draws filled in
+  std::optional<Choice> choice;  ///< why that sampler, where `auto` was asked for
+  RunOptions options;            ///< as used: warmup, thin, threads and draws filled in
   VariableLayout layout;
   Trace trace;
   std::vector<double> empirical_marginals;  ///< fraction of steps at each (variable, level > 0), mean over chains
@@ -142,6 +144,9 @@ struct RunResult {
 /// Chains from their starting states to their last draw. Work is done in rounds of about a tenth of a second; between
 /// two rounds, and nowhere else, the run looks whether it should stop, hands draws to the sink and reports. How a run
 /// is cut into rounds, and by how many threads it is done, changes none of its draws.
+///
+/// With the sampler `auto` the first thing that moves chains begins with a pilot, which makes the first steps of the
+/// warm-up of some candidates. The chosen one goes on just as if it had been named.
 class Run {
  public:
   /// Makes the chains. Throws InputError where the options make no sense.
@@ -157,6 +162,9 @@ class Run {
   /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
   const WarmupOutcome& warm_up(const WarmupPlan& plan);
 
+  /// The next steps of the warm-up that the options ask for, at most so many; `warm_up` makes the rest.
+  void begin_warm_up(std::uint64_t steps);
+
   /// Moves all chains on and records nothing. Returns early when stopped; a RunStopped of the target comes through.
   void advance(std::uint64_t steps);
 
@@ -165,6 +173,8 @@ class Run {
 
   /// Whether the run was told to stop, or its time is up.
   [[nodiscard]] bool ended() const;
+  /// Whether it was told to.
+  [[nodiscard]] bool stopped() const;
 
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const Engine& engine() const;
@@ -189,6 +199,13 @@ class Run {
 
  private:
   struct Parts;
+  explicit Run(std::unique_ptr<Parts> parts);
+  static std::unique_ptr<Parts> make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
+  /// The choice of a sampler, where that is still to be made.
+  void decide();
+  /// The choice that a saved run had made.
+  void take_choice(const Choice& choice);
+
   std::unique_ptr<Parts> parts_;
 };
 

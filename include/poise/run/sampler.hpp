@@ -30,8 +30,8 @@ struct SamplerSettings {
 };
 
 struct Sampler {
-  std::string name = "lsb";  ///< the spec as given
-  std::size_t row = 0;       ///< in the registry
+  std::string name = "auto";  ///< the spec as given
+  std::size_t row = 0;        ///< in the registry
   SamplerSettings settings;
 
   [[nodiscard]] bool learns() const { return settings.family != FunctionFamily::fixed; }

@@ -1,8 +1,9 @@
 /// The registry of samplers: one row each, from the name on the command line to the kernel on a target.
 ///
 /// A row has a `name`, a line of `help`, `read`, which takes its settings from the spec and gives the keys it knows,
-/// and `make`, which makes chains on a target or refuses with a sentence. To add a sampler, write its kernel and its
-/// row.
+/// and `make`, which makes chains on a target or refuses with a sentence. A row that derives from Contender is a
+/// candidate of `auto`: it has `candidates`, the specs that make sense for a model, and `cost`, what they take there
+/// (run/candidates.hpp). To add a sampler, write its kernel and its row.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/run/candidates.hpp>
 #include <poise/run/engine_of.hpp>
 #include <poise/run/sampler.hpp>
 
@@ -27,6 +29,21 @@ using SpecKeys = std::vector<std::string>;
 BalancingFunction::Kind read_function(SpecReader& reader, const char* key);
 /// The settings of everything that learns; gives the keys.
 SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings);
+
+/// Picks one of the others: a run makes the chains of its choice (src/run/race.hpp).
+struct AutoRow {
+  static constexpr const char* name = "auto";
+  static constexpr const char* help =
+      "the one of the others that gives most effective samples per unit of work in a short pilot; the default";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError("the sampler 'auto' has no chains of its own: let a run choose, or name the sampler");
+  }
+};
+
+/// A row that `auto` knows of.
+struct Contender {};
 
 /// Balanced proposals of single changes, by the kernel that fits the target.
 struct BalancedRow {
@@ -44,17 +61,20 @@ struct BalancedRow {
   }
 };
 
-struct LsbRow : BalancedRow {
+struct LsbRow : BalancedRow, Contender {
   static constexpr const char* name = "lsb";
-  static constexpr const char* help =
-      "locally balanced, balancing function learned in warm-up (a monotone spline); the default";
+  static constexpr const char* help = "locally balanced, balancing function learned in warm-up (a monotone spline)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct LbRow : BalancedRow {
+struct LbRow : BalancedRow, Contender {
   static constexpr const char* name = "lb";
   static constexpr const char* help = "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct Lsb1Row : BalancedRow {
@@ -69,18 +89,22 @@ struct Lsb2Row : BalancedRow {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
 };
 
-struct GwgRow : BalancedRow {
+struct GwgRow : BalancedRow, Contender {
   static constexpr const char* name = "gwg";
   static constexpr const char* help =
       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct FlsbRow : BalancedRow {
+struct FlsbRow : BalancedRow, Contender {
   static constexpr const char* name = "flsb";
   static constexpr const char* help =
       "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct Flsb1Row : BalancedRow {
@@ -95,11 +119,13 @@ struct Flsb2Row : BalancedRow {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
 };
 
-struct GibbsRow {
+struct GibbsRow : Contender {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
       "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
@@ -133,10 +159,12 @@ struct SwendsenWangRow {
 };
 
 /// For RBMs only: made where their engines are (src/run/rbm_engine.cpp).
-struct RbmGibbsRow {
+struct RbmGibbsRow : Contender {
   static constexpr const char* name = "rbm-gibbs";
   static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
     throw InputError("the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none");
@@ -144,11 +172,13 @@ struct RbmGibbsRow {
 };
 
 /// For networks only: made where their engines are (src/run/network_engine.cpp).
-struct ExactRow {
+struct ExactRow : Contender {
   static constexpr const char* name = "exact";
   static constexpr const char* help =
       "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
     throw InputError(
@@ -157,7 +187,7 @@ struct ExactRow {
 };
 
 /// In the order of the help.
-using SamplerRows = std::tuple<LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
+using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
                                HammingBallRow, SwendsenWangRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.

@@ -1,0 +1,114 @@
+/// The table of costs anew: what an evaluation takes by every kernel on every kind of model, beside what the library
+/// believes (src/run/costs.cpp). `tools/bench-ratios` prints both.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poise/network/network.hpp>
+#include <poise/rng.hpp>
+#include <poise/run/candidates.hpp>
+#include <poise/run/run.hpp>
+#include <poise/target/ising_model.hpp>
+#include <poise/target/rbm.hpp>
+
+namespace {
+
+using namespace poise;
+
+/// A graph with random couplings in which most variables have more than six neighbours.
+Model random_graph() {
+  IsingModel ising;
+  ising.variables = 2000;
+  ising.name = "graph";
+  Rng rng(3, 5);
+  for (Index i = 0; i < ising.variables; ++i) {
+    ising.field.push_back(0.5 * rng.normal());
+    for (const Index step : {1, 7, 43, 301, 977}) {
+      ising.edges.push_back({i, static_cast<Index>((i + step) % ising.variables), 0.3 * rng.normal()});
+    }
+  }
+  return ising_model(std::move(ising));
+}
+
+/// Binary variables with tables over up to four of them.
+Model random_network() {
+  Network network;
+  network.name = "network";
+  network.cardinalities.assign(200, 2);
+  Rng rng(11, 0);
+  for (Index i = 4; i < 200; ++i) {
+    std::vector<Index> scope;
+    for (const Index back : {4, 3, 1, 0}) scope.push_back(i - back);
+    std::vector<double> table;
+    for (int k = 0; k < 16; ++k) table.push_back(std::exp(0.5 * rng.normal()));
+    network.add_factor(scope, table);
+  }
+  return network_model(std::make_shared<const Network>(std::move(network)));
+}
+
+Model random_rbm() {
+  RbmWeights weights;
+  weights.visible = 784;
+  weights.hidden = 250;
+  Rng rng(3, 3);
+  const auto normals = [&](std::size_t count, double mean, double sd) {
+    std::vector<float> out(count);
+    for (float& value : out) value = static_cast<float>(mean + sd * rng.normal());
+    return out;
+  };
+  weights.weights = normals(std::size_t{784} * 250, 0.0, 0.15);
+  weights.visible_bias = normals(784, -2.0, 1.0);
+  weights.hidden_bias = normals(250, -0.5, 0.5);
+  return rbm_model("rbm", std::make_shared<const Rbm>(std::move(weights)));
+}
+
+/// Counters: `work` by the library's table of a second's steps, in seconds; it would be 1 if the table were right.
+void cost(benchmark::State& state, const Model& model, const std::string& name, std::size_t chains) {
+  RunOptions options;
+  options.chains = chains;
+  options.threads = 1;
+  const Sampler sampler = parse_sampler(name);
+  Run run(model, sampler, options);
+  const SamplerCost cost = *sampler_cost(sampler, model_facts(model, chains));
+  const auto updates = static_cast<double>(model.layout.variables * chains);
+  const std::uint64_t sweeps = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(2e5 / updates));
+  const std::uint64_t steps = run.engine().traits().steps_per_sweep * sweeps;
+  run.advance(steps);
+  const Evals before = total_evals(run.engine());
+  for (auto _ : state) run.advance(steps);
+  const Evals evals = total_evals(run.engine()) - before;
+  state.counters["evaluations"] =
+      benchmark::Counter(static_cast<double>(evals.of_target()), benchmark::Counter::kIsRate);
+  state.counters["work"] = benchmark::Counter(1e-9 * cost.of(evals), benchmark::Counter::kIsRate);
+}
+
+const bool registered = [] {
+  struct Row {
+    std::string kind;
+    Model model;
+    std::vector<std::string> samplers;
+  };
+  const std::vector<Row> rows = {
+      {"lattice", make_model("ising:size=50,lambda=0.44,sigma=1"), {"gibbs", "lb", "gibbs:block=2", "gibbs:block=4"}},
+      {"graph", random_graph(), {"gibbs", "lb", "gibbs:block=2", "gibbs:block=4"}},
+      {"network", random_network(), {"gibbs", "lb", "gibbs:block=2", "gibbs:block=4", "exact"}},
+      {"potts", make_model("potts:size=20,levels=3,coupling=0.7"), {"gibbs", "lb", "gibbs:block=2"}},
+      {"rbm", random_rbm(), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
+  };
+  const auto add = [](const Row& row, const std::string& sampler, std::size_t chains) {
+    const std::string name = "cost/" + row.kind + "/" + sampler + "/" + std::to_string(chains);
+    benchmark::RegisterBenchmark(name.c_str(), [model = row.model, sampler, chains](benchmark::State& state) {
+      cost(state, model, sampler, chains);
+    })->MinTime(0.2);
+  };
+  for (const Row& row : rows) {
+    for (const std::string& sampler : row.samplers) add(row, sampler, 4);
+  }
+  for (const std::size_t chains : {1, 16, 128, 512}) add(rows[0], "gibbs", chains);
+  for (const std::size_t chains : {1, 16, 64}) add(rows[2], "gibbs", chains);
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,381 @@
+/// Slices, scores and the choice.
+#include "race.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "warmup.hpp"
+
+namespace poise {
+
+namespace {
+
+/// Of the work of the run, what all pilots together may take.
+constexpr double kPilotFraction = 0.1;
+/// Of that, what the first candidate gets before anybody else is tried, and what all others get in the first heat.
+constexpr double kFirstFraction = 0.3;
+constexpr double kOthersFraction = 0.4;
+/// Points of a chain that are the least to judge it by, and the most that are worth recording.
+constexpr std::uint64_t kFewestPoints = 32;
+constexpr std::uint64_t kMostPoints = 512;
+/// Chains with a larger R-hat disagree.
+constexpr double kDisagree = 2.0;
+/// A time in which chains have not mixed says nothing of how long they need. Until it is seen to mix, a draw of a
+/// candidate is taken to be worth at most so many of the first one's: informed proposals were seen to gain one to four.
+constexpr double kBestGuess = 2.0;
+/// Sweeps in which chains must be seen to mix; fewer will do where those of the first candidate plainly do not.
+constexpr double kTellingSweeps = 16.0;
+constexpr double kTellingSweepsElsewhere = 4.0;
+/// Candidates that are so much worse need no second look.
+constexpr double kFarBehind = 4.0;
+/// Draws of a run whose length nobody can say.
+constexpr double kUsualDraws = 1000.0;
+constexpr const char* kFewer = "fewer per unit of work";
+/// Of a limit in seconds, what the pilot may take by the clock.
+constexpr double kPilotSeconds = 0.15;
+
+}  // namespace
+
+double Race::Entrant::sure_value() const {
+  const double square = score->r_hat * score->r_hat;
+  return value() / (square * square);
+}
+
+Race::Race(Model model, const RunOptions& options)
+    : model_(std::move(model)), options_(options), facts_(model_facts(model_, options.chains)) {
+  if (options_.warmup) {
+    const double all = static_cast<double>(*options_.warmup) + static_cast<double>(options_.draws);
+    reuses_ = static_cast<double>(*options_.warmup) >= kPilotFraction * all;
+  }
+  for (Candidate& candidate : find_candidates(facts_)) entrants_.push_back(entrant(std::move(candidate)));
+  std::stable_sort(entrants_.begin(), entrants_.end(),
+                   [](const Entrant& a, const Entrant& b) { return a.bound() > b.bound(); });
+}
+
+Race::Entrant Race::entrant(Candidate candidate) const {
+  Entrant made;
+  const SamplerCost& cost = candidate.cost;
+  const auto chains = static_cast<double>(options_.chains);
+  made.thin = options_.thin > 0 ? options_.thin : cost.steps_per_sweep;
+  made.step_work = chains * cost.of(cost.step);
+  const double draw_work = made.step_work * static_cast<double>(made.thin);
+  double warmup = options_.warmup ? static_cast<double>(*options_.warmup) * static_cast<double>(made.thin)
+                                  : static_cast<double>(kWarmupSweeps) * static_cast<double>(cost.steps_per_sweep);
+  if (candidate.independent && !options_.warmup) warmup = 0.0;
+  made.most_steps = static_cast<std::uint64_t>(
+      reuses_ ? warmup : static_cast<double>(kWarmupSweeps) * static_cast<double>(cost.steps_per_sweep));
+  const double before = cost.setup + made.step_work * warmup * (candidate.sampler.learns() ? cost.learning : 1.0);
+  if (options_.seconds > 0.0 && facts_.kind != ModelKind::callback) {
+    made.run_work = 1e9 * options_.seconds;
+    made.draws = std::max(1.0, chains * (made.run_work - std::min(before, made.run_work / 2)) / draw_work);
+    if (cost.setup > made.run_work / 2) made.draws = 1.0;
+  } else {
+    const double draws = options_.seconds > 0.0 ? kUsualDraws : static_cast<double>(options_.draws);
+    made.run_work = before + draw_work * draws;
+    made.draws = chains * draws;
+  }
+  if (candidate.independent) made.score = PilotScore{1.0, "", 1.0, true};
+  made.candidate = std::move(candidate);
+  return made;
+}
+
+bool Race::is_walkover() const { return entrants_.size() == 1 || entrants_.front().candidate.independent; }
+
+double Race::limit() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Entrant& one : entrants_) {
+    if (!one.out) least = std::min(least, one.run_work);
+  }
+  return kPilotFraction * least;
+}
+
+double Race::spent() const {
+  double sum = 0.0;
+  for (const Entrant& one : entrants_) sum += one.spent;
+  return sum;
+}
+
+Race::Entrant* Race::leader() {
+  Entrant* best = nullptr;
+  for (Entrant& one : entrants_) {
+    if (!one.out && one.score && (best == nullptr || one.value() > best->value())) best = &one;
+  }
+  return best;
+}
+
+std::vector<Race::Entrant*> Race::contenders() {
+  std::vector<Entrant*> found;
+  for (Entrant& one : entrants_) {
+    if (!one.out && !one.candidate.independent) found.push_back(&one);
+  }
+  return found;
+}
+
+double Race::least_slice(const Entrant& entrant) const {
+  return entrant.step_work * static_cast<double>(kFewestPoints);
+}
+
+bool Race::stopped() const { return broken_ || (view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed)); }
+
+Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
+  view_ = view;
+  began_ = Clock::now();
+  if (!is_walkover()) {
+    if (reuses_) entrants_.front().run = std::move(first);
+    compete();
+    if (broken_) return {{}, first ? std::move(first) : std::move(entrants_.front().run)};
+    if (stopped()) return {};
+  }
+  Outcome outcome{choose(), nullptr};
+  const auto chosen = std::find_if(entrants_.begin(), entrants_.end(), [&](const Entrant& one) {
+    return one.candidate.sampler.name == outcome.choice->sampler;
+  });
+  if (reuses_ && chosen->run) {
+    outcome.run = std::move(chosen->run);
+  } else if (chosen == entrants_.begin()) {
+    outcome.run = std::move(first);
+  }
+  return outcome;
+}
+
+void Race::compete() {
+  Entrant& first = entrants_.front();
+  if (!pilot(first, std::max(kFirstFraction * limit(), least_slice(first)))) {
+    too_short_ = !stopped();
+    return;
+  }
+  drop_hopeless();
+  const std::vector<Entrant*> others = contenders();
+  for (Entrant* one : others) {
+    if (one == &first || one->out || stopped()) continue;
+    const double share = kOthersFraction * limit() / static_cast<double>(others.size());
+    if (!pilot(*one, std::max(share, least_slice(*one))) && !stopped()) {
+      one->out = true;
+      one->verdict = late_ ? "not tried: the time for the pilot was up"
+                           : "not tried: a pilot of it would take more than a tenth of the run";
+    }
+    drop_hopeless();
+  }
+  drop_disagreeing();
+  final_heat();
+}
+
+void Race::final_heat() {
+  std::vector<Entrant*> finalists = contenders();
+  std::erase_if(finalists, [](const Entrant* one) { return !one->score; });
+  if (finalists.empty() || stopped()) return;
+  std::stable_sort(finalists.begin(), finalists.end(),
+                   [](const Entrant* a, const Entrant* b) { return a->value() > b->value(); });
+  const double best = leader()->value();
+  std::erase_if(finalists, [&](const Entrant* one) { return one->value() < best / kFarBehind; });
+  if (finalists.size() > 2) finalists.resize(2);
+  // The one that is left alone needs no more proof.
+  const bool alone = finalists.size() == 1 && leader() == finalists[0] && contenders().size() == 1;
+  if (alone) return;
+  const double share = (limit() - spent()) / static_cast<double>(finalists.size());
+  for (Entrant* one : finalists) {
+    if (!stopped()) pilot(*one, share);
+  }
+  drop_disagreeing();
+}
+
+bool Race::pilot(Entrant& entrant, double work) {
+  const double left = std::min(work, limit() - spent());
+  const auto steps = static_cast<std::uint64_t>(std::max(0.0, left / entrant.step_work));
+  const std::uint64_t possible = std::min(steps, entrant.most_steps - std::min(entrant.most_steps, entrant.steps));
+  if (entrant.spacing == 0) {
+    if (possible < kFewestPoints) return false;
+    const std::uint64_t draws = possible / entrant.thin;
+    entrant.spacing = draws < kFewestPoints ? std::min(entrant.thin, possible / kFewestPoints)
+                                            : entrant.thin * ((draws + kMostPoints - 1) / kMostPoints);
+  }
+  if (possible < entrant.spacing) return false;
+  if (!entrant.run) {
+    RunOptions options = options_;
+    if (!reuses_) options.warmup.reset();
+    RunHooks hooks;
+    hooks.stop = view_.stop;
+    try {
+      entrant.run = std::make_unique<Run>(model_, entrant.candidate.sampler, options, hooks);
+    } catch (const RunStopped&) {
+      broken_ = true;
+      return false;
+    }
+  }
+  if (!entrant.record) entrant.record.emplace(model_, options_.chains);
+  const Evals before = total_evals(entrant.run->engine());
+  const double spent_before = entrant.spent;
+  for (std::uint64_t made = 0; made + entrant.spacing <= possible && !stopped(); made += entrant.spacing) {
+    entrant.run->begin_warm_up(entrant.spacing);
+    broken_ = entrant.run->stopped();
+    if (entrant.run->ended()) break;
+    entrant.record->record(entrant.run->engine());
+    entrant.steps += entrant.spacing;
+    entrant.spent = spent_before + entrant.candidate.cost.of(total_evals(entrant.run->engine()) - before);
+    tell(entrant);
+    late_ = options_.seconds > 0.0 && seconds_since(began_) > kPilotSeconds * options_.seconds;
+    if (late_ || entrant.spent - spent_before >= left) break;
+  }
+  if (stopped() || entrant.record->points() < kFewestPoints / 2) return false;
+  score_all();
+  return true;
+}
+
+void Race::score_all() {
+  std::vector<PilotSummary> summaries;
+  std::vector<Entrant*> scored;
+  for (Entrant& one : entrants_) {
+    if (!one.record || one.record->points() < kFewestPoints / 2) continue;
+    summaries.push_back(one.record->summarize());
+    scored.push_back(&one);
+  }
+  std::vector<const PilotSummary*> all;
+  for (const PilotSummary& summary : summaries) all.push_back(&summary);
+  for (std::size_t k = 0; k < scored.size(); ++k) {
+    const double points_per_draw = static_cast<double>(scored[k]->thin) / static_cast<double>(scored[k]->spacing);
+    scored[k]->score = score_pilot(summaries[k], all, points_per_draw);
+  }
+  const Entrant& first = entrants_.front();
+  for (Entrant* one : scored) {
+    const double steps = static_cast<double>(one->record->points() / 2 * one->spacing);
+    const double sweeps = steps / static_cast<double>(one->candidate.cost.steps_per_sweep);
+    one->score->mixed = one->score->mixed && sweeps >= telling_sweeps();
+    if (one == &first || one->score->mixed || first.score->ess_per_draw == 0.0) continue;
+    one->score->ess_per_draw = std::min(one->score->ess_per_draw, kBestGuess * first.score->ess_per_draw);
+  }
+}
+
+double Race::telling_sweeps() const {
+  const auto& first = entrants_.front().score;
+  return first && first->r_hat > kDisagree ? kTellingSweepsElsewhere : kTellingSweeps;
+}
+
+bool Race::can_show(const Entrant& entrant) const {
+  const double sweep = entrant.step_work * static_cast<double>(entrant.candidate.cost.steps_per_sweep);
+  return limit() - spent() >= 2.0 * telling_sweeps() * sweep;
+}
+
+void Race::drop_hopeless() {
+  const Entrant* best = nullptr;
+  for (const Entrant& one : entrants_) {
+    if (!one.out && one.score && (best == nullptr || one.sure_value() > best->sure_value())) best = &one;
+  }
+  if (best == nullptr) return;
+  const Entrant& first = entrants_.front();
+  for (Entrant& one : entrants_) {
+    if (&one == best || one.out) continue;
+    const bool lost = one.bound() <= best->sure_value();
+    const bool too_dear = &one != &first && !one.score && first.score && first.value() > 0.0 && !can_show(one) &&
+                          kBestGuess * one.bound() <= first.bound();
+    if (!lost && !too_dear) continue;
+    one.out = true;
+    forget(one);
+    one.verdict = one.record ? kFewer
+                  : lost     ? "not tried: even independent draws would lose"
+                             : "not tried: too dear for a pilot to show that it wins";
+  }
+}
+
+void Race::forget(Entrant& entrant) {
+  if (&entrant != &entrants_.front()) entrant.run.reset();
+}
+
+void Race::drop_disagreeing() {
+  const auto disagrees = [](const Entrant& one) { return one.score && one.score->r_hat > kDisagree; };
+  const bool somebody_agrees = std::any_of(
+      entrants_.begin(), entrants_.end(), [](const Entrant& one) { return !one.out && one.score && one.score->mixed; });
+  for (Entrant& one : entrants_) {
+    if (!somebody_agrees || one.out || !disagrees(one)) continue;
+    one.out = true;
+    forget(one);
+    one.verdict = "disqualified: its chains disagree";
+  }
+}
+
+void Race::tell(const Entrant& entrant) const {
+  if (!view_.progress) return;
+  Progress progress;
+  progress.phase = Phase::pilot;
+  progress.done = static_cast<std::uint64_t>(spent());
+  progress.total = std::max(progress.done, static_cast<std::uint64_t>(limit()));
+  progress.seconds = seconds_since(began_);
+  const double steps = static_cast<double>(entrant.steps) * static_cast<double>(options_.chains);
+  progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
+  progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
+                          static_cast<double>(std::max<std::uint64_t>(1, progress.done));
+  progress.acceptance_rate = total_accepted(entrant.run->engine()) / std::max(1.0, steps);
+  progress.log_prob = mean_log_prob(entrant.run->engine());
+  progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
+  view_.progress(progress);
+}
+
+Choice Race::choose() {
+  Entrant* winner = leader();
+  if (winner == nullptr || too_short_) winner = &entrants_.front();
+  Choice choice;
+  choice.sampler = winner->candidate.sampler.name;
+  choice.unit = work_unit(facts_.kind);
+  choice.pilot_work = spent();
+  choice.reason = reason(*winner);
+  std::vector<Entrant*> order;
+  for (Entrant& one : entrants_) order.push_back(&one);
+  // The winner, then those with scores, then by what independent draws would be worth.
+  std::stable_sort(order.begin(), order.end(), [&](const Entrant* a, const Entrant* b) {
+    if ((a == winner) != (b == winner)) return a == winner;
+    if (a->score.has_value() != b->score.has_value()) return a->score.has_value();
+    return a->score ? a->value() > b->value() : a->bound() > b->bound();
+  });
+  for (const Entrant* one : order) {
+    CandidateScore row;
+    row.sampler = one->candidate.sampler.name;
+    row.setup = one->candidate.cost.setup;
+    row.target = one->candidate.cost.target;
+    row.ratio = one->candidate.cost.ratio;
+    row.gradient = one->candidate.cost.gradient;
+    row.run_work = one->run_work;
+    row.draws = one->draws;
+    row.pilot_work = one->spent;
+    if (one->score) {
+      row.ess_per_draw = one->score->ess_per_draw;
+      row.slowest = one->score->slowest;
+      row.score = one->value();
+      if (!one->candidate.independent) row.r_hat = one->score->r_hat;
+    }
+    row.verdict = one == winner           ? "chosen"
+                  : !one->verdict.empty() ? one->verdict
+                  : too_short_            ? "not tried: the run is too short for a pilot"
+                                          : kFewer;
+    choice.candidates.push_back(std::move(row));
+  }
+  return choice;
+}
+
+std::string Race::reason(const Entrant& winner) const {
+  if (entrants_.size() == 1) return "it is the only candidate for this model";
+  if (too_short_) return "the run is too short for a pilot, and this is the cheapest";
+  const std::string late = late_ ? "; the pilot was cut short by the limit of time" : "";
+  const bool disagreed = std::any_of(entrants_.begin(), entrants_.end(),
+                                     [](const Entrant& one) { return one.verdict.starts_with("disqualified"); });
+  if (winner.candidate.independent) {
+    return (disagreed ? "its draws are independent, and the chains of others disagree"
+                      : "its draws are independent, and others need more work for as many effective ones") +
+           late;
+  }
+  const Entrant* second = nullptr;
+  for (const Entrant& one : entrants_) {
+    if (&one == &winner || !one.score || one.out) continue;
+    if (second == nullptr || one.value() > second->value()) second = &one;
+  }
+  if (second != nullptr && second->value() > 0.0) {
+    return fmt::format("{:.2g} times the effective samples per unit of work of {}", winner.value() / second->value(),
+                       second->candidate.sampler.name) +
+           late;
+  }
+  return (disagreed ? "the chains of the others disagree" : "no other could do better, even with independent draws") +
+         late;
+}
+
+}  // namespace poise

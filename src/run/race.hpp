@@ -1,0 +1,111 @@
+/// The pilot of the sampler `auto`: candidates get slices of equal work, and the best of them goes on as the run.
+///
+/// A candidate is a run with the options of the whole run, of which the pilot makes the first steps of the warm-up. So
+/// the winner goes on exactly as if it had been named, and what the pilot spent on it is not lost. Three things keep it
+/// short. Draws can hardly be better than independent ones: whoever would lose even with those is not tried. What all
+/// candidates have spent together stays under a tenth of the work of the cheapest run that can still win. And the
+/// candidate whose run is the cheapest comes first.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/run/candidates.hpp>
+#include <poise/run/choice.hpp>
+#include <poise/run/run.hpp>
+#include "chains.hpp"
+#include "pilot.hpp"
+
+namespace poise {
+
+class Race {
+ public:
+  Race(Model model, const RunOptions& options);
+
+  /// The candidate whose run is the cheapest.
+  [[nodiscard]] const Sampler& first() const { return entrants_.front().candidate.sampler; }
+  /// As they were given.
+  [[nodiscard]] const RunOptions& options() const { return options_; }
+  /// Whether there is nothing to find out: one candidate, or the cheapest has independent draws.
+  [[nodiscard]] bool is_walkover() const;
+  /// Whether the first steps of a candidate's run can be those of the pilot: not where the warm-up is too short.
+  [[nodiscard]] bool reuses() const { return reuses_; }
+
+  /// How the pilot is seen from outside.
+  struct View {
+    std::function<void(const Progress&)> progress = {};
+    const std::atomic<bool>* stop = nullptr;
+  };
+
+  /// The choice, and its run where that has begun; otherwise the winner is to be made. No choice where the pilot was
+  /// stopped, and only where the target did so a run, the broken one. `first` is the run of the first candidate.
+  struct Outcome {
+    std::optional<Choice> choice;
+    std::unique_ptr<Run> run;
+  };
+  [[nodiscard]] Outcome run(std::unique_ptr<Run> first, const View& view);
+
+ private:
+  struct Entrant {
+    Candidate candidate;
+    double step_work = 0.0;  // of all chains
+    double run_work = 0.0;
+    double draws = 0.0;            // of all chains together, that this work gives
+    std::uint64_t most_steps = 0;  // of the pilot: its warm-up has no more
+    std::uint64_t thin = 1;
+    std::unique_ptr<Run> run;
+    std::optional<PilotRecord> record;
+    std::optional<PilotScore> score;
+    std::uint64_t spacing = 0;  // steps between two points
+    std::uint64_t steps = 0;
+    double spent = 0.0;
+    bool out = false;
+    std::string verdict;
+
+    /// Effective samples per unit of work.
+    [[nodiscard]] double value() const { return score->ess_per_draw * draws / run_work; }
+    /// The same, if draws were independent.
+    [[nodiscard]] double bound() const { return draws / run_work; }
+    /// As far as the pilot can be believed: a short one of chains that disagree flatters.
+    [[nodiscard]] double sure_value() const;
+  };
+
+  [[nodiscard]] Entrant entrant(Candidate candidate) const;
+  [[nodiscard]] double limit() const;
+  [[nodiscard]] double spent() const;
+  [[nodiscard]] Entrant* leader();
+  [[nodiscard]] double least_slice(const Entrant& entrant) const;
+  [[nodiscard]] std::vector<Entrant*> contenders();
+  void compete();
+  void final_heat();
+  /// Makes steps of this work, if there is room for as many as can be judged. Scores everybody anew.
+  bool pilot(Entrant& entrant, double work);
+  void score_all();
+  /// Whether a pilot of it can be long enough to see that it mixes.
+  [[nodiscard]] bool can_show(const Entrant& entrant) const;
+  /// Sweeps that are long enough.
+  [[nodiscard]] double telling_sweeps() const;
+  void drop_hopeless();
+  /// Frees the memory of a candidate that is out; the first one may be needed once more.
+  void forget(Entrant& entrant);
+  void drop_disagreeing();
+  [[nodiscard]] bool stopped() const;
+  void tell(const Entrant& entrant) const;
+  [[nodiscard]] Choice choose();
+  [[nodiscard]] std::string reason(const Entrant& winner) const;
+
+  Model model_;
+  RunOptions options_;
+  ModelFacts facts_;
+  bool reuses_ = true;
+  std::vector<Entrant> entrants_;  // by the work of a run
+  View view_;
+  Clock::time_point began_;
+  bool late_ = false;
+  bool broken_ = false;  // by the target
+  bool too_short_ = false;
+};
+
+}  // namespace poise
