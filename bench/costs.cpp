@@ -48,19 +48,19 @@ Model random_network() {
   return network_model(std::make_shared<const Network>(std::move(network)));
 }
 
-Model random_rbm() {
+Model random_rbm(Index visible, Index hidden) {
   RbmWeights weights;
-  weights.visible = 784;
-  weights.hidden = 250;
+  weights.visible = visible;
+  weights.hidden = hidden;
   Rng rng(3, 3);
   const auto normals = [&](std::size_t count, double mean, double sd) {
     std::vector<float> out(count);
     for (float& value : out) value = static_cast<float>(mean + sd * rng.normal());
     return out;
   };
-  weights.weights = normals(std::size_t{784} * 250, 0.0, 0.15);
-  weights.visible_bias = normals(784, -2.0, 1.0);
-  weights.hidden_bias = normals(250, -0.5, 0.5);
+  weights.weights = normals(std::size_t{visible} * hidden, 0.0, 0.15);
+  weights.visible_bias = normals(visible, -2.0, 1.0);
+  weights.hidden_bias = normals(hidden, -0.5, 0.5);
   return rbm_model("rbm", std::make_shared<const Rbm>(std::move(weights)));
 }
 
@@ -95,7 +95,9 @@ const bool registered = [] {
       {"graph", random_graph(), {"gibbs", "lb", "gibbs:block=2", "gibbs:block=4"}},
       {"network", random_network(), {"gibbs", "lb", "gibbs:block=2", "gibbs:block=4", "exact"}},
       {"potts", make_model("potts:size=20,levels=3,coupling=0.7"), {"gibbs", "lb", "gibbs:block=2"}},
-      {"rbm", random_rbm(), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
+      {"rbm", random_rbm(784, 250), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
+      {"small rbm", random_rbm(24, 16), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
+      {"flat rbm", random_rbm(784, 32), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
   };
   const auto add = [](const Row& row, const std::string& sampler, std::size_t chains) {
     const std::string name = "cost/" + row.kind + "/" + sampler + "/" + std::to_string(chains);

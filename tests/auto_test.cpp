@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <poise/network/network.hpp>
@@ -114,6 +115,28 @@ TEST(Auto, ChoosesAndDrawsTheSameOnAnyNumberOfThreads) {
       expect_same_draws(one, other, which.name);
       EXPECT_EQ(choice_json(*one.choice), choice_json(*other.choice)) << which.name;
     }
+  }
+}
+
+// By its name it is run with every instruction set, as the other pinned draws are.
+TEST(Auto, PinnedDrawsAndChoices) {
+  // The sampler, the work of every candidate's pilot, a hash of the draws.
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"lattice", "gibbs 49421 0 0 0 80dcdb1890f5f9a1"},
+      {"potts", "gibbs 2799360 1693440 569448 584064 0 47ec9513426e701c"},
+      {"zeros", "exact 0 0 0 0 0 d6a10a7602e8912"},
+      {"rbm", "rbm-gibbs 65213 0 0 0 0 0 e532ce43406c1a6f"},
+      {"own", "gibbs 41580 0 0 29172eb26c050461"},
+      {"callback", "gibbs 1584 0 0 0 0 0 3b8a4f55b6657f63"}};
+  std::size_t k = 0;
+  for (const Case& which : cases()) {
+    const RunResult result = run_auto(which.model, options_of(4, 100));
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (const std::int8_t label : result.trace.x) hash = (hash ^ static_cast<std::uint8_t>(label)) * 1099511628211ULL;
+    std::string found = result.sampler;
+    for (const CandidateScore& one : result.choice->candidates) found += fmt::format(" {:.0f}", one.pilot_work);
+    EXPECT_EQ(expected[k].first, which.name);
+    EXPECT_EQ(expected[k++].second, fmt::format("{} {:x}", found, hash)) << which.name;
   }
 }
 

@@ -121,7 +121,8 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   refused({"--out", "-"}, "standard output");
   refused({"--json", "nowhere/run.json"}, "--json: cannot write nowhere/run.json");
   refused({"--json", "."}, "is a directory");
-  refused({"--plot", "nowhere/b.svg"}, "--plot: cannot write");
+  refused({"--sampler", "lsb", "--plot", "nowhere/b.svg"}, "--plot: cannot write");
+  refused({"--plot", "b.svg"}, "auto may choose a sampler that learns none");
   refused({"--out", "same", "--json", "./same"}, "both write to");
   refused({"--images", "a.png"}, "--keep monitors");
   refused({"--sampler", "gibbs", "--plot", "b.svg"}, "'gibbs' learns none");

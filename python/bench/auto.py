@@ -1,8 +1,8 @@
 """What the sampler `auto` is worth: effective samples per unit of work, beside those of every candidate named.
 
-    PYTHONPATH=build/release/python python python/bench/auto.py DATA [--seeds N] [--only WORD]
+    PYTHONPATH=build/release/python python python/bench/auto.py DATA [--seeds N] [--only WORD] [--hard]
 
-DATA is a folder with `uai/` and `maxcut/` (see docs/measurements.md). Effective samples are those of the slowest of log p,
+With --hard the models are others, on which a wrong choice is more likely. DATA is a folder with `uai/` and `maxcut/` (see docs/measurements.md). Effective samples are those of the slowest of log p,
 the model's statistics and the variables (all of them together, by the error of their marginals); work is what the library
 counts, warm-up and pilots included. Needs NumPy, PyTorch for one row.
 """
@@ -116,18 +116,36 @@ def models(data: pathlib.Path, folder: str):
     yield "PyTorch target", torch_target
 
 
+def hard_models(data: pathlib.Path, folder: str):
+    """Where it may go wrong: at criticality, at low temperature, networks in which chains get stuck."""
+    for spec in (
+        "ising:size=30,lambda=0.44",
+        "ising:size=12,lambda=0.7",
+        "ising:size=30,lambda=2,sigma=4",
+        "potts:size=12,levels=3,coupling=1",
+        "potts:size=30,levels=4,coupling=1.1",
+        f"maxcut:file={data / 'maxcut' / 'pm1s_100.0'},beta=1",
+        f"maxcut:file={data / 'maxcut' / 'pm1s_100.0'},beta=3",
+    ):
+        yield spec.replace(str(data) + "/", ""), lambda spec=spec: poise.model(spec)
+    for name in ("Alchemy_11", "BN_3", "CSP_11", "DBN_11", "Grids_11", "Grids_15", "Pedigree_11", "Promedus_14"):
+        file = data / "uai" / f"{name}.uai"
+        yield name, lambda file=file: poise.read(file, evidence=f"{file}.evid")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--hard", action="store_true")
     given = parser.parse_args()
     run = {"draws": given.draws, "threads": 1, "progress": False}
     print("| model | `auto` chose | pilot, part of its work | best single sampler | `auto` over the best |")
     print("| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for name, make in models(given.data, folder):
+        for name, make in (hard_models if given.hard else models)(given.data, folder):
             if given.only not in name:
                 continue
             chosen, pilots, ours = [], [], []

@@ -181,7 +181,7 @@ def test_torch_module_in_double():
     torch = required("torch")
     net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1), torch.nn.Flatten(0)).double()
     fit = poise.sample(poise.target(net, variables=6), draws=20, warmup=5, progress=False)
-    assert fit.report["sampler"] == "flsb"
+    assert fit.choice is not None and "flsb" in {one["sampler"] for one in fit.choice["candidates"]}
 
 
 def test_shape_of_states():

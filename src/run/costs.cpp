@@ -37,26 +37,38 @@ struct ByChains {
   }
 };
 
-/// Rows of the bench of the same names.
-constexpr ByChains kBits = {{{{1, 5.1}, {4, 2.6}, {16, 2.1}, {128, 0.32}, {512, 0.16}}}};
-constexpr double kGibbsGraph = 28.0;
-constexpr double kGibbsNetwork = 32.0;
-constexpr double kBalancedLattice = 17.0;
-constexpr double kBalancedGraph = 17.0;
-constexpr double kBalancedNetwork = 22.0;
-constexpr double kBlockLattice = 60.0;
-constexpr double kBlockGraph = 60.0;
-constexpr double kBlockNetwork = 130.0;
-// Of an RBM: a ratio by the hidden unit, a gradient by hidden times visible units.
-constexpr double kGibbsRbm = 1.3;
-constexpr double kBlockRbm = 1.0;
-constexpr double kBalancedRbm = 0.25;
-constexpr double kGradientRbm = 0.038;
-constexpr double kRbmGibbs = 0.24;
+/// Gibbs, an update by the number of chains: as bits, and one by one, which does not depend on it.
+constexpr ByChains kBits = {{{{1, 4.9}, {4, 2.6}, {16, 1.9}, {128, 0.28}, {512, 0.13}}}};
+constexpr ByChains kNetworks = {{{{1, 45.0}, {4, 45.0}, {16, 45.0}, {64, 45.0}, {512, 45.0}}}};
+constexpr double kGibbsGraph = 40.0;
+/// Balanced proposals.
+constexpr double kBalancedLattice = 20.0;
+constexpr double kBalancedGraph = 24.0;
+constexpr double kBalancedNetwork = 27.0;
+/// Random blocks: a configuration, and a step whatever their number.
+struct BlockCost {
+  double each;
+  double step;
+};
+constexpr BlockCost kBlockLattice = {17.0, 93.0};
+constexpr BlockCost kBlockGraph = {31.0, 760.0};
+constexpr BlockCost kBlockNetwork = {127.0, 295.0};
+/// Of an RBM: whatever its size, by the unit (hidden ones for ratios, visible ones for gradients, both for Gibbs of its
+/// own), and by hidden times visible units.
+struct RbmCost {
+  double fixed;
+  double unit;
+  double product;
+};
+constexpr RbmCost kGibbsRbm = {45.0, 0.9, 0.0};
+constexpr RbmCost kBlockRbm = {35.0, 0.65, 0.0};
+constexpr RbmCost kBalancedRbm = {2.0, 0.25, 0.0};
+constexpr RbmCost kGradientRbm = {310.0, 2.9, 0.087};
+constexpr RbmCost kRbmGibbs = {0.0, 18.0, 0.217};
 // Of the junction tree: a look at an edge, an operation, and a draw by the variable.
 constexpr double kLook = 4.0;
 constexpr double kOperation = 1.0;
-constexpr double kExactDraw = 150.0;
+constexpr double kExactDraw = 130.0;
 // On callback targets, in rows: a gradient, and all ratios of a state, beside log p of a state.
 constexpr double kGradientRows = 3.0;
 constexpr double kLogRatiosRows = 3.0;
@@ -66,6 +78,10 @@ constexpr double kMostInBlock = 256.0;
 constexpr double kLearning = 1.5;
 
 std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count + 0.5); }
+
+double rbm_cost(const RbmCost& cost, const ModelFacts& facts, Index units) {
+  return cost.fixed + cost.unit * units + cost.product * facts.hidden * facts.variables;
+}
 
 /// Balanced proposals with exact ratios.
 SamplerCost balanced_cost(const ModelFacts& facts) {
@@ -77,7 +93,7 @@ SamplerCost balanced_cost(const ModelFacts& facts) {
     case ModelKind::graph: cost.ratio = kBalancedGraph; break;
     case ModelKind::network:
     case ModelKind::own: cost.ratio = kBalancedNetwork; break;
-    case ModelKind::rbm: cost.ratio = kBalancedRbm * facts.hidden; break;
+    case ModelKind::rbm: cost.ratio = rbm_cost(kBalancedRbm, facts, facts.hidden); break;
     case ModelKind::callback: cost.ratio = facts.log_ratios ? kLogRatiosRows / facts.moves : 1.0; break;
   }
   cost.target = cost.ratio;
@@ -91,7 +107,7 @@ SamplerCost first_order_cost(const ModelFacts& facts) {
   cost.steps_per_sweep = facts.moves;
   cost.step.gradient = 1;
   // On a callback target log p of the proposed state comes with its gradient.
-  cost.gradient = facts.kind == ModelKind::rbm ? kGradientRbm * facts.hidden * facts.variables : kGradientRows;
+  cost.gradient = facts.kind == ModelKind::rbm ? rbm_cost(kGradientRbm, facts, facts.variables) : kGradientRows;
   return cost;
 }
 
@@ -105,20 +121,22 @@ double gibbs_ratio(const ModelFacts& facts) {
     case ModelKind::lattice:
     case ModelKind::graph: return facts.bits ? kBits.at(facts.chains) : kGibbsGraph;
     case ModelKind::network:
-    case ModelKind::own: return kGibbsNetwork;
-    case ModelKind::rbm: return kGibbsRbm * facts.hidden;
+    case ModelKind::own: return kNetworks.at(facts.chains);
+    case ModelKind::rbm: return rbm_cost(kGibbsRbm, facts, facts.hidden);
     case ModelKind::callback: return 1.0;
   }
   return 1.0;
 }
 
-double block_ratio(const ModelFacts& facts) {
+/// A configuration of a block with so many of them.
+double block_ratio(const ModelFacts& facts, double configurations) {
+  const auto shared = [&](const BlockCost& cost) { return cost.each + cost.step / configurations; };
   switch (facts.kind) {
-    case ModelKind::lattice: return kBlockLattice;
-    case ModelKind::graph: return kBlockGraph;
+    case ModelKind::lattice: return shared(kBlockLattice);
+    case ModelKind::graph: return shared(kBlockGraph);
     case ModelKind::network:
-    case ModelKind::own: return kBlockNetwork;
-    case ModelKind::rbm: return kBlockRbm * facts.hidden;
+    case ModelKind::own: return shared(kBlockNetwork);
+    case ModelKind::rbm: return rbm_cost(kBlockRbm, facts, facts.hidden);
     case ModelKind::callback: return 1.0;
   }
   return 1.0;
@@ -166,10 +184,11 @@ SamplerCost GibbsRow::cost(const ModelFacts& facts, const SamplerSettings& setti
     cost.step.ratio = facts.moves;
     return cost;
   }
-  cost.ratio = cost.target = block_ratio(facts);
-  cost.steps_per_sweep = std::max<Index>(1, facts.variables / settings.block);
   const double levels = 1.0 + static_cast<double>(facts.moves) / std::max<Index>(1, facts.free);
-  cost.step.ratio = whole(std::pow(levels, settings.block));
+  const double configurations = std::pow(levels, settings.block);
+  cost.ratio = cost.target = block_ratio(facts, configurations);
+  cost.steps_per_sweep = std::max<Index>(1, facts.variables / settings.block);
+  cost.step.ratio = whole(configurations);
   return cost;
 }
 
@@ -179,7 +198,7 @@ std::vector<std::string> RbmGibbsRow::candidates(const ModelFacts& facts) {
 }
 SamplerCost RbmGibbsRow::cost(const ModelFacts& facts, const SamplerSettings&) {
   SamplerCost cost;
-  cost.gradient = kRbmGibbs * facts.hidden * facts.variables;
+  cost.gradient = rbm_cost(kRbmGibbs, facts, facts.variables + facts.hidden);
   cost.step.gradient = 1;
   return cost;
 }

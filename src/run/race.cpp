@@ -34,6 +34,7 @@ constexpr double kFarBehind = 4.0;
 /// Draws of a run whose length nobody can say.
 constexpr double kUsualDraws = 1000.0;
 constexpr const char* kFewer = "fewer per unit of work";
+constexpr const char* kTooDear = "not tried: too dear for a pilot to show that it wins";
 /// Of a limit in seconds, what the pilot may take by the clock.
 constexpr double kPilotSeconds = 0.15;
 
@@ -273,9 +274,7 @@ void Race::drop_hopeless() {
     if (!lost && !too_dear) continue;
     one.out = true;
     forget(one);
-    one.verdict = one.record ? kFewer
-                  : lost     ? "not tried: even independent draws would lose"
-                             : "not tried: too dear for a pilot to show that it wins";
+    one.verdict = one.record ? kFewer : lost ? "not tried: even independent draws would lose" : kTooDear;
   }
 }
 
@@ -374,7 +373,11 @@ std::string Race::reason(const Entrant& winner) const {
                        second->candidate.sampler.name) +
            late;
   }
-  return (disagreed ? "the chains of the others disagree" : "no other could do better, even with independent draws") +
+  const bool unproven =
+      std::any_of(entrants_.begin(), entrants_.end(), [](const Entrant& one) { return one.verdict == kTooDear; });
+  return (disagreed  ? "the chains of the others disagree"
+          : unproven ? "no other could be shown to do better in a tenth of its work"
+                     : "no other could do better, even with independent draws") +
          late;
 }
 
