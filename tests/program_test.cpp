@@ -152,13 +152,18 @@ TEST_F(ProgramTest, InterruptKeepsWhatWasDrawn) {
 }
 
 TEST_F(ProgramTest, InterruptBeforeTheFirstDrawLeavesAReadableFile) {
-  start({"sample", "ising:size=300", "--warmup", "100000", "--out", "run.nc"});
-  wait_for_progress();
-  ::kill(child_, SIGINT);
-  const Outcome outcome = wait();
-  EXPECT_EQ(outcome.code, 130) << outcome.err;
-  EXPECT_EQ(read_netcdf(in_work("run.nc")).trace.draws, 0U);
-  EXPECT_EQ(run({"summary", "run.nc"}).code, 0);
+  for (const auto& [sampler, phase] : {std::pair{"lsb", "initial"}, std::pair{"auto", "pilot"}}) {
+    start({"sample", "ising:size=300", "--sampler", sampler, "--warmup", "100000", "--out", "run.nc"});
+    wait_for_progress("", phase);
+    ::kill(child_, SIGINT);
+    const Outcome outcome = wait();
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    const StoredRun stored = read_netcdf(in_work("run.nc"));
+    EXPECT_EQ(stored.trace.draws, 0U);
+    EXPECT_EQ(stored.settings.at("sampler").get<std::string>(), sampler);
+    EXPECT_EQ(run({"summary", "run.nc"}).code, 0);
+    std::filesystem::remove(work() / "run.nc");
+  }
 }
 
 TEST_F(ProgramTest, KilledRunLeavesAReadableFile) {
