@@ -158,9 +158,9 @@ TEST_F(ProgramTest, InterruptBeforeTheFirstDrawLeavesAReadableFile) {
     ::kill(child_, SIGINT);
     const Outcome outcome = wait();
     EXPECT_EQ(outcome.code, 130) << outcome.err;
-    const StoredRun stored = read_netcdf(in_work("run.nc"));
-    EXPECT_EQ(stored.trace.draws, 0U);
-    EXPECT_EQ(stored.settings.at("sampler").get<std::string>(), sampler);
+    // The signal may come as the pilot ends, so which sampler the file names is left open (see
+    // Auto.AStopInThePilot...).
+    EXPECT_EQ(read_netcdf(in_work("run.nc")).trace.draws, 0U);
     EXPECT_EQ(run({"summary", "run.nc"}).code, 0);
     std::filesystem::remove(work() / "run.nc");
   }
