@@ -109,7 +109,9 @@ const bool registered = [] {
     for (const std::string& sampler : row.samplers) add(row, sampler, 4);
   }
   for (const std::size_t chains : {1, 16, 128, 512}) add(rows[0], "gibbs", chains);
-  for (const std::size_t chains : {1, 16, 64}) add(rows[2], "gibbs", chains);
+  for (const std::size_t kind : {1, 2, 3}) {
+    for (const std::size_t chains : {1, 16, 64}) add(rows[kind], "gibbs", chains);
+  }
   return true;
 }();
 

@@ -105,11 +105,12 @@ class LaneModel::Builder {
   }
 
   void add_pair(Index variable, const LaneTerm& term) {
-    Pair pair{model_.position_[term.others[0]], 0.0F, 0.0F};
+    Pair pair{model_.position_[term.others[0]], {}};
     const Value at[2] = {0, 1};
-    pair.low = difference(entry(variable, term, {at, 1}, 1), entry(variable, term, {at, 1}, 0));
-    pair.high = difference(entry(variable, term, {at + 1, 1}, 1), entry(variable, term, {at + 1, 1}, 0));
-    range_ += std::max(finite(pair.low), finite(pair.high));
+    for (unsigned k = 0; k < 2; ++k) {
+      pair.log_odds[k] = difference(entry(variable, term, {at + k, 1}, 1), entry(variable, term, {at + k, 1}, 0));
+    }
+    range_ += std::max(finite(pair.log_odds[0]), finite(pair.log_odds[1]));
     model_.pairs_.push_back(pair);
   }
 

@@ -38,9 +38,9 @@ struct Lanes {
   static void add(float* sums, const Floats& value) {
     _mm256_storeu_ps(sums, raw(floats(_mm256_loadu_ps(sums)) + value));
   }
-  static Floats choose(const Value* row, float low, float high) {
+  static Floats choose(const Value* row, const float* both) {
     const __m256i down = _mm256_cmpeq_epi32(raw(load(row)), _mm256_setzero_si256());
-    return floats(_mm256_blendv_ps(_mm256_set1_ps(high), _mm256_set1_ps(low), _mm256_castsi256_ps(down)));
+    return floats(_mm256_blendv_ps(_mm256_set1_ps(both[1]), _mm256_set1_ps(both[0]), _mm256_castsi256_ps(down)));
   }
   static Floats look_up(const float* table, unsigned bits, const Ints& place) {
     if (bits <= 3) return floats(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), raw(place)));

@@ -36,9 +36,10 @@ struct Lanes {
   static void add(float* sums, const Floats& value) {
     _mm512_storeu_ps(sums, raw(floats(_mm512_loadu_ps(sums)) + value));
   }
-  static Floats choose(const Value* row, float low, float high) {
+  static Floats choose(const Value* row, const float* both) {
     const __m128i levels = bytes(row);
-    return floats(_mm512_mask_blend_ps(_mm_test_epi8_mask(levels, levels), _mm512_set1_ps(low), _mm512_set1_ps(high)));
+    return floats(
+        _mm512_mask_blend_ps(_mm_test_epi8_mask(levels, levels), _mm512_set1_ps(both[0]), _mm512_set1_ps(both[1])));
   }
   static Floats look_up(const float* table, unsigned bits, const Ints& place) {
     if (bits <= 4) return floats(_mm512_permutexvar_ps(raw(place), _mm512_loadu_ps(table)));

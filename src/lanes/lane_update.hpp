@@ -41,7 +41,7 @@ struct Sweep {
   }
 
   POISE_INLINE Floats of_pair(const LaneModel::Pair& pair, unsigned v) const {
-    return Lanes::choose(sweep.levels + std::size_t{pair.position} * kWidth + v * N, pair.low, pair.high);
+    return Lanes::choose(sweep.levels + std::size_t{pair.position} * kWidth + v * N, pair.log_odds);
   }
 
   /// One level or the other: q is the probability of level 0, and level 1 it is where the random number is not below.

@@ -5,6 +5,7 @@
 
 #include <poise/network/junction_tree.hpp>
 #include <poise/run/ising_bits.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/samplers.hpp>
 #include <poise/target/batch_target.hpp>
@@ -46,11 +47,13 @@ void add(ModelFacts& facts, const std::shared_ptr<const GraphIsing>& target) {
   facts.kind = ModelKind::graph;
   facts.affected = mean_affected(*target);
   facts.bits = BitTables::fits(bit_model(target));
+  facts.lanes = !facts.bits && LaneModel::fits(lane_source(target));
 }
 
 void add(ModelFacts& facts, const NetworkDescription& network) {
   facts.kind = ModelKind::network;
   facts.affected = mean_affected(*network.target);
+  facts.lanes = LaneModel::fits(lane_source(network.target));
   const EliminationPlan plan = plan_elimination(*network.network, 0.0);
   if (!plan.complete || plan.bytes > kMostBytes) return;
   // What the search of plan_elimination takes at most.

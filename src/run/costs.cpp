@@ -37,10 +37,10 @@ struct ByChains {
   }
 };
 
-/// Gibbs, an update by the number of chains: as bits, and one by one, which does not depend on it.
-constexpr ByChains kBits = {{{{1, 4.9}, {4, 2.6}, {16, 1.9}, {128, 0.28}, {512, 0.13}}}};
-constexpr ByChains kNetworks = {{{{1, 45.0}, {4, 45.0}, {16, 45.0}, {64, 45.0}, {512, 45.0}}}};
-constexpr double kGibbsGraph = 40.0;
+/// Gibbs, an update by the number of chains: as bits, across lanes, and one by one, which does not depend on it.
+constexpr ByChains kBits = {{{{1, 3.0}, {4, 1.4}, {16, 1.0}, {128, 0.31}, {512, 0.13}}}};
+constexpr ByChains kLanes = {{{{1, 21.0}, {4, 6.1}, {16, 1.7}, {64, 1.3}, {512, 1.3}}}};
+constexpr double kOneByOne = 45.0;
 /// Balanced proposals.
 constexpr double kBalancedLattice = 20.0;
 constexpr double kBalancedGraph = 24.0;
@@ -64,7 +64,7 @@ constexpr RbmCost kGibbsRbm = {45.0, 0.9, 0.0};
 constexpr RbmCost kBlockRbm = {35.0, 0.65, 0.0};
 constexpr RbmCost kBalancedRbm = {2.0, 0.25, 0.0};
 constexpr RbmCost kGradientRbm = {310.0, 2.9, 0.087};
-constexpr RbmCost kRbmGibbs = {0.0, 18.0, 0.217};
+constexpr RbmCost kRbmGibbs = {105.0, 1.35, 0.0197};
 // Of the junction tree: a look at an edge, an operation, and a draw by the variable.
 constexpr double kLook = 4.0;
 constexpr double kOperation = 1.0;
@@ -119,9 +119,9 @@ SamplerCost learned(SamplerCost cost) {
 double gibbs_ratio(const ModelFacts& facts) {
   switch (facts.kind) {
     case ModelKind::lattice:
-    case ModelKind::graph: return facts.bits ? kBits.at(facts.chains) : kGibbsGraph;
+    case ModelKind::graph:
     case ModelKind::network:
-    case ModelKind::own: return kNetworks.at(facts.chains);
+    case ModelKind::own: return facts.bits ? kBits.at(facts.chains) : facts.lanes ? kLanes.at(facts.chains) : kOneByOne;
     case ModelKind::rbm: return rbm_cost(kGibbsRbm, facts, facts.hidden);
     case ModelKind::callback: return 1.0;
   }

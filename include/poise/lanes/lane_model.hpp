@@ -69,8 +69,7 @@ class LaneModel {
   /// Of two variables with two levels each.
   struct Pair {
     Index position;
-    float low;  // log odds with the other at level 0
-    float high;
+    float log_odds[2];  // with the other at level 0, and at level 1
   };
   struct Term {
     std::size_t table;  // first entry; one table of 2^bits entries, or 16, for each level, or one of log odds

@@ -36,6 +36,7 @@ struct ModelFacts {
   double affected = 0.0;            ///< moves whose ratio a move changes, on average; 0 where the target is not sparse
   Index hidden = 0;                 ///< units of an RBM
   bool bits = false;                ///< Gibbs keeps chains as bits
+  bool lanes = false;               ///< or across lanes
   bool gradient = false;            ///< user code has one
   bool log_ratios = false;          ///< user code has all ratios of a state in one row
   std::optional<ExactFacts> exact;  ///< networks whose junction tree fits memory
