@@ -161,7 +161,10 @@ Command add_marginals(CLI::App& program) {
       ->type_name("S");
   command->add_option("--sampler", flags->sampler, "Sampler [auto: the best per second, by the clock, of a pilot run]")
       ->type_name("NAME");
-  command->add_option("--chains", flags->chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
+  command
+      ->add_option("--chains", flags->chains,
+                   "Chains [32 with gibbs, which moves them together, 4 with other samplers]")
+      ->type_name("N");
   command->add_option("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
       ->type_name("S");
   command->add_option("--threads", flags->threads, "Threads [0: all cores]")->type_name("T");

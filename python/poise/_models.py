@@ -69,7 +69,8 @@ class Model:
 
         ``method`` is ``"exact"`` (a junction tree), ``"sample"``, or ``"auto"``: exact where it fits into memory. Further
         options: ``seconds`` of sampling (10), ``memory`` in GiB for exact inference (4), ``sampler`` (default: the one
-        that short pilot runs find best), ``chains`` (4), ``seed`` (1), ``threads`` (all cores), ``progress``.
+        that short pilot runs find best), ``chains`` (32 with Gibbs across lanes, 4 elsewhere), ``seed`` (1), ``threads``
+        (all cores), ``progress``.
 
         >>> import poise
         >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()

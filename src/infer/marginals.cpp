@@ -26,6 +26,11 @@ constexpr double kFewestDraws = 100.0;
 constexpr double kPilotFraction = 0.2;
 constexpr double kReportFraction = 0.04;
 constexpr double kPlanFraction = 0.1;
+/// Chains where nobody says how many.
+constexpr std::size_t kFewChains = 4;
+constexpr std::size_t kManyChains = 32;
+/// Entries of marginals up to which many chains may each have batch means of all of them.
+constexpr std::size_t kMostEntries = 60'000;
 /// Bytes of draws that diagnostics look through in a second, on the safe side.
 constexpr double kDiagnosedPerSecond = 4e7;
 
@@ -78,7 +83,10 @@ double root_mean_square(std::span<const double> errors) {
 class Sampling {
  public:
   Sampling(const Model& model, const MarginalsOptions& options, const MarginalsHooks& hooks, Clock::time_point deadline)
-      : model_(model), options_(options), hooks_(hooks), deadline_(deadline) {}
+      : model_(model), options_(options), hooks_(hooks), deadline_(deadline) {
+    const ModelFacts facts = model_facts(model, kManyChains);
+    moves_many_ = facts.lanes && facts.moves <= kMostEntries;
+  }
 
   /// What the chains of all pilots settled to.
   [[nodiscard]] const std::vector<SettledChain>& settled() const { return settled_; }
@@ -88,13 +96,14 @@ class Sampling {
   /// together they look at more of the distribution.
   Pilot pilot(const std::string& sampler, double seconds, std::uint64_t number) {
     RunOptions options = base(seconds);
-    options.first_chain = 4 * (number + 1) * options_.chains;
+    options.first_chain = 4 * (number + 1) * std::max(options_.chains, kManyChains);
+    options.chains = chains_of(sampler);
     options.keep = Keep::monitors;
     const RunResult result = run_one(sampler, options, "pilot " + sampler);
     Pilot pilot;
     pilot.sampler = sampler;
     pilot.steps_per_sweep = result.options.thin;
-    const double steps = static_cast<double>(result.steps) / static_cast<double>(options_.chains);
+    const double steps = static_cast<double>(result.steps) / static_cast<double>(options.chains);
     pilot.steps_per_second = steps / std::max(result.sampling_seconds, 1e-6);
     pilot.error = root_mean_square(result.rao_blackwell_mcse) * std::sqrt(result.sampling_seconds);
     if (steps == 0.0 || std::isnan(pilot.error)) pilot.error = std::numeric_limits<double>::infinity();
@@ -111,9 +120,11 @@ class Sampling {
   /// All the time that is left, but for a look at the draws.
   RunResult final_run(const Pilot& pilot) {
     const double look = kReportFraction * seconds_left();
-    const double per_draw = static_cast<double>(std::max<Index>(1, model_.layout.variables) * options_.chains);
+    const std::size_t chains = chains_of(pilot.sampler);
+    const double per_draw = static_cast<double>(std::max<Index>(1, model_.layout.variables) * chains);
     const double draws = std::clamp(look * kDiagnosedPerSecond / per_draw, kFewestDraws, kMostDraws);
     RunOptions options = base(std::max(seconds_left() - look, 0.01));
+    options.chains = chains;
     options.thin = thin_for(pilot, options.seconds, draws);
     options.warmup = static_cast<std::size_t>(std::max(kFewestDraws, draws / 10.0));
     return run_one(pilot.sampler, options, pilot.sampler);
@@ -122,13 +133,17 @@ class Sampling {
  private:
   [[nodiscard]] RunOptions base(double seconds) const {
     RunOptions run;
-    run.chains = options_.chains;
     run.seed = options_.seed;
     run.threads = options_.threads;
     run.seconds = seconds;
     run.rao_blackwell = true;
     run.start = Start::dispersed;
     return run;
+  }
+
+  [[nodiscard]] std::size_t chains_of(const std::string& sampler) const {
+    if (options_.chains > 0) return options_.chains;
+    return moves_many_ && sampler == "gibbs" ? kManyChains : kFewChains;
   }
 
   /// Whole sweeps, so that about `draws` of them are recorded in the time.
@@ -150,6 +165,7 @@ class Sampling {
   const MarginalsOptions& options_;
   const MarginalsHooks& hooks_;
   Clock::time_point deadline_;
+  bool moves_many_ = false;  // Gibbs does
   std::vector<SettledChain> settled_;
 };
 

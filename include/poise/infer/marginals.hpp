@@ -26,7 +26,8 @@ struct MarginalsOptions {
   /// For sampling. With `auto` a pilot finds the one with the smallest error per second: by the clock, so another run
   /// may choose another.
   std::string sampler = "auto";
-  std::size_t chains = 4;
+  /// 0: as many as suit the sampler, 32 where it moves many at once across lanes and 4 elsewhere.
+  std::size_t chains = 0;
   std::uint64_t seed = 1;
   unsigned threads = 0;
 };
