@@ -29,6 +29,13 @@ constexpr double kBestGuess = 2.0;
 /// Sweeps in which chains must be seen to mix; fewer will do where those of the first candidate plainly do not.
 constexpr double kTellingSweeps = 16.0;
 constexpr double kTellingSweepsElsewhere = 4.0;
+/// Powers of R-hat by which a pilot is trusted less. An R-hat of 1.1 means that chains were some ten times as long as
+/// their memory, and slower modes may not have shown yet: beside draws that are known to be independent that counts
+/// threefold.
+constexpr double kWary = 4.0;
+constexpr double kVeryWary = 12.0;
+/// Independent draws are worth what they are said to be, and a first look at chains may flatter those so many times.
+constexpr double kDoubt = 4.0;
 /// Candidates that are so much worse need no second look.
 constexpr double kFarBehind = 4.0;
 /// Draws of a run whose length nobody can say.
@@ -40,10 +47,7 @@ constexpr double kPilotSeconds = 0.15;
 
 }  // namespace
 
-double Race::Entrant::sure_value() const {
-  const double square = score->r_hat * score->r_hat;
-  return value() / (square * square);
-}
+double Race::Entrant::sure_value(double wariness) const { return value() / std::pow(score->r_hat, wariness); }
 
 Race::Race(Model model, const RunOptions& options)
     : model_(std::move(model)), options_(options), facts_(model_facts(model_, options.chains)) {
@@ -102,9 +106,18 @@ double Race::spent() const {
 Race::Entrant* Race::leader() {
   Entrant* best = nullptr;
   for (Entrant& one : entrants_) {
-    if (!one.out && one.score && (best == nullptr || one.value() > best->value())) best = &one;
+    if (!one.out && one.score && (best == nullptr || worth(one) > worth(*best))) best = &one;
   }
   return best;
+}
+
+double Race::worth(const Entrant& entrant) const {
+  return has_certain() ? entrant.sure_value(kVeryWary) : entrant.value();
+}
+
+bool Race::has_certain() const {
+  return std::any_of(entrants_.begin(), entrants_.end(),
+                     [](const Entrant& one) { return !one.out && one.candidate.independent; });
 }
 
 std::vector<Race::Entrant*> Race::contenders() {
@@ -174,7 +187,7 @@ void Race::final_heat() {
   std::erase_if(finalists, [&](const Entrant* one) { return one->value() < best / kFarBehind; });
   if (finalists.size() > 2) finalists.resize(2);
   // The one that is left alone needs no more proof.
-  const bool alone = finalists.size() == 1 && leader() == finalists[0] && contenders().size() == 1;
+  const bool alone = finalists.size() == 1 && leader() == finalists[0] && contenders().size() == 1 && !has_certain();
   if (alone) return;
   const double share = (limit() - spent()) / static_cast<double>(finalists.size());
   for (Entrant* one : finalists) {
@@ -262,13 +275,14 @@ bool Race::can_show(const Entrant& entrant) const {
 void Race::drop_hopeless() {
   const Entrant* best = nullptr;
   for (const Entrant& one : entrants_) {
-    if (!one.out && one.score && (best == nullptr || one.sure_value() > best->sure_value())) best = &one;
+    if (!one.out && one.score && (best == nullptr || one.sure_value(kWary) > best->sure_value(kWary))) best = &one;
   }
   if (best == nullptr) return;
   const Entrant& first = entrants_.front();
   for (Entrant& one : entrants_) {
     if (&one == best || one.out) continue;
-    const bool lost = one.bound() <= best->sure_value();
+    const double doubt = one.candidate.independent ? kDoubt : 1.0;
+    const bool lost = doubt * one.bound() <= best->sure_value(kWary);
     const bool too_dear = &one != &first && !one.score && first.score && first.value() > 0.0 && !can_show(one) &&
                           kBestGuess * one.bound() <= first.bound();
     if (!lost && !too_dear) continue;

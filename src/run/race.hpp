@@ -69,13 +69,17 @@ class Race {
     /// The same, if draws were independent.
     [[nodiscard]] double bound() const { return draws / run_work; }
     /// As far as the pilot can be believed: a short one of chains that disagree flatters.
-    [[nodiscard]] double sure_value() const;
+    [[nodiscard]] double sure_value(double wariness) const;
   };
 
   [[nodiscard]] Entrant entrant(Candidate candidate) const;
   [[nodiscard]] double limit() const;
   [[nodiscard]] double spent() const;
   [[nodiscard]] Entrant* leader();
+  /// What the leader is found by: beside draws that are known to be independent, what is sure.
+  [[nodiscard]] double worth(const Entrant& entrant) const;
+  /// Whether a candidate with independent draws is still in.
+  [[nodiscard]] bool has_certain() const;
   [[nodiscard]] double least_slice(const Entrant& entrant) const;
   [[nodiscard]] std::vector<Entrant*> contenders();
   void compete();
