@@ -77,7 +77,7 @@ constexpr double kMostInBlock = 256.0;
 // A warm-up that learns, beside one of as many steps that does not.
 constexpr double kLearning = 1.5;
 
-std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count + 0.5); }
+std::uint64_t whole(double count) { return static_cast<std::uint64_t>(std::llround(count)); }
 
 double rbm_cost(const RbmCost& cost, const ModelFacts& facts, Index units) {
   return cost.fixed + cost.unit * units + cost.product * facts.hidden * facts.variables;

@@ -254,8 +254,8 @@ void Race::score_all() {
   }
   const Entrant& first = entrants_.front();
   for (Entrant* one : scored) {
-    const double steps = static_cast<double>(one->record->points() / 2 * one->spacing);
-    const double sweeps = steps / static_cast<double>(one->candidate.cost.steps_per_sweep);
+    const std::uint64_t steps = one->record->points() / 2 * one->spacing;
+    const double sweeps = static_cast<double>(steps) / static_cast<double>(one->candidate.cost.steps_per_sweep);
     one->score->mixed = one->score->mixed && sweeps >= telling_sweeps();
     if (one == &first || one->score->mixed || first.score->ess_per_draw == 0.0) continue;
     one->score->ess_per_draw = std::min(one->score->ess_per_draw, kBestGuess * first.score->ess_per_draw);
