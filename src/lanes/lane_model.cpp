@@ -84,9 +84,12 @@ class LaneModel::Builder {
     // Every summand is rounded once, and every sum: `summands` roundings of at most the sum of all that is added. With
     // more than two levels it is the difference of two such sums that counts.
     const double error = static_cast<double>(summands + 1) * kRounding * range_ * (levels == 2 ? 1.0 : 2.0);
-    added.spread = static_cast<float>(std::min(1e6, std::expm1(error) * 1.0001));
+    const double spread = std::expm1(error) * 1.0001;
+    constexpr double kMostSpread = 0.5;  // beyond it floats are asked for nothing: the margin is the whole range
+    const bool useful = spread <= kMostSpread;
+    added.spread = static_cast<float>(useful ? spread : kMostSpread);
     // The exponential (2^-21 of the odds), a quotient, sums over levels, and the digits of the random number left out.
-    added.margin = static_cast<float>((14.0 + levels) * kRounding);
+    added.margin = useful ? static_cast<float>((14.0 + levels) * kRounding) : 2.0F;
     model_.variables_.push_back(added);
   }
 

@@ -72,6 +72,17 @@ struct Sweep {
     const std::uint64_t word = sweep.first_word + std::uint64_t{variable.variable} * kWordsPerUpdate;
     std::uint64_t unsure = 0;
     for (unsigned v = 0; v < V; ++v) {
+      if constexpr (N == 1) {
+        // One level has all but e^-29: without vectors a look saves the exponential.
+        constexpr float kCertain = 30.0F;
+        if (sweep.sums == nullptr && (sum[v] > kCertain || sum[v] < -kCertain)) {
+          const Floats drawn = Lanes::uniform(sweep, v, word);
+          row[v] = sum[v] > 0.0F ? 1 : 0;
+          const Floats distance = sum[v] > 0.0F ? drawn : 1.0F - drawn;
+          unsure |= std::uint64_t{distance <= variable.margin ? 1U : 0U} << v;
+          continue;
+        }
+      }
       const Floats odds = exp_lanes(Lanes::limit(sum[v]));
       const Floats q = 1.0F / (odds + 1.0F);
       const Floats beyond = Lanes::uniform(sweep, v, word) - q;
