@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
   throw InputError(
-      fmt::format("cluster samplers (wolff, sw) take Ising and Potts models without field whose couplings are not "
-                  "negative; here {}",
+      fmt::format("the sampler 'sw' takes Ising and Potts models without field whose couplings are not negative; "
+                  "here {}",
                   what));
 }
 
@@ -61,7 +61,6 @@ std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target) {
   }
   if (target.coupling() < 0.0) refuse(fmt::format("the coupling is {:g}", target.coupling()));
   return make_graph(n, 2, [&](auto&& use) {
-    // On a torus of one or two rows neighbours come twice: such pairs are coupled twice.
     for (Index i = 0; i < n; ++i) {
       for (const Index j : target.neighbours(i)) {
         if (j > i) use(i, j, 2.0 * target.coupling());
