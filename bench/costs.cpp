@@ -12,6 +12,7 @@
 #include <poise/run/run.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/rbm.hpp>
+#include "random_rbm.hpp"
 
 namespace {
 
@@ -49,19 +50,7 @@ Model random_network() {
 }
 
 Model random_rbm(Index visible, Index hidden) {
-  RbmWeights weights;
-  weights.visible = visible;
-  weights.hidden = hidden;
-  Rng rng(3, 3);
-  const auto normals = [&](std::size_t count, double mean, double sd) {
-    std::vector<float> out(count);
-    for (float& value : out) value = static_cast<float>(mean + sd * rng.normal());
-    return out;
-  };
-  weights.weights = normals(std::size_t{visible} * hidden, 0.0, 0.15);
-  weights.visible_bias = normals(visible, -2.0, 1.0);
-  weights.hidden_bias = normals(hidden, -0.5, 0.5);
-  return rbm_model("rbm", std::make_shared<const Rbm>(std::move(weights)));
+  return rbm_model("rbm", std::make_shared<const Rbm>(random_rbm_weights(visible, hidden)));
 }
 
 /// Counters: `work` by the library's table of a second's steps, in seconds; it would be 1 if the table were right.

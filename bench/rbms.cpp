@@ -12,6 +12,7 @@
 #include <poise/run/chain.hpp>
 #include <poise/run/run.hpp>
 #include "learning.hpp"
+#include "random_rbm.hpp"
 
 namespace {
 
@@ -22,20 +23,7 @@ std::shared_ptr<const Rbm> rbm(Index hidden) {
   for (const auto& [size, rbm] : made) {
     if (size == hidden) return rbm;
   }
-  RbmWeights weights;
-  weights.visible = 784;
-  weights.hidden = hidden;
-  Rng rng(3, 3);
-  const auto normals = [&](std::size_t count, double mean, double sd) {
-    std::vector<float> out(count);
-    for (float& value : out) value = static_cast<float>(mean + sd * rng.normal());
-    return out;
-  };
-  // About what training on digits leaves: most pixels off, weights of a tenth.
-  weights.weights = normals(std::size_t{784} * hidden, 0.0, 0.15);
-  weights.visible_bias = normals(784, -2.0, 1.0);
-  weights.hidden_bias = normals(hidden, -0.5, 0.5);
-  made.emplace_back(hidden, std::make_shared<const Rbm>(std::move(weights)));
+  made.emplace_back(hidden, std::make_shared<const Rbm>(random_rbm_weights(784, hidden)));
   return made.back().second;
 }
 
