@@ -24,6 +24,9 @@ enum class Stream : std::uint64_t {
   bits = std::uint64_t{0x09} << 56,                 ///< chains that are bits of a word, by sixteen
   lanes = std::uint64_t{0x0a} << 56,                ///< chains across lanes, by two
   further_digits = std::uint64_t{0x0b} << 56,       ///< of random words of a chain whose first digits do not decide
+  swaps = std::uint64_t{0x0c} << 56,                ///< of replicas of neighbouring temperatures, by ladder
+  components = std::uint64_t{0x0d} << 56,           ///< parts of states that two ladders exchange, by pair
+  backward = std::uint64_t{0x0e} << 56,             ///< variables that were summed out, drawn anew, by chain
   permutation = std::uint64_t{0x10} << 56,          ///< permutation tests of the discrepancy of two runs
   learned_function = std::uint64_t{0x11} << 56,     ///< first weights of a learned balancing function, by its kind
   elimination_order = std::uint64_t{0x12} << 56,    ///< ties in an elimination order, by the trial

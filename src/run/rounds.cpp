@@ -103,7 +103,7 @@ void Run::Parts::start_warmup(const WarmupPlan& plan) {
 }
 
 void Run::Parts::make_warmup(const WarmupPlan& plan) {
-  warmup.emplace(*chains, sampler, sampler.learns() ? made.tuner.get() : nullptr, plan);
+  warmup.emplace(*chains, sampler, sampler.learns() ? made.tuner.get() : nullptr, made.ladder.get(), plan);
 }
 
 void Run::Parts::run_warmup(double fraction, const Run& run) {
@@ -154,6 +154,7 @@ void Run::Parts::begin_sampling() {
     warmup.reset();
   }
   made.tuner.reset();
+  made.ladder.reset();
   warmup_evals = total_evals(*made.engine);
   recorder->begin(*made.engine);
   chains->for_each_group([&](ChainGroup group) { made.engine->start_marginals(group, options.rao_blackwell); });

@@ -240,7 +240,10 @@ void Run::load(std::string_view bytes) {
     parts.make_warmup({});
     parts.warmup->load(in);
   }
-  if (parts.sampling) parts.made.tuner.reset();
+  if (parts.sampling) {
+    parts.made.tuner.reset();
+    parts.made.ladder.reset();
+  }
 }
 
 void Run::take_choice(const Choice& choice) {

@@ -44,8 +44,8 @@ bool RiseDetector::still_rising() const {
   });
 }
 
-Warmup::Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, const WarmupPlan& plan)
-    : chains_(chains), sampler_(sampler), tuner_(tuner), plan_(plan), rise_(chains.count()) {
+Warmup::Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, LadderTuner* ladder, const WarmupPlan& plan)
+    : chains_(chains), sampler_(sampler), tuner_(tuner), ladder_(ladder), plan_(plan), rise_(chains.count()) {
   outcome_.function = BalancingFunction(sampler.settings.function);
   outcome_.objective = std::numeric_limits<double>::quiet_NaN();
 }
@@ -65,10 +65,12 @@ void Warmup::start() {
 
 std::uint64_t Warmup::round(std::uint64_t most) {
   if (pending_ == 0) begin();
-  const std::uint64_t steps = std::min(pending_, most);
+  std::uint64_t steps = std::min(pending_, most);
+  if (ladder_ != nullptr) steps = std::min(steps, ladder_->steps_left());
   if (steps > 0) chains_.advance(steps);
   outcome_.steps += steps;
   pending_ -= steps;
+  if (ladder_ != nullptr && steps > 0) ladder_->made(steps);
   if (pending_ == 0) end();
   return steps;
 }
@@ -204,6 +206,7 @@ void Warmup::save(Saver& out) const {
   out(learner_.has_value());
   if (learner_) out(*learner_);
   if (tuner_ != nullptr) tuner_->save(out);
+  if (ladder_ != nullptr) out(*ladder_);
 }
 
 void Warmup::load(Loader& in) {
@@ -219,6 +222,7 @@ void Warmup::load(Loader& in) {
     gradients_.resize(chains_.count());
   }
   if (tuner_ != nullptr) tuner_->load(in);
+  if (ladder_ != nullptr) in(*ladder_);
 }
 
 }  // namespace poise

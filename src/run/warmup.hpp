@@ -39,8 +39,9 @@ class RiseDetector {
 /// All of it is explicit state, so that a warm-up can be saved between any two rounds and go on elsewhere.
 class Warmup {
  public:
-  /// `tuner` is empty where nothing is learned; it and the chains outlive the warm-up.
-  Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, const WarmupPlan& plan);
+  /// `tuner` is empty where nothing is learned, `ladder` where nothing is tempered; they and the chains outlive the
+  /// warm-up.
+  Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, LadderTuner* ladder, const WarmupPlan& plan);
 
   /// Before the first round, unless a warm-up is loaded.
   void start();
@@ -79,6 +80,7 @@ class Warmup {
   Chains& chains_;
   const Sampler& sampler_;
   Tuner* tuner_;
+  LadderTuner* ladder_;
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;

@@ -6,12 +6,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <poise/archive.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
 #include <poise/lanes/chain_group.hpp>
+#include <poise/temper/report.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -78,6 +80,9 @@ class Engine {
   /// anyway, averages them over every step.
   virtual void visit_marginals(ChainGroup group) = 0;
   [[nodiscard]] virtual RaoBlackwell rao_blackwell(std::size_t chain) const = 0;
+
+  /// Of ladders, where chains have them.
+  [[nodiscard]] virtual std::optional<TemperingReport> tempering() const { return {}; }
 
   /// Everything that the next step depends on, and what was counted. `load` is for an engine that was made for the same
   /// model, sampler and number of chains.

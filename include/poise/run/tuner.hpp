@@ -8,6 +8,7 @@
 #include <poise/archive.hpp>
 #include <poise/balance/balancing_function.hpp>
 #include <poise/run/engine.hpp>
+#include <poise/run/tempered_engine.hpp>
 
 namespace poise {
 
@@ -33,10 +34,11 @@ class Tuner {
   virtual void load(Loader& in) = 0;
 };
 
-/// Chains that can still be tuned; `tuner` is empty where there is nothing to tune.
+/// Chains that can still be tuned; `tuner` and `ladder` are empty where there is no function and no ladder to tune.
 struct TunableEngine {
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<Tuner> tuner;
+  std::unique_ptr<Tuner> tuner = nullptr;
+  std::unique_ptr<LadderTuner> ladder = nullptr;
 };
 
 }  // namespace poise

@@ -1,0 +1,114 @@
+/// Ladders of all chains: pooled, spaced anew, reported.
+#include <poise/run/tempered_engine.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <poise/streams.hpp>
+
+namespace poise {
+
+namespace {
+
+/// log Z along a ladder, interpolated: the ratios of neighbours on another one.
+std::vector<double> interpolate(std::span<const double> betas, std::span<const double> log_ratios,
+                                std::span<const double> other) {
+  std::vector<double> at(other.size(), 0.0);
+  std::size_t pair = 0;
+  double below = 0.0;
+  for (std::size_t k = 1; k < other.size(); ++k) {
+    while (pair + 2 < betas.size() && betas[pair + 1] <= other[k]) below += log_ratios[pair++];
+    at[k] = below + log_ratios[pair] * (other[k] - betas[pair]) / (betas[pair + 1] - betas[pair]);
+  }
+  std::vector<double> out(other.size() - 1);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    out[k] = at[k + 1] - at[k];
+    if (!std::isfinite(out[k])) out[k] = 0.0;
+  }
+  return out;
+}
+
+}  // namespace
+
+TemperedEngine::TemperedEngine(const EngineTraits& traits, const EngineOptions& options, double log_hot)
+    : Engine(traits), log_hot_(log_hot) {
+  for (std::size_t c = 0; c < traits.chains; ++c) {
+    rungs_.push_back({Ladder(), make_rng(options.seed, Stream::swaps, options.first_chain + c), 0});
+  }
+}
+
+void TemperedEngine::set_first_betas(std::vector<double> betas) {
+  betas_ = std::move(betas);
+  guesses_.assign(betas_.size() - 1, 0.0);
+  for (Rungs& rungs : rungs_) {
+    rungs.ladder = Ladder(betas_.size());
+    rungs.ladder.restart_counts(guesses_);
+  }
+}
+
+void TemperedEngine::restart_counts(std::size_t chain) { rungs_[chain].ladder.restart_counts(guesses_); }
+
+void TemperedEngine::adapt() {
+  SwapCounts counts(betas_.size());
+  BridgeSums bridges(guesses_);
+  for (const Rungs& rungs : rungs_) {
+    counts.add(rungs.ladder.counts());
+    bridges.add(rungs.ladder.bridges());
+  }
+  const std::vector<double> rejections = counts.rejections();
+  const std::vector<double> log_ratios = bridges.log_ratios();
+  std::size_t wanted = rungs_for(barrier_of(rejections));
+  // Where hardly any swap is accepted, rejections say little of how much higher the barrier is.
+  constexpr double kBroken = 0.95;
+  if (*std::max_element(rejections.begin(), rejections.end()) > kBroken) wanted = std::max(wanted, betas_.size() + 1);
+  const std::size_t count = round_rungs(wanted);
+  const std::vector<double> before = std::exchange(betas_, equal_rejection(betas_, rejections, count));
+  guesses_ = interpolate(before, log_ratios, betas_);
+  remake_replicas(before);
+  for (Rungs& rungs : rungs_) {
+    rungs.ladder = Ladder(betas_.size());
+    rungs.ladder.restart_counts(guesses_);
+  }
+}
+
+std::optional<TemperingReport> TemperedEngine::tempering() const {
+  TemperingReport report;
+  report.betas = betas_;
+  report.ladders = rungs_.size();
+  SwapCounts counts(betas_.size());
+  BridgeSums bridges(guesses_);
+  for (const Rungs& rungs : rungs_) {
+    counts.add(rungs.ladder.counts());
+    bridges.add(rungs.ladder.bridges());
+    report.round_trips += rungs.ladder.round_trips();
+    const std::vector<double> ratios = rungs.ladder.bridges().log_ratios();
+    report.log_partition_by_ladder.push_back(std::accumulate(ratios.begin(), ratios.end(), log_hot_));
+  }
+  report.steps = rungs_.front().ladder.counts().tried.front() * 2;
+  const std::vector<double> rejections = counts.rejections();
+  report.barrier = barrier_of(rejections);
+  for (const double rejection : rejections) report.acceptance.push_back(1.0 - rejection);
+  report.paths = rungs_.front().ladder.paths();
+  const std::vector<double> ratios = bridges.log_ratios();
+  report.log_partition = std::accumulate(ratios.begin(), ratios.end(), log_hot_);
+  const auto ladders = static_cast<double>(rungs_.size());
+  double square = 0.0;
+  const double mean =
+      std::accumulate(report.log_partition_by_ladder.begin(), report.log_partition_by_ladder.end(), 0.0) / ladders;
+  for (const double of_ladder : report.log_partition_by_ladder) square += (of_ladder - mean) * (of_ladder - mean);
+  report.log_partition_error =
+      ladders < 2.0 ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(square / (ladders - 1.0) / ladders);
+  return report;
+}
+
+void LadderTuner::made(std::uint64_t steps) {
+  left_ -= steps;
+  if (left_ > 0) return;
+  engine_.adapt();
+  round_ *= 2;
+  left_ = round_;
+}
+
+}  // namespace poise
