@@ -16,6 +16,7 @@
 #include <poise/target/rbm.hpp>
 #include "engines.hpp"
 #include "lattice_edges.hpp"
+#include "temper.hpp"
 
 namespace poise {
 
@@ -69,6 +70,7 @@ TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, c
 }
 
 TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  if (is_row<TemperRow>(sampler)) return make_tempered_engine(model, sampler, options);
   return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
                     model.description);
 }

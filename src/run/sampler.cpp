@@ -115,6 +115,11 @@ SpecKeys HammingBallRow::read(SpecReader& reader, SamplerSettings& settings) {
   return {"block", "radius"};
 }
 
+SpecKeys TemperRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.collapse = static_cast<unsigned>(reader.integer("collapse", settings.collapse, 0, 24));
+  return {"of", "collapse"};
+}
+
 SpecKeys RbmGibbsRow::read(SpecReader&, SamplerSettings&) { return {}; }
 
 SpecKeys ExactRow::read(SpecReader& reader, SamplerSettings& settings) {
@@ -127,8 +132,31 @@ const std::vector<NameHelp>& sampler_help() {
   return help;
 }
 
+namespace {
+
+/// Splits `temper:of=lb,g=min,collapse=10` in what is its own and `lb:g=min`.
+std::shared_ptr<const Sampler> take_inner(Spec& spec) {
+  Spec inner;
+  Spec own{spec.name, {}};
+  for (const auto& [key, value] : spec.settings) {
+    if (key == "of") inner.name = value;
+    (key == "of" || key == "collapse" ? own : inner).settings.emplace_back(key, value);
+  }
+  if (inner.name.empty()) return nullptr;
+  spec = std::move(own);
+  auto sampler = std::make_shared<Sampler>(parse_sampler(inner.text()));
+  if (is_row<AutoRow>(*sampler) || is_row<ExactRow>(*sampler) || is_row<TemperRow>(*sampler)) {
+    throw InputError(fmt::format(
+        "sampler 'temper': found of={}, expected a sampler that makes steps, such as gibbs or lb", quote(inner.name)));
+  }
+  return sampler;
+}
+
+}  // namespace
+
 Sampler parse_sampler(const std::string& text) {
-  const Spec spec = parse_spec(text);
+  Spec spec = parse_spec(text);
+  const std::string full = spec.text();
   std::vector<std::string> names;
   for (const NameHelp& row : sampler_help()) names.push_back(row.name);
   const auto found = std::find(names.begin(), names.end(), spec.name);
@@ -139,7 +167,9 @@ Sampler parse_sampler(const std::string& text) {
                                  fmt::join(names, ", ")));
   }
   Sampler sampler;
-  sampler.name = spec.text();
+  sampler.name = full;
+  if (spec.name == TemperRow::name) sampler.of = take_inner(spec);
+  if (sampler.of) sampler.settings = sampler.of->settings;
   sampler.row = static_cast<std::size_t>(found - names.begin());
   SpecReader reader(spec, "sampler");
   reader.finish(readers(static_cast<SamplerRows*>(nullptr))[sampler.row](reader, sampler.settings));

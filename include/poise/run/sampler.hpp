@@ -27,12 +27,15 @@ struct SamplerSettings {
   Index block = 1;           ///< variables that a block kernel changes at once
   unsigned radius = 1;       ///< of the Hamming ball
   double memory = 4.0;       ///< GiB that the tables of the exact sampler may take
+  unsigned collapse = 12;    ///< log2 of the entries that tables of a collapsed network may have; 0: not collapsed
 };
 
 struct Sampler {
   std::string name = "auto";  ///< the spec as given
   std::size_t row = 0;        ///< in the registry
-  SamplerSettings settings;
+  SamplerSettings settings;  ///< of `temper`: also those of the sampler inside
+  /// What `temper` is put around; empty where nobody said, and everywhere else.
+  std::shared_ptr<const Sampler> of = nullptr;
 
   [[nodiscard]] bool learns() const { return settings.family != FunctionFamily::fixed; }
   /// The function to learn, at its starting point.

@@ -158,6 +158,19 @@ struct SwendsenWangRow {
   }
 };
 
+/// Tempering around another sampler: made for a whole model (src/run/temper.hpp), not for a target.
+struct TemperRow {
+  static constexpr const char* name = "temper";
+  static constexpr const char* help =
+      "parallel tempering around another sampler, for what does not mix: temper:of=gibbs (or lb, lsb, ..., with their "
+      "settings); networks are collapsed first, to tables of 2^12 entries (collapse=0: not)";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError("the sampler 'temper' takes models that Poise can heat, and this target is not one of them");
+  }
+};
+
 /// For RBMs only: made where their engines are (src/run/rbm_engine.cpp).
 struct RbmGibbsRow : Contender {
   static constexpr const char* name = "rbm-gibbs";
@@ -188,7 +201,7 @@ struct ExactRow : Contender {
 
 /// In the order of the help.
 using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
-                               HammingBallRow, SwendsenWangRow, RbmGibbsRow, ExactRow>;
+                               HammingBallRow, SwendsenWangRow, TemperRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.
 template <class Row>

@@ -1,0 +1,15 @@
+/// Tempered chains of a model: across lanes where single-site Gibbs goes across lanes, rung by rung elsewhere.
+#pragma once
+
+#include <poise/run/model.hpp>
+
+namespace poise {
+
+/// Throws InputError where the model cannot be heated or the sampler does not fit it.
+[[nodiscard]] TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler,
+                                                 const EngineOptions& options);
+
+/// The same with an engine for every rung, made by any sampler from the model heated to the rung's temperature.
+[[nodiscard]] TunableEngine make_rung_engines(const Model& model, const Sampler& inner, const EngineOptions& options);
+
+}  // namespace poise
