@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/network/hosts.hpp>
+
 namespace poise {
 
 namespace {
@@ -16,53 +18,24 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// Scopes without observed variables and those of one level, which take no part.
-struct FreeScopes {
-  explicit FreeScopes(const Network& network) : start(network.num_factors() + 1, 0) {
-    for (std::size_t f = 0; f < network.num_factors(); ++f) {
-      for (const Index i : network.scope(f)) {
-        if (network.levels(i) > 1) variables.push_back(i);
-      }
-      start[f + 1] = variables.size();
+Scopes free_scopes(const Network& network) {
+  Scopes scopes;
+  for (std::size_t f = 0; f < network.num_factors(); ++f) {
+    for (const Index i : network.scope(f)) {
+      if (network.levels(i) > 1) scopes.variables.push_back(i);
     }
+    scopes.close();
   }
-  [[nodiscard]] std::span<const Index> operator[](std::size_t f) const {
-    return {variables.data() + start[f], start[f + 1] - start[f]};
-  }
-  std::vector<std::size_t> start;
-  std::vector<Index> variables;
-};
+  return scopes;
+}
 
-/// For each factor the one whose table takes it up: itself, or one whose scope holds all of its variables. Tables that
-/// several factors share take up nothing, they would have to be copied.
-std::vector<std::size_t> find_hosts(const Network& network, const FreeScopes& scopes) {
-  const std::size_t factors = network.num_factors();
+/// Tables that several factors share take up nothing, they would have to be copied.
+std::vector<bool> unshared(const Network& network) {
   std::unordered_map<std::size_t, int> users;
   for (const std::size_t start : network.table_start) ++users[start];
-  std::vector<std::vector<Index>> factors_of(network.num_variables());
-  std::vector<std::size_t> by_size(factors);
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(),
-                   [&](std::size_t a, std::size_t b) { return scopes[a].size() > scopes[b].size(); });
-  std::vector<std::size_t> host(factors);
-  std::vector<std::size_t> seen(network.num_variables(), factors);  // the factor that last marked a variable
-  for (const std::size_t f : by_size) {
-    host[f] = f;
-    const std::span<const Index> scope = scopes[f];
-    if (scope.empty()) continue;
-    const Index rarest = *std::min_element(
-        scope.begin(), scope.end(), [&](Index a, Index b) { return factors_of[a].size() < factors_of[b].size(); });
-    for (const Index candidate : factors_of[rarest]) {
-      for (const Index i : scopes[candidate]) seen[i] = f;
-      const bool inside = std::all_of(scope.begin(), scope.end(), [&](Index i) { return seen[i] == f; });
-      for (const Index i : scopes[candidate]) seen[i] = factors;
-      if (!inside) continue;
-      host[f] = candidate;
-      break;
-    }
-    if (host[f] != f || users[network.table_start[f]] > 1) continue;
-    for (const Index i : scope) factors_of[i].push_back(static_cast<Index>(f));
-  }
-  return host;
+  std::vector<bool> out(network.num_factors());
+  for (std::size_t f = 0; f < out.size(); ++f) out[f] = users[network.table_start[f]] == 1;
+  return out;
 }
 
 /// Adds a guest's log table to its host's, whose scope holds the guest's.
@@ -95,7 +68,10 @@ void add_table(std::span<const Index> cardinalities, std::span<const Index> scop
 class MarkovNetwork::Builder {
  public:
   Builder(const Network& network, MarkovNetwork& target)
-      : network_(network), target_(target), scopes_(network), host_(find_hosts(network, scopes_)) {}
+      : network_(network),
+        target_(target),
+        scopes_(free_scopes(network)),
+        host_(find_hosts(scopes_, unshared(network), network.num_variables())) {}
 
   void build() {
     number_moves();
@@ -277,7 +253,7 @@ class MarkovNetwork::Builder {
 
   const Network& network_;
   MarkovNetwork& target_;
-  FreeScopes scopes_;
+  Scopes scopes_;
   std::vector<std::size_t> host_;
   std::vector<std::size_t> kept_;  // factors of the network that are factors of the target
   std::vector<double> largest_;    // log of the largest entry of each
