@@ -44,6 +44,9 @@ void LaneBlock::sweep(std::uint64_t sweeps) {
   sweep.first_keys = first_keys_.data();
   sweep.second_keys = second_keys_.data();
   sweep.shifts = shifts_.data();
+  sweep.betas = heat_.empty() ? nullptr : betas_.data();
+  sweep.log_zeros = log_zeros_.data();
+  sweep.weights = weights_.data();
   sweep.settle = &LaneBlock::settle;
   sweep.block = this;
   for (; sweeps > 0; --sweeps) {
@@ -80,10 +83,24 @@ void LaneBlock::settle_lane(std::size_t position, std::size_t lane) {
   const std::uint64_t drawn = (digits(0) << 32 | digits(1)) >> 11;
   std::uint64_t thresholds[LaneModel::kMostLevels];
   const std::span<std::uint64_t> used(thresholds, variable.levels - 1);
-  model_->thresholds(variable.variable, {levels_.data() + lane, lanes_, model_->positions().data()}, used);
+  model_->thresholds(variable.variable, {levels_.data() + lane, lanes_, model_->positions().data()},
+                     heat_.empty() ? LaneHeat{} : heat_[lane], used);
   Value level = 0;
   while (level < used.size() && drawn >= used[level]) ++level;
   levels_[position * lanes_ + lane] = level;
+}
+
+void LaneBlock::heat(std::size_t lane, const LaneHeat& heat, bool counts) {
+  if (heat_.empty()) {
+    heat_.resize(lanes_);
+    betas_.assign(lanes_, 1.0F);
+    log_zeros_.assign(lanes_, LaneModel::kZero);
+    weights_.assign(lanes_, 0.0F);
+  }
+  heat_[lane] = heat;
+  betas_[lane] = static_cast<float>(heat.beta);
+  log_zeros_[lane] = std::max(static_cast<float>(heat.log_zero), LaneModel::kZero);
+  weights_[lane] = counts ? 1.0F : 0.0F;
 }
 
 void LaneBlock::set_progress(const BlockProgress& progress) {

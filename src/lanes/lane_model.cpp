@@ -15,8 +15,6 @@ namespace poise {
 
 namespace {
 
-/// Stands for log 0: far below any sum of others, and several of them are still finite.
-constexpr float kZero = -1e30F;
 /// Half of the last digit of a float.
 constexpr double kRounding = 0x1p-24;
 
@@ -45,8 +43,8 @@ void for_each_configuration(const std::vector<Index>& levels, std::span<const In
 float difference(double a, double b) {
   const double infinity = std::numeric_limits<double>::infinity();
   if (a == b) return 0.0F;
-  if (a == -infinity) return kZero;
-  if (b == -infinity) return -kZero;
+  if (a == -infinity) return LaneModel::kZero;
+  if (b == -infinity) return -LaneModel::kZero;
   return static_cast<float>(a - b);
 }
 
@@ -67,23 +65,33 @@ class LaneModel::Builder {
     added.first_term = static_cast<Index>(model_.terms_.size());
     entries_ += levels - 1;
     range_ = 0.0;
+    zeros_ = 0.0;
     double base = 0.0;
+    double base_zeros = 0.0;
     std::size_t summands = 1;
     model_.source_.terms(variable, [&](const LaneTerm& term) {
       ++summands;
       if (levels == 2 && term.others.empty()) {
-        base += difference(entry(variable, term, {}, 1), entry(variable, term, {}, 0));
-      } else if (levels == 2 && term.others.size() == 1 && levels_[term.others[0]] == 2) {
+        const Soft up = entry(variable, term, {}, 1);
+        const Soft down = entry(variable, term, {}, 0);
+        base += difference(up.log, down.log);
+        base_zeros += up.zero - down.zero;
+        zeros_ += up.zero + down.zero;
+      } else if (levels == 2 && term.others.size() == 1 && levels_[term.others[0]] == 2 && !is_soft(variable, term)) {
         add_pair(variable, term);
       } else {
         add_term(variable, term);
       }
     });
     added.base = static_cast<float>(base);
-    range_ += std::abs(base) < -kZero / 2 ? std::abs(base) : 0.0;
+    added.zeros = static_cast<float>(base_zeros);
+    range_ += std::abs(base) < -LaneModel::kZero / 2 ? std::abs(base) : 0.0;
     // Every summand is rounded once, and every sum: `summands` roundings of at most the sum of all that is added. With
-    // more than two levels it is the difference of two such sums that counts.
-    const double error = static_cast<double>(summands + 1) * kRounding * range_ * (levels == 2 ? 1.0 : 2.0);
+    // more than two levels it is the difference of two such sums that counts. Heat adds a product and a sum, with at
+    // most `zeros_` zeros.
+    double error = static_cast<double>(summands + 1) * kRounding * range_;
+    if (model_.zeros_ == LaneZeros::soft) error += 2.0 * kRounding * (range_ - 2.0 * kLowestLogZero * zeros_);
+    error *= levels == 2 ? 1.0 : 2.0;
     const double spread = std::expm1(error) * 1.0001;
     constexpr double kMostSpread = 0.5;  // beyond it floats are asked for nothing: the margin is the whole range
     const bool useful = spread <= kMostSpread;
@@ -99,19 +107,38 @@ class LaneModel::Builder {
     last.first_pair = static_cast<Index>(model_.pairs_.size());
     last.first_term = static_cast<Index>(model_.terms_.size());
     model_.variables_.push_back(last);
-    model_.terms_.push_back({0, static_cast<Index>(model_.others_.size()), 0});
+    model_.terms_.push_back({0, 0, static_cast<Index>(model_.others_.size()), 0});
   }
 
  private:
-  [[nodiscard]] double entry(Index variable, const LaneTerm& term, std::span<const Value> others, Index own) const {
-    return model_.source_.entry(variable, term, others, static_cast<Value>(own));
+  /// A logarithm, and whether it stands for that of zero.
+  struct Soft {
+    double log;
+    double zero;
+  };
+  [[nodiscard]] Soft entry(Index variable, const LaneTerm& term, std::span<const Value> others, Index own) const {
+    const double log = model_.source_.entry(variable, term, others, static_cast<Value>(own));
+    const bool is_zero = log == -std::numeric_limits<double>::infinity();
+    if (model_.zeros_ == LaneZeros::hard || !is_zero) return {log, 0.0};
+    return {model_.source_.lowest(term), 1.0};
+  }
+
+  /// Whether zeros of the term are to be counted.
+  [[nodiscard]] bool is_soft(Index variable, const LaneTerm& term) const {
+    if (model_.zeros_ == LaneZeros::hard) return false;
+    bool found = false;
+    for_each_configuration(levels_, term.others, [&](std::span<const Value> others, std::size_t) {
+      for (Index v = 0; v < levels_[variable]; ++v) found = found || entry(variable, term, others, v).zero != 0.0;
+    });
+    return found;
   }
 
   void add_pair(Index variable, const LaneTerm& term) {
     Pair pair{model_.position_[term.others[0]], {}};
     const Value at[2] = {0, 1};
     for (unsigned k = 0; k < 2; ++k) {
-      pair.log_odds[k] = difference(entry(variable, term, {at + k, 1}, 1), entry(variable, term, {at + k, 1}, 0));
+      pair.log_odds[k] =
+          difference(entry(variable, term, {at + k, 1}, 1).log, entry(variable, term, {at + k, 1}, 0).log);
     }
     range_ += std::max(finite(pair.log_odds[0]), finite(pair.log_odds[1]));
     model_.pairs_.push_back(pair);
@@ -126,12 +153,14 @@ class LaneModel::Builder {
     }
     const auto [known, is_new] = tables_.try_emplace(term.key);
     if (is_new) known->second = make_table(variable, term, bits);
-    model_.terms_.push_back({known->second.first, first_other, bits});
+    model_.terms_.push_back({known->second.first, known->second.zeros, first_other, bits});
     range_ += known->second.range;
+    zeros_ += known->second.zeros != 0 ? 1.0 : 0.0;
   }
 
   struct Table {
     std::size_t first = 0;
+    std::size_t zeros = 0;
     double range = 0.0;
   };
 
@@ -140,12 +169,23 @@ class LaneModel::Builder {
     Table table;
     const std::size_t size = std::max<std::size_t>(16, std::size_t{1} << bits);
     const std::size_t columns = levels == 2 ? 1 : levels;
-    table.first = model_.lines_.size() * 16;
-    model_.lines_.resize(model_.lines_.size() + columns * size / 16);
-    float* entries = model_.lines_.front().entries + table.first;
+    table.first = add_lines(columns * size);
+    if (is_soft(variable, term)) table.zeros = add_lines(columns * size);
+    float* const tables = model_.lines_.front().entries;
+    float* const entries = tables + table.first;
+    float* const zeros = tables + table.zeros;
     std::vector<double> logs(levels);
     for_each_configuration(levels_, term.others, [&](std::span<const Value> others, std::size_t place) {
-      for (Index v = 0; v < levels; ++v) logs[v] = entry(variable, term, others, v);
+      for (Index v = 0; v < levels; ++v) {
+        const Soft soft = entry(variable, term, others, v);
+        logs[v] = soft.log;
+        if (table.zeros == 0) continue;
+        if (levels == 2) {
+          zeros[place] += static_cast<float>(v == 1 ? soft.zero : -soft.zero);
+        } else {
+          zeros[v * size + place] = static_cast<float>(soft.zero);
+        }
+      }
       if (levels == 2) {
         entries[place] = difference(logs[1], logs[0]);
         table.range = std::max(table.range, finite(entries[place]));
@@ -160,13 +200,21 @@ class LaneModel::Builder {
     return table;
   }
 
-  static double finite(float entry) { return std::abs(entry) < -kZero / 2 ? std::abs(entry) : 0.0; }
+  /// The first of so many entries more, all zero.
+  std::size_t add_lines(std::size_t entries) {
+    const std::size_t first = model_.lines_.size() * 16;
+    model_.lines_.resize(model_.lines_.size() + entries / 16);
+    return first;
+  }
+
+  static double finite(float entry) { return std::abs(entry) < -LaneModel::kZero / 2 ? std::abs(entry) : 0.0; }
 
   LaneModel& model_;
   const std::vector<Index>& levels_;
   std::unordered_map<std::uint64_t, Table> tables_;
   Index entries_ = 0;
   double range_ = 0.0;  // of a variable's sum without zeros
+  double zeros_ = 0.0;  // that it may hold
 };
 
 bool LaneModel::fits(const LaneSource& source) {
@@ -188,7 +236,8 @@ bool LaneModel::fits(const LaneSource& source) {
   return variables > 0.0 && terms <= kMostTerms * variables && entries <= kMostEntries;
 }
 
-LaneModel::LaneModel(LaneSource source) : source_(std::move(source)), position_(source_.levels.size()) {
+LaneModel::LaneModel(LaneSource source, LaneZeros zeros)
+    : source_(std::move(source)), zeros_(zeros), position_(source_.levels.size()) {
   const auto variables = static_cast<Index>(position_.size());
   const std::vector<Index> colour = greedy_colours(variables, [&](Index i, auto&& use) {
     if (source_.levels[i] < 2) return;
@@ -212,10 +261,11 @@ LaneModel::LaneModel(LaneSource source) : source_(std::move(source)), position_(
   builder.end();
 }
 
-void LaneModel::thresholds(Index variable, const LaneLevels& levels, std::span<std::uint64_t> out) const {
+void LaneModel::thresholds(Index variable, const LaneLevels& levels, const LaneHeat& heat,
+                           std::span<std::uint64_t> out) const {
   std::array<double, kMostLevels> all;
   const std::span<double> weights(all.data(), out.size() + 1);
-  source_.exact(variable, levels, weights);
+  source_.exact(variable, levels, heat, weights);
   double total = 0.0;
   for (double& weight : weights) {
     total += std::exp(weight);

@@ -23,6 +23,11 @@ struct LaneSweep {
   std::size_t lanes;         // 1, 2, 8, or 16, 32, 48 or 64
   std::uint64_t first_word;  // position of the first random word of variable 0
 
+  // Of heat, lane by lane; nothing where no lane is heated. Such a block has sixteen lanes or more.
+  const float* betas;
+  const float* log_zeros;
+  const float* weights;  // of conditional probabilities in their sums
+
   // Of random numbers. Lanes 2w and 2w + 1 have the halves of word w; otherwise each lane has one to itself.
   const std::uint64_t* first_keys;
   const std::uint64_t* second_keys;

@@ -35,6 +35,7 @@ struct Lanes {
     const __m128i words = _mm_packus_epi32(low, _mm256_extracti128_si256(raw(level), 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(row), _mm_packus_epi16(words, words));
   }
+  static Floats read(const float* values) { return floats(_mm256_loadu_ps(values)); }
   static void add(float* sums, const Floats& value) {
     _mm256_storeu_ps(sums, raw(floats(_mm256_loadu_ps(sums)) + value));
   }
@@ -80,12 +81,22 @@ struct Lanes {
 }  // namespace avx2_lanes
 
 void sweep_lanes_avx2(const LaneSweep& sweep) {
+  using avx2_lanes::Sweep;
+  if (sweep.betas != nullptr) {
+    switch (sweep.lanes) {
+      case 16: Sweep<2, true>{sweep}.all(); break;
+      case 32: Sweep<4, true>{sweep}.all(); break;
+      case 48: Sweep<6, true>{sweep}.all(); break;
+      default: Sweep<8, true>{sweep}.all(); break;
+    }
+    return;
+  }
   switch (sweep.lanes) {
-    case 8: avx2_lanes::Sweep<1>{sweep}.all(); break;
-    case 16: avx2_lanes::Sweep<2>{sweep}.all(); break;
-    case 32: avx2_lanes::Sweep<4>{sweep}.all(); break;
-    case 48: avx2_lanes::Sweep<6>{sweep}.all(); break;
-    default: avx2_lanes::Sweep<8>{sweep}.all(); break;
+    case 8: Sweep<1, false>{sweep}.all(); break;
+    case 16: Sweep<2, false>{sweep}.all(); break;
+    case 32: Sweep<4, false>{sweep}.all(); break;
+    case 48: Sweep<6, false>{sweep}.all(); break;
+    default: Sweep<8, false>{sweep}.all(); break;
   }
 }
 

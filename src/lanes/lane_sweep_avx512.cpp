@@ -33,6 +33,7 @@ struct Lanes {
   static void store(Value* row, const Ints& level) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(row), _mm512_cvtepi32_epi8(raw(level)));
   }
+  static Floats read(const float* values) { return floats(_mm512_loadu_ps(values)); }
   static void add(float* sums, const Floats& value) {
     _mm512_storeu_ps(sums, raw(floats(_mm512_loadu_ps(sums)) + value));
   }
@@ -81,11 +82,21 @@ struct Lanes {
 }  // namespace avx512_lanes
 
 void sweep_lanes_avx512(const LaneSweep& sweep) {
+  using avx512_lanes::Sweep;
+  if (sweep.betas != nullptr) {
+    switch (sweep.lanes) {
+      case 16: Sweep<1, true>{sweep}.all(); break;
+      case 32: Sweep<2, true>{sweep}.all(); break;
+      case 48: Sweep<3, true>{sweep}.all(); break;
+      default: Sweep<4, true>{sweep}.all(); break;
+    }
+    return;
+  }
   switch (sweep.lanes) {
-    case 16: avx512_lanes::Sweep<1>{sweep}.all(); break;
-    case 32: avx512_lanes::Sweep<2>{sweep}.all(); break;
-    case 48: avx512_lanes::Sweep<3>{sweep}.all(); break;
-    default: avx512_lanes::Sweep<4>{sweep}.all(); break;
+    case 16: Sweep<1, false>{sweep}.all(); break;
+    case 32: Sweep<2, false>{sweep}.all(); break;
+    case 48: Sweep<3, false>{sweep}.all(); break;
+    default: Sweep<4, false>{sweep}.all(); break;
   }
 }
 

@@ -20,6 +20,7 @@ struct Lanes {
 
   static Ints load(const Value* row) { return *row; }
   static void store(Value* row, Ints level) { *row = static_cast<Value>(level); }
+  static Floats read(const float* values) { return *values; }
   static void add(float* sums, Floats value) { *sums += value; }
   static Floats choose(const Value* row, const float* both) { return both[*row]; }  // without a branch
   static Floats look_up(const float* table, unsigned, Ints place) { return table[place]; }
@@ -45,14 +46,24 @@ struct Lanes {
 }  // namespace scalar_lanes
 
 void sweep_lanes_scalar(const LaneSweep& sweep) {
+  using scalar_lanes::Sweep;
+  if (sweep.betas != nullptr) {
+    switch (sweep.lanes) {
+      case 16: Sweep<16, true>{sweep}.all(); break;
+      case 32: Sweep<32, true>{sweep}.all(); break;
+      case 48: Sweep<48, true>{sweep}.all(); break;
+      default: Sweep<64, true>{sweep}.all(); break;
+    }
+    return;
+  }
   switch (sweep.lanes) {
-    case 1: scalar_lanes::Sweep<1>{sweep}.all(); break;
-    case 2: scalar_lanes::Sweep<2>{sweep}.all(); break;
-    case 8: scalar_lanes::Sweep<8>{sweep}.all(); break;
-    case 16: scalar_lanes::Sweep<16>{sweep}.all(); break;
-    case 32: scalar_lanes::Sweep<32>{sweep}.all(); break;
-    case 48: scalar_lanes::Sweep<48>{sweep}.all(); break;
-    default: scalar_lanes::Sweep<64>{sweep}.all(); break;
+    case 1: Sweep<1, false>{sweep}.all(); break;
+    case 2: Sweep<2, false>{sweep}.all(); break;
+    case 8: Sweep<8, false>{sweep}.all(); break;
+    case 16: Sweep<16, false>{sweep}.all(); break;
+    case 32: Sweep<32, false>{sweep}.all(); break;
+    case 48: Sweep<48, false>{sweep}.all(); break;
+    default: Sweep<64, false>{sweep}.all(); break;
   }
 }
 

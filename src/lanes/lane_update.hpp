@@ -20,8 +20,8 @@ POISE_INLINE Floats exp_lanes(const Floats& x) {
   return Lanes::scale(p, n);
 }
 
-/// V vectors side by side are all lanes of the block.
-template <unsigned V>
+/// V vectors side by side are all lanes of the block; in a heated one each lane has a temperature of its own.
+template <unsigned V, bool kHeated>
 struct Sweep {
   static constexpr unsigned N = Lanes::kCount;
   static constexpr unsigned kWidth = N * V;
@@ -49,6 +49,10 @@ struct Sweep {
     const LaneModel::Variable& variable = sweep.variables[position];
     Floats sum[V];
     for (unsigned v = 0; v < V; ++v) sum[v] = Floats{} + variable.base;
+    Floats zeros[kHeated ? V : 1];
+    if constexpr (kHeated) {
+      for (unsigned v = 0; v < V; ++v) zeros[v] = Floats{} + variable.zeros;
+    }
     const LaneModel::Pair* pair = sweep.pairs + variable.first_pair;
     const LaneModel::Pair* const end = sweep.pairs + (&variable + 1)->first_pair;
     // Four at a time, so that no addition waits for the one before.
@@ -67,6 +71,15 @@ struct Sweep {
       for (unsigned v = 0; v < V; ++v) {
         sum[v] = sum[v] + Lanes::look_up(sweep.tables + term.table, term.bits, places[v]);
       }
+      if constexpr (kHeated) {
+        if (term.zeros == 0) continue;
+        for (unsigned v = 0; v < V; ++v) {
+          zeros[v] = zeros[v] + Lanes::look_up(sweep.tables + term.zeros, term.bits, places[v]);
+        }
+      }
+    }
+    if constexpr (kHeated) {
+      for (unsigned v = 0; v < V; ++v) sum[v] = heat(sum[v], zeros[v], v);
     }
     Value* row = sweep.levels + position * kWidth;
     const std::uint64_t word = sweep.first_word + std::uint64_t{variable.variable} * kWordsPerUpdate;
@@ -89,7 +102,8 @@ struct Sweep {
       Lanes::store(row + v * N, Lanes::not_negative(beyond));
       const Floats error = Lanes::least(q, 1.0F - q) * variable.spread + variable.margin;
       unsure |= std::uint64_t{Lanes::within(beyond, error)} << (v * N);
-      if (sweep.sums != nullptr) Lanes::add(sweep.sums + std::size_t{variable.entry} * kWidth + v * N, odds * q);
+      if (sweep.sums == nullptr) continue;
+      Lanes::add(sweep.sums + std::size_t{variable.entry} * kWidth + v * N, weigh(odds * q, v));
     }
     if (unsure != 0) sweep.settle(sweep, position, unsure);
     if (sweep.counts == nullptr) return;
@@ -97,12 +111,26 @@ struct Sweep {
     for (unsigned lane = 0; lane < kWidth; ++lane) counts[lane] = static_cast<std::uint8_t>(counts[lane] + row[lane]);
   }
 
+  /// The log weight at the temperature of each lane.
+  POISE_INLINE Floats heat(const Floats& sum, const Floats& zeros, unsigned v) const {
+    return sum * Lanes::read(sweep.betas + v * N) + zeros * Lanes::read(sweep.log_zeros + v * N);
+  }
+  /// What a lane adds to sums: nothing, unless it is at the temperature that counts.
+  POISE_INLINE Floats weigh(const Floats& value, unsigned v) const {
+    if constexpr (!kHeated) return value;
+    return value * Lanes::read(sweep.weights + v * N);
+  }
+
   [[gnu::noinline]] void update_many(std::size_t position) const {
     const LaneModel::Variable& variable = sweep.variables[position];
     const Index levels = variable.levels;
     Floats weights[LaneModel::kMostLevels][V];
+    Floats zeros[kHeated ? LaneModel::kMostLevels : 1][V];
     for (Index level = 0; level < levels; ++level) {
       for (unsigned v = 0; v < V; ++v) weights[level][v] = Floats{};
+      if constexpr (kHeated) {
+        for (unsigned v = 0; v < V; ++v) zeros[level][v] = Floats{};
+      }
     }
     for (Index k = variable.first_term; k < (&variable + 1)->first_term; ++k) {
       const LaneModel::Term& term = sweep.terms[k];
@@ -114,6 +142,20 @@ struct Sweep {
         for (unsigned v = 0; v < V; ++v) {
           weights[level][v] = weights[level][v] + Lanes::look_up(table, term.bits, places[v]);
         }
+      }
+      if constexpr (kHeated) {
+        if (term.zeros == 0) continue;
+        table = sweep.tables + term.zeros;
+        for (Index level = 0; level < levels; ++level, table += size) {
+          for (unsigned v = 0; v < V; ++v) {
+            zeros[level][v] = zeros[level][v] + Lanes::look_up(table, term.bits, places[v]);
+          }
+        }
+      }
+    }
+    if constexpr (kHeated) {
+      for (Index level = 0; level < levels; ++level) {
+        for (unsigned v = 0; v < V; ++v) weights[level][v] = heat(weights[level][v], zeros[level][v], v);
       }
     }
     Value* row = sweep.levels + position * kWidth;
@@ -141,7 +183,8 @@ struct Sweep {
       if (sweep.sums == nullptr) continue;
       const Floats scale = 1.0F / total;
       float* sums = sweep.sums + std::size_t{variable.entry} * kWidth + v * N;
-      for (Index level = 1; level < levels; ++level, sums += kWidth) Lanes::add(sums, weights[level][v] * scale);
+      for (Index level = 1; level < levels; ++level, sums += kWidth)
+        Lanes::add(sums, weigh(weights[level][v] * scale, v));
     }
     if (unsure != 0) sweep.settle(sweep, position, unsure);
     if (sweep.counts == nullptr) return;

@@ -7,45 +7,41 @@
 #include <utility>
 
 #include <poise/hot.hpp>
+#include "factor_scopes.hpp"
 
 namespace poise {
 
 namespace {
 
-/// The variables of each factor of a network, with their strides in its table.
-struct FactorScopes {
-  struct Site {
-    Index variable;
-    std::uint32_t stride;
-  };
-
-  explicit FactorScopes(const MarkovNetwork& target) : start(target.num_factors() + 1, 0) {
-    for_each_link(target, [&](Index, const MarkovNetwork::Link& link) { ++start[link.factor + 1]; });
-    for (std::size_t f = 0; f + 1 < start.size(); ++f) start[f + 1] += start[f];
-    std::vector<std::size_t> next(start.begin(), start.end() - 1);
-    sites.resize(start.back());
-    for_each_link(target, [&](Index i, const MarkovNetwork::Link& link) {
-      sites[next[link.factor]++] = {i, link.stride};
-    });
-  }
-  [[nodiscard]] std::span<const Site> operator[](std::size_t factor) const {
-    return {sites.data() + start[factor], start[factor + 1] - start[factor]};
-  }
-  template <class Use>
-  static void for_each_link(const MarkovNetwork& target, Use&& use) {
-    for (Index i = 0; i < target.num_variables(); ++i) {
-      for (const MarkovNetwork::Link& link : target.links(i)) use(i, link);
-    }
-  }
-
-  std::vector<std::size_t> start;
-  std::vector<Site> sites;
-};
-
 std::vector<Index> levels_of(const auto& target) {
   std::vector<Index> levels(target.num_variables());
   for (Index i = 0; i < levels.size(); ++i) levels[i] = target.cardinality(i);
   return levels;
+}
+
+/// Sums of units of all levels of a variable, and the zeros among what was added.
+struct LevelSums {
+  const std::int64_t* units;
+  const std::int64_t* zeros;
+  double unit;
+};
+
+/// Their logarithms at a temperature, the largest 0. Differences of units are taken first, so that at beta = 1 they
+/// are those of the target to the last digit.
+void weigh_levels(const LevelSums& sums, const LaneHeat& heat, std::span<double> log_weights) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool hard = heat.log_zero == -infinity;
+  const auto log_of = [&](std::size_t v, std::size_t of) {
+    const double difference = static_cast<double>(sums.units[v] - sums.units[of]);
+    const std::int64_t zeros = sums.zeros[v] - sums.zeros[of];
+    if (zeros != 0 && hard) return zeros > 0 ? -infinity : infinity;
+    return heat.beta * (sums.unit * difference) + (zeros == 0 ? 0.0 : heat.log_zero * static_cast<double>(zeros));
+  };
+  std::size_t largest = 0;
+  for (std::size_t v = 1; v < log_weights.size(); ++v) {
+    if (log_of(v, largest) > 0.0) largest = v;
+  }
+  for (std::size_t v = 0; v < log_weights.size(); ++v) log_weights[v] = log_of(v, largest);
 }
 
 /// What is asked of a block, lane by lane, without those that are no chains.
@@ -79,18 +75,24 @@ LaneSource lane_source(const std::shared_ptr<const MarkovNetwork>& target) {
     }
     return target->to_log(target->units(entry));
   };
-  source.exact = [=](Index i, const LaneLevels& levels, std::span<double> log_weights) {
+  const auto lowest = std::make_shared<const std::vector<std::int64_t>>(lowest_units(*target, *scopes));
+  source.lowest = [=](const LaneTerm& term) { return target->unit() * static_cast<double>((*lowest)[term.number]); };
+  source.exact = [=](Index i, const LaneLevels& levels, const LaneHeat& heat, std::span<double> log_weights) {
     std::array<std::int64_t, LaneModel::kMostLevels> sums{};
+    std::array<std::int64_t, LaneModel::kMostLevels> zeros{};
     for (const MarkovNetwork::Link& link : target->links(i)) {
       std::size_t entry = target->table_start(link.factor);
       for (const FactorScopes::Site& site : (*scopes)[link.factor]) {
         if (site.variable != i) entry += std::size_t{site.stride} * levels[site.variable];
       }
-      for (std::size_t v = 0; v < log_weights.size(); ++v) sums[v] += target->units(entry + v * link.stride);
+      for (std::size_t v = 0; v < log_weights.size(); ++v) {
+        const std::int64_t units = target->units(entry + v * link.stride);
+        const bool is_zero = target->is_zero(units);
+        sums[v] += is_zero ? (*lowest)[link.factor] : units;
+        zeros[v] += is_zero ? 1 : 0;
+      }
     }
-    const std::int64_t largest =
-        *std::max_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(log_weights.size()));
-    for (std::size_t v = 0; v < log_weights.size(); ++v) log_weights[v] = target->to_log(sums[v] - largest);
+    weigh_levels({sums.data(), zeros.data(), target->unit()}, heat, log_weights);
   };
   return source;
 }
@@ -111,12 +113,12 @@ LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target) {
     const bool alike = term.number == 0 ? own != 0 : own == levels[0];
     return target->unit() * static_cast<double>(alike ? units : -units);
   };
-  source.exact = [=](Index i, const LaneLevels& levels, std::span<double> log_weights) {
+  source.exact = [=](Index i, const LaneLevels& levels, const LaneHeat& heat, std::span<double> log_weights) {
     std::int64_t local = target->field_units(i);
     for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) {
       local += levels[neighbour.variable] != 0 ? neighbour.units : -neighbour.units;
     }
-    const double log_odds = 2.0 * target->unit() * static_cast<double>(local);
+    const double log_odds = heat.beta * (2.0 * target->unit() * static_cast<double>(local));
     log_weights[0] = std::min(0.0, -log_odds);
     log_weights[1] = std::min(0.0, log_odds);
   };

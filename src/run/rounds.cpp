@@ -204,8 +204,8 @@ void Run::Parts::sampling_round(std::size_t draws) {
 
 void Run::Parts::record(ChainGroup group, std::size_t draw) {
   recorder->record(*made.engine, group, options.thin);
-  if (!options.rao_blackwell) return;
   made.engine->visit_marginals(group);
+  if (!options.rao_blackwell) return;
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     if (!batches[c].ends_at(draw + 1)) continue;
     const RaoBlackwell sums = made.engine->rao_blackwell(c);

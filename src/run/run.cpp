@@ -39,7 +39,8 @@ std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const 
     parts->race = std::make_unique<Race>(parts->model, parts->options);
     parts->sampler = parts->race->first();
   }
-  parts->take(make_engine(parts->model, parts->sampler, engine_options(parts->model, parts->options)));
+  const FirstStates states = is_row<TemperRow>(parts->sampler) ? FirstStates::any : FirstStates::possible;
+  parts->take(make_engine(parts->model, parts->sampler, engine_options(parts->model, parts->options, states)));
   if (parts->race && parts->race->is_walkover()) {
     parts->choice = parts->race->run(nullptr, {}).choice;
     parts->race.reset();

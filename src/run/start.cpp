@@ -64,13 +64,13 @@ std::vector<Value> uniform_state(const Model& model, Rng& rng) {
   return x;
 }
 
-EngineOptions engine_options(const Model& model, const RunOptions& options) {
+EngineOptions engine_options(const Model& model, const RunOptions& options, FirstStates states) {
   EngineOptions made;
   made.seed = options.seed;
   made.first_chain = options.first_chain;
   for (std::size_t c = 0; c < options.chains; ++c) {
     std::vector<Value> x = first_start(model, options, c);
-    if (options.start != Start::given && model.into_support) {
+    if (states == FirstStates::possible && options.start != Start::given && model.into_support) {
       x = model.into_support(std::move(x), make_rng(options.seed, Stream::repair, options.first_chain + c));
     }
     made.starts.push_back(std::move(x));

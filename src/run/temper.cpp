@@ -1,7 +1,12 @@
 /// Which tempered engine a model gets.
 #include "temper.hpp"
 
+#include <cmath>
+
+#include <poise/run/collapsed_engine.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
+#include <poise/run/tempered_lanes.hpp>
 
 namespace poise {
 
@@ -13,10 +18,42 @@ Sampler usual_sampler(const Model& model) {
   return parse_sampler(is_rbm ? "rbm-gibbs" : "gibbs");
 }
 
+/// Across lanes, if a layout is worth its while; nothing otherwise.
+template <class T>
+TunableEngine try_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options) {
+  if (target->num_moves() == 0) throw InputError("there is nothing to sample: no variable has more than one level");
+  LaneSource source = lane_source(target);
+  if (!LaneModel::fits(source)) return {};
+  return make_tempered_lanes(target, std::move(source), options);
+}
+
+TunableEngine temper_collapsed(const NetworkDescription& network, unsigned log_entries, const EngineOptions& options) {
+  const CollapseOptions most{.most_entries = std::ldexp(1.0, static_cast<int>(log_entries))};
+  const auto collapse = std::make_shared<const Collapse>(*network.network, most);
+  bool fits = true;
+  TunableEngine made =
+      make_collapsed_engine(collapse, network, options, [&](const NetworkDescription& core, const EngineOptions& own) {
+        TunableEngine inside = try_lanes(core.target, own);
+        fits = inside.engine != nullptr;
+        return inside;
+      });
+  return fits ? std::move(made) : TunableEngine{};
+}
+
 }  // namespace
 
 TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   const Sampler inner = sampler.of ? *sampler.of : usual_sampler(model);
+  if (is_single_site_gibbs(inner)) {
+    TunableEngine made;
+    if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
+      made = sampler.settings.collapse > 0 ? temper_collapsed(*network, sampler.settings.collapse, options)
+                                           : try_lanes(network->target, options);
+    } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+      made = try_lanes(*graph, options);
+    }
+    if (made.engine) return made;
+  }
   return make_rung_engines(model, inner, options);
 }
 

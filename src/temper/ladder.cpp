@@ -91,7 +91,7 @@ std::vector<double> first_betas(std::size_t rungs) {
   std::vector<double> betas(rungs);
   for (std::size_t k = 0; k < rungs; ++k) {
     const double t = static_cast<double>(k) / static_cast<double>(rungs - 1);
-    betas[k] = t * t * (3.0 - 2.0 * t);
+    betas[k] = static_cast<float>(t * t * (3.0 - 2.0 * t));
   }
   betas.back() = 1.0;
   return betas;
@@ -114,7 +114,7 @@ std::vector<double> equal_rejection(std::span<const double> betas, std::span<con
     const double wanted = sums.back() * static_cast<double>(k) / static_cast<double>(rungs - 1);
     while (sums[pair + 1] < wanted) ++pair;
     const double part = (wanted - sums[pair]) / (sums[pair + 1] - sums[pair]);
-    out[k] = betas[pair] + part * (betas[pair + 1] - betas[pair]);
+    out[k] = static_cast<float>(betas[pair] + part * (betas[pair + 1] - betas[pair]));
   }
   out.back() = 1.0;
   return out;

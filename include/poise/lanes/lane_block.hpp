@@ -59,6 +59,10 @@ class LaneBlock {
   [[nodiscard]] bool counts() const { return !earlier_counts_.empty(); }
   [[nodiscard]] bool averages() const { return !earlier_sums_.empty(); }
 
+  /// Gives a lane a temperature of its own; `counts` says whether its conditionals go into the sums. Of a model with
+  /// soft zeros, and in blocks of at least sixteen lanes.
+  void heat(std::size_t lane, const LaneHeat& heat, bool counts);
+
   // Of one chain of the run; other threads may handle other chains at the same time.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
@@ -95,6 +99,10 @@ class LaneBlock {
   std::vector<float> recent_sums_;
   std::vector<std::uint64_t> earlier_counts_;
   std::vector<double> earlier_sums_;
+  std::vector<LaneHeat> heat_;  // of each lane; empty where none is heated
+  std::vector<float> betas_;
+  std::vector<float> log_zeros_;
+  std::vector<float> weights_;
 };
 
 /// How a run's chains are shared out in blocks: by whole vectors where there are enough of them for all threads.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,13 @@ struct LaneTerm {
   std::uint64_t number;  ///< by which its source knows it
 };
 
+/// How a lane is heated: log weights times beta, and `log_zero` for every zero among their factors. The plain
+/// distribution is what the defaults say.
+struct LaneHeat {
+  double beta = 1.0;
+  double log_zero = -std::numeric_limits<double>::infinity();
+};
+
 /// What a layout is made from.
 struct LaneSource {
   std::vector<Index> levels;  ///< of each variable; 1 where there is nothing to sample
@@ -43,9 +51,15 @@ struct LaneSource {
   std::function<void(Index variable, const std::function<void(const LaneTerm&)>& visit)> terms;
   /// log of an entry of a term of a variable, minus infinity for a zero; `levels` are those of the term's others.
   std::function<double(Index variable, const LaneTerm& term, std::span<const Value> levels, Value own)> entry;
+  /// log of the smallest entry of a term's table that is no zero: what zeros count as, beside `log_zero`, when heated.
+  std::function<double(const LaneTerm& term)> lowest;
   /// log weights of all levels of a variable given the others, the largest 0; minus infinity where one is impossible.
-  std::function<void(Index variable, const LaneLevels& levels, std::span<double> log_weights)> exact;
+  std::function<void(Index variable, const LaneLevels& levels, const LaneHeat& heat, std::span<double> log_weights)>
+      exact;
 };
+
+/// Whether lanes of a model can be heated: zeros are then counted apart from everything else.
+enum class LaneZeros { hard, soft };
 
 class LaneModel {
  public:
@@ -55,6 +69,8 @@ class LaneModel {
   /// Entries of all tables.
   static constexpr double kMostEntries = double{1 << 27};
   static constexpr Index kMostLevels = 128;
+  /// Stands for log 0: far below any sum of others, and several of them are still finite.
+  static constexpr float kZero = -1e30F;
 
   struct Variable {  // in the order of updates, and one more at the end
     Index variable;
@@ -63,6 +79,7 @@ class LaneModel {
     Index first_pair;  // and up to the next one's
     Index first_term;
     float base;    // of two levels: log odds without the others
+    float zeros;   // zeros of level 1 less those of level 0, without the others; soft ones only
     float spread;  // relative error of the odds of any two sets of levels, at most
     float margin;  // error of a probability beside it
   };
@@ -73,6 +90,7 @@ class LaneModel {
   };
   struct Term {
     std::size_t table;  // first entry; one table of 2^bits entries, or 16, for each level, or one of log odds
+    std::size_t zeros;  // the same for the numbers of soft zeros; 0 where there are none
     Index first_other;  // and up to the next term's
     unsigned bits;
   };
@@ -83,7 +101,9 @@ class LaneModel {
 
   /// Whether a layout of this model fits and is worth its while.
   [[nodiscard]] static bool fits(const LaneSource& source);
-  explicit LaneModel(LaneSource source);
+  explicit LaneModel(LaneSource source, LaneZeros zeros = LaneZeros::hard);
+  /// log_zero is not lower than this where beta is below 1.
+  static constexpr double kLowestLogZero = -60.0;
 
   [[nodiscard]] Index num_variables() const { return static_cast<Index>(position_.size()); }
   [[nodiscard]] Index num_entries() const { return variables_.back().entry; }
@@ -100,7 +120,7 @@ class LaneModel {
 
   /// Probabilities of not being above a level, in units of 2^-53, all levels but the last: a variable is above where a
   /// random integer is not below.
-  void thresholds(Index variable, const LaneLevels& levels, std::span<std::uint64_t> out) const;
+  void thresholds(Index variable, const LaneLevels& levels, const LaneHeat& heat, std::span<std::uint64_t> out) const;
 
  private:
   class Builder;
@@ -109,6 +129,7 @@ class LaneModel {
   };
 
   LaneSource source_;
+  LaneZeros zeros_;
   std::vector<Index> position_;
   std::vector<Index> entry_;
   std::vector<Variable> variables_;

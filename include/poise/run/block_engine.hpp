@@ -96,6 +96,7 @@ class BlockEngine final : public Engine {
   void visit_marginals(ChainGroup group) override {
     if constexpr (!Layout::kRaoBlackwellises) {
       for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+        if (chains_[c].rao_blackwell.sums.empty()) continue;
         add_conditionals(*target_, state_of(c), chains_[c].log_ratios, chains_[c].rao_blackwell);
       }
     }

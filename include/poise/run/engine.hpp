@@ -76,8 +76,8 @@ class Engine {
   /// Starts counting how long variables are at their levels and, if asked to, averaging P(variable at level | all
   /// others).
   virtual void start_marginals(ChainGroup group, bool rao_blackwell) = 0;
-  /// Adds the conditional probabilities of the present states to the averages, unless the kernel, which computes them
-  /// anyway, averages them over every step.
+  /// At a recorded draw. Adds the conditional probabilities of the present states to the averages, if these are wanted
+  /// and the kernel does not average them over every step because it computes them anyway.
   virtual void visit_marginals(ChainGroup group) = 0;
   [[nodiscard]] virtual RaoBlackwell rao_blackwell(std::size_t chain) const = 0;
 

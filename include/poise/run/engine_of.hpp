@@ -96,6 +96,7 @@ class EngineOf final : public Engine {
   void visit_marginals(ChainGroup group) override {
     if constexpr (!kRaoBlackwellises) {
       for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+        if (chains_[c]->rao_blackwell.sums.empty()) continue;
         add_conditionals(*target_, chains_[c]->state, chains_[c]->log_ratios, chains_[c]->rao_blackwell);
       }
     }

@@ -33,7 +33,7 @@ struct SamplerSettings {
 struct Sampler {
   std::string name = "auto";  ///< the spec as given
   std::size_t row = 0;        ///< in the registry
-  SamplerSettings settings;  ///< of `temper`: also those of the sampler inside
+  SamplerSettings settings;   ///< of `temper`: also those of the sampler inside
   /// What `temper` is put around; empty where nobody said, and everywhere else.
   std::shared_ptr<const Sampler> of = nullptr;
 

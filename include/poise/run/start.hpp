@@ -13,8 +13,12 @@ namespace poise {
 /// Every free variable at a level drawn uniformly, observed ones where they are.
 [[nodiscard]] std::vector<Value> uniform_state(const Model& model, Rng& rng);
 
+/// Whether chains must begin inside the support, or find it by themselves as tempered ones do.
+enum class FirstStates { possible, any };
+
 /// What makes the chains of a run: a starting state for each, others to try where one has probability zero, and the
 /// reference. Throws InputError where no state of positive probability can be found.
-[[nodiscard]] EngineOptions engine_options(const Model& model, const RunOptions& options);
+[[nodiscard]] EngineOptions engine_options(const Model& model, const RunOptions& options,
+                                           FirstStates states = FirstStates::possible);
 
 }  // namespace poise

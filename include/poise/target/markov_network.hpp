@@ -60,6 +60,7 @@ class MarkovNetwork {
   [[nodiscard]] std::uint32_t table_start(std::size_t factor) const { return factor_start_[factor]; }
   /// An entry of the log tables, in units.
   [[nodiscard]] std::int64_t units(std::size_t entry) const { return values_[entry]; }
+  [[nodiscard]] bool is_zero(std::int64_t units) const { return units < -half_zero_; }
   /// A difference of sums, present zeros less zeros there, as a logarithm.
   [[nodiscard]] POISE_INLINE double to_log(std::int64_t units) const {
     if (units < -half_zero_) return -std::numeric_limits<double>::infinity();

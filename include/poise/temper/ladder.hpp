@@ -155,7 +155,8 @@ class Ladder {
   std::uint64_t round_trips_ = 0;
 };
 
-/// Inverse temperatures to begin with: dense near both ends.
+/// Inverse temperatures to begin with: dense near both ends. Those of every ladder are floats, because lanes have them
+/// so.
 [[nodiscard]] std::vector<double> first_betas(std::size_t rungs);
 
 /// The ladder of `rungs` rungs whose pairs would all reject alike: cut where the cumulative rejection, interpolated

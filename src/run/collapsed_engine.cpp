@@ -1,0 +1,229 @@
+/// From states of the core to those of the network, and marginals of both.
+#include <poise/run/collapsed_engine.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <poise/run/states.hpp>
+#include <poise/streams.hpp>
+#include <poise/target/markov_network.hpp>
+
+namespace poise {
+
+namespace {
+
+class CollapsedEngine final : public Engine {
+ public:
+  CollapsedEngine(std::shared_ptr<const Collapse> collapse, NetworkDescription whole, const EngineOptions& options,
+                  std::unique_ptr<Engine> core)
+      : Engine(traits_of(*whole.target, options, core.get())),
+        collapse_(std::move(collapse)),
+        target_(std::move(whole.target)),
+        core_(std::move(core)),
+        seed_(options.seed),
+        first_chain_(options.first_chain),
+        reference_(options.reference),
+        chains_(options.starts.size()) {
+    for (const Index i : collapse_->kept()) {
+      for (Index k = 1; k < target_->cardinality(i); ++k) core_entries_.push_back(target_->first_move(i) + k - 1);
+    }
+  }
+
+  std::vector<ChainGroup> share_out(unsigned threads) override {
+    return core_ ? core_->share_out(threads) : Engine::share_out(threads);
+  }
+
+  void advance(ChainGroup group, std::uint64_t steps) override {
+    if (core_) core_->advance(group, steps);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) chains_[c].step += steps;
+  }
+
+  void observe(ChainGroup group, const Observables& out) const override {
+    if (!out.accepted.empty() || !out.evals.empty()) observe_steps(group, out);
+    if (!out.empirical_marginals.empty()) {
+      for (std::size_t k = 0; k < group.count; ++k) {
+        copy_counts(chains_[group.first + k], row(out.empirical_marginals, k, traits_.entries));
+      }
+    }
+    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty() &&
+        out.frozen.empty()) {
+      return;
+    }
+    for (std::size_t k = 0; k < group.count; ++k) observe_state(group.first + k, k, out);
+  }
+
+  void restart(std::size_t c, std::span<const Value> levels) override {
+    // What was summed out has no state of its own.
+    std::vector<Value> kept;
+    for (const Index i : collapse_->kept()) kept.push_back(levels[i]);
+    if (core_) core_->restart(c, kept);
+    std::fill(chains_[c].counts.begin(), chains_[c].counts.end(), std::uint64_t{0});
+    chains_[c].counted = 0;
+  }
+
+  void start_marginals(ChainGroup group, bool rao_blackwell) override {
+    if (core_) core_->start_marginals(group, rao_blackwell);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      Chain& chain = chains_[c];
+      chain.counts.assign(traits_.entries, 0);
+      chain.counted = 0;
+      chain.last_visit = chain.step;
+      chain.sums = {rao_blackwell ? std::vector<double>(traits_.entries, 0.0) : std::vector<double>(), 0};
+    }
+  }
+
+  void visit_marginals(ChainGroup group) override {
+    if (core_) core_->visit_marginals(group);
+    std::vector<Value> levels(traits_.variables);
+    std::vector<double> sums(traits_.entries);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      Chain& chain = chains_[c];
+      std::fill(sums.begin(), sums.end(), 0.0);
+      draw(c, levels, sums);
+      for (Index i = 0; i < traits_.variables; ++i) {
+        if (levels[i] > 0 && target_->cardinality(i) > 1) ++chain.counts[target_->first_move(i) + levels[i] - 1];
+      }
+      ++chain.counted;
+      if (chain.sums.sums.empty()) continue;
+      // The core counts its steps; a visit stands for all of them since the one before.
+      const auto weight = static_cast<double>(chain.step - chain.last_visit);
+      for (std::size_t k = 0; k < sums.size(); ++k) chain.sums.sums[k] += weight * sums[k];
+      chain.sums.count += chain.step - chain.last_visit;
+      chain.last_visit = chain.step;
+    }
+  }
+
+  [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
+    RaoBlackwell out = chains_[c].sums;
+    if (!core_ || out.sums.empty()) return out;
+    const RaoBlackwell core = core_->rao_blackwell(c);
+    // The core may count in other units; shares of its count are what matters.
+    const double scale = core.count == 0 ? 0.0 : static_cast<double>(out.count) / static_cast<double>(core.count);
+    for (std::size_t k = 0; k < core_entries_.size(); ++k) out.sums[core_entries_[k]] = scale * core.sums[k];
+    return out;
+  }
+
+  [[nodiscard]] std::optional<TemperingReport> tempering() const override {
+    if (!core_) return {};
+    std::optional<TemperingReport> report = core_->tempering();
+    if (!report) return report;
+    report->log_partition += collapse_->log_constant();
+    for (double& of_ladder : report->log_partition_by_ladder) of_ladder += collapse_->log_constant();
+    return report;
+  }
+
+  void save(Saver& out) const override {
+    if (core_) core_->save(out);
+    out(chains_);
+  }
+  void load(Loader& in) override {
+    if (core_) core_->load(in);
+    in(chains_);
+  }
+
+ private:
+  struct Chain {
+    std::uint64_t step = 0;
+    std::uint64_t last_visit = 0;
+    std::uint64_t counted = 0;  // states that went into `counts`
+    std::vector<std::uint64_t> counts;
+    RaoBlackwell sums;  // of what was summed out
+
+    template <class A>
+    void archive(A& archive) {
+      archive(step, last_visit, counted, counts, sums);
+    }
+  };
+
+  static EngineTraits traits_of(const MarkovNetwork& target, const EngineOptions& options, const Engine* core) {
+    EngineTraits traits;
+    if (core != nullptr) traits = core->traits();
+    traits.chains = options.starts.size();
+    traits.variables = target.num_variables();
+    traits.entries = target.num_moves();
+    traits.statistics = target.statistic_names().size();
+    traits.independent = core == nullptr;
+    return traits;
+  }
+
+  template <class Number>
+  static std::span<Number> row(std::span<Number> rows, std::size_t k, std::size_t width) {
+    return rows.subspan(k * width, width);
+  }
+
+  /// The state of all variables of a chain at its present step.
+  void draw(std::size_t c, std::span<Value> levels, std::span<double> sums) const {
+    std::vector<Value> core(collapse_->kept().size());
+    if (core_) core_->observe({c, 1}, {.levels = core});
+    // Every step of a chain has a key of its own.
+    Rng rng = make_rng(seed_ ^ (chains_[c].step * 0x9E3779B97F4A7C15ULL), Stream::backward, first_chain_ + c);
+    collapse_->draw(core, rng, levels, sums);
+  }
+
+  void observe_steps(ChainGroup group, const Observables& out) const {
+    if (core_) return core_->observe(group, {.accepted = out.accepted, .evals = out.evals});
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::uint64_t steps = chains_[group.first + k].step;
+      if (!out.accepted.empty()) out.accepted[k] = static_cast<double>(steps);
+      if (!out.evals.empty()) {
+        out.evals[k] = {};
+        out.evals[k].ratio = steps * traits_.entries;
+      }
+    }
+  }
+
+  static void copy_counts(const Chain& chain, std::span<double> to) {
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      to[k] = chain.counted == 0 ? 0.0 : static_cast<double>(chain.counts[k]) / static_cast<double>(chain.counted);
+    }
+  }
+
+  void observe_state(std::size_t c, std::size_t k, const Observables& out) const {
+    std::vector<Value> levels(traits_.variables);
+    draw(c, levels, {});
+    if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
+    if (!out.distance.empty()) {
+      out.distance[k] = 0;
+      for (Index i = 0; i < traits_.variables; ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;
+    }
+    if (out.log_prob.empty() && out.statistics.empty() && out.frozen.empty()) return;
+    const MarkovNetwork::State state = target_->make_state(levels);
+    if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
+    if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, k, traits_.statistics));
+    if (!out.frozen.empty()) find_frozen(*target_, state, row(out.frozen, k, traits_.variables));
+  }
+
+  std::shared_ptr<const Collapse> collapse_;
+  std::shared_ptr<const MarkovNetwork> target_;
+  std::unique_ptr<Engine> core_;  // empty where nothing is left
+  std::uint64_t seed_;
+  std::uint64_t first_chain_;
+  std::vector<Value> reference_;
+  std::vector<Index> core_entries_;  // among the network's, of each of the core's
+  std::vector<Chain> chains_;
+};
+
+}  // namespace
+
+TunableEngine make_collapsed_engine(
+    const std::shared_ptr<const Collapse>& collapse, const NetworkDescription& whole, const EngineOptions& options,
+    const std::function<TunableEngine(const NetworkDescription& core, const EngineOptions& options)>& make) {
+  TunableEngine inside;
+  if (!collapse->kept().empty()) {
+    const auto network = std::make_shared<const Network>(collapse->core());
+    EngineOptions core = options;
+    const auto keep = [&](const std::vector<Value>& levels) {
+      std::vector<Value> kept;
+      for (const Index i : collapse->kept()) kept.push_back(levels[i]);
+      return kept;
+    };
+    for (std::vector<Value>& start : core.starts) start = keep(start);
+    core.reference = keep(options.reference);
+    core.other_start = {};
+    inside = make({network, std::make_shared<const MarkovNetwork>(*network)}, core);
+  }
+  inside.engine = std::make_unique<CollapsedEngine>(collapse, whole, options, std::move(inside.engine));
+  return inside;
+}
+
+}  // namespace poise
