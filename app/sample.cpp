@@ -8,6 +8,7 @@
 #include <poise/image/png.hpp>
 #include <poise/report/report.hpp>
 #include <poise/report/svg_plot.hpp>
+#include <poise/report/tempering.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"
@@ -45,13 +46,13 @@ void check_pictures(const SampleFlags& flags, const Model& model, const Sampler&
   }
   if (!flags.plot.empty() && sampler.name == "auto") {
     throw InputError(
-        "--plot: it shows a learned balancing function, and auto may choose a sampler that learns none; name one, such "
-        "as --sampler lsb");
+        "--plot: it shows a learned balancing function or a ladder of temperatures, and auto may choose a sampler "
+        "without; name one, such as --sampler lsb or temper");
   }
-  if (!flags.plot.empty() && !sampler.learns()) {
+  if (!flags.plot.empty() && !sampler.learns() && !sampler.tempers()) {
     throw InputError(
-        fmt::format("--plot: it shows a learned balancing function, and the sampler '{}' learns none; "
-                    "lsb, lsb1, lsb2 and their first-order forms do",
+        fmt::format("--plot: it shows a learned balancing function or a ladder of temperatures, and the sampler '{}' "
+                    "has none; temper does, and so do lsb, lsb1, lsb2 and their first-order forms",
                     sampler.name));
   }
 }
@@ -108,7 +109,10 @@ void write_files(const SampleFlags& flags, const Model& model, const RunResult& 
   } else if (!flags.images.empty()) {
     write_png(flags.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
   }
-  if (!flags.plot.empty()) write_output(flags.plot, balance_plot(result.knots, result.log_phi));
+  if (!flags.plot.empty()) {
+    write_output(flags.plot,
+                 result.tempering ? tempering_plot(*result.tempering) : balance_plot(result.knots, result.log_phi));
+  }
 }
 
 int sample(const SampleFlags& flags) {
@@ -168,7 +172,9 @@ Command add_sample(CLI::App& program) {
       ->add_option("--images", flags->images,
                    "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws")
       ->type_name("FILE.png");
-  command->add_option("--plot", flags->plot, "Plot of the learned balancing function beside the fixed ones")
+  command
+      ->add_option("--plot", flags->plot,
+                   "Plot of the learned balancing function, or of the ladder of temper: swaps and paths")
       ->type_name("FILE.svg");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");

@@ -31,6 +31,10 @@ constexpr std::size_t kFewChains = 4;
 constexpr std::size_t kManyChains = 32;
 /// Entries of marginals up to which many chains may each have batch means of all of them.
 constexpr std::size_t kMostEntries = 60'000;
+/// Differences of probabilities that nobody would see.
+constexpr double kNegligible = 1e-4;
+/// Standard errors by which marginals of two samplers may differ, root mean square: errors are estimates themselves.
+constexpr double kAgreement = 2.0;
 /// Bytes of draws that diagnostics look through in a second, on the safe side.
 constexpr double kDiagnosedPerSecond = 4e7;
 
@@ -79,6 +83,15 @@ double root_mean_square(std::span<const double> errors) {
   return errors.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(errors.size()));
 }
 
+/// A pilot, and all that its chains saw.
+struct PilotRun {
+  Pilot pilot;
+  RunResult result;
+  std::vector<SettledChain> settled;
+
+  [[nodiscard]] bool is_tempered() const { return result.tempering.has_value(); }
+};
+
 /// Runs samplers on one model within one budget of time.
 class Sampling {
  public:
@@ -88,33 +101,41 @@ class Sampling {
     moves_many_ = facts.lanes && facts.moves <= kMostEntries;
   }
 
-  /// What the chains of all pilots settled to.
-  [[nodiscard]] const std::vector<SettledChain>& settled() const { return settled_; }
   [[nodiscard]] double seconds_left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
 
   /// A run that tells how fast the sampler is and how large its error. Each pilot has random numbers of its own:
   /// together they look at more of the distribution.
-  Pilot pilot(const std::string& sampler, double seconds, std::uint64_t number) {
+  PilotRun pilot(const std::string& sampler, double seconds, std::uint64_t number) {
     RunOptions options = base(seconds);
     options.first_chain = 4 * (number + 1) * std::max(options_.chains, kManyChains);
     options.chains = chains_of(sampler);
     options.keep = Keep::monitors;
-    const RunResult result = run_one(sampler, options, "pilot " + sampler);
-    Pilot pilot;
-    pilot.sampler = sampler;
-    pilot.steps_per_sweep = result.options.thin;
+    PilotRun out{{}, run_one(sampler, options, "pilot " + sampler), {}};
+    const RunResult& result = out.result;
+    out.pilot.sampler = sampler;
+    out.pilot.steps_per_sweep = result.options.thin;
     const double steps = static_cast<double>(result.steps) / static_cast<double>(options.chains);
-    pilot.steps_per_second = steps / std::max(result.sampling_seconds, 1e-6);
-    pilot.error = root_mean_square(result.rao_blackwell_mcse) * std::sqrt(result.sampling_seconds);
-    if (steps == 0.0 || std::isnan(pilot.error)) pilot.error = std::numeric_limits<double>::infinity();
+    out.pilot.steps_per_second = steps / std::max(result.sampling_seconds, 1e-6);
+    out.pilot.error = root_mean_square(result.rao_blackwell_mcse) * std::sqrt(result.sampling_seconds);
+    if (steps == 0.0 || std::isnan(out.pilot.error)) out.pilot.error = std::numeric_limits<double>::infinity();
     for (std::size_t c = 0; c < result.batches.size(); ++c) {
       SettledChain chain{sampler, c, {}};
       for (std::size_t k = 0; k < result.rao_blackwell.size(); ++k) {
         chain.entries.push_back(settled_mean(result.batches[c], k));
       }
-      settled_.push_back(std::move(chain));
+      out.settled.push_back(std::move(chain));
     }
-    return pilot;
+    return out;
+  }
+
+  /// The same, unless no state was found where the sampler could begin: then there is no pilot, while others may
+  /// follow.
+  void try_pilot(const std::string& sampler, double seconds, std::vector<PilotRun>& pilots) {
+    try {
+      pilots.push_back(pilot(sampler, seconds, pilots.size()));
+    } catch (const InputError&) {
+      if (options_.sampler != "auto" || sampler == "temper") throw;
+    }
   }
 
   /// All the time that is left, but for a look at the draws.
@@ -166,8 +187,29 @@ class Sampling {
   const MarginalsHooks& hooks_;
   Clock::time_point deadline_;
   bool moves_many_ = false;  // Gibbs does
-  std::vector<SettledChain> settled_;
 };
+
+/// Why a local sampler must not be taken, if it must not: its pilot and that of tempering see different distributions.
+std::string disagreement(const PilotRun& local, const PilotRun& tempered) {
+  const std::vector<double>& here = local.result.rao_blackwell;
+  const std::vector<double>& there = tempered.result.rao_blackwell;
+  if (here.size() != there.size()) return "its pilot drew nothing";
+  double squares = 0.0;
+  for (std::size_t k = 0; k < here.size(); ++k) {
+    const double error = std::hypot(local.result.rao_blackwell_mcse[k], tempered.result.rao_blackwell_mcse[k]);
+    const double difference = std::abs(here[k] - there[k]);
+    if (difference > kNegligible) squares += std::pow(difference / std::max(error, kNegligible), 2);
+  }
+  const double mean = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, here.size())));
+  if (!(mean <= kAgreement)) {
+    return fmt::format("its marginals differ from those of temper by {:.1f} standard errors on average", mean);
+  }
+  if (find_other_mode(local.settled, there, tempered.result.rao_blackwell_mcse) ||
+      find_other_mode(tempered.settled, here, local.result.rao_blackwell_mcse)) {
+    return "a chain of its pilot, or of that of temper, settled elsewhere";
+  }
+  return {};
+}
 
 void note_other_mode(const Network& network, std::span<const SettledChain> pilots, const RunResult& result,
                      MarginalsAnswer& answer) {
@@ -186,34 +228,72 @@ void note_other_mode(const Network& network, std::span<const SettledChain> pilot
       result.rao_blackwell[found->worst]));
 }
 
+/// The pilot whose sampler makes the run: the one with the smallest error, if it is `temper` or agrees with it.
+std::size_t choose(std::vector<PilotRun>& pilots) {
+  std::stable_sort(pilots.begin(), pilots.end(),
+                   [](const PilotRun& a, const PilotRun& b) { return a.pilot.error < b.pilot.error; });
+  const auto tempered =
+      std::find_if(pilots.begin(), pilots.end(), [](const PilotRun& one) { return one.is_tempered(); });
+  if (tempered == pilots.end()) return 0;
+  for (auto one = pilots.begin(); one != tempered; ++one) {
+    one->pilot.verdict = disagreement(*one, *tempered);
+    if (one->pilot.verdict.empty()) return static_cast<std::size_t>(one - pilots.begin());
+  }
+  return static_cast<std::size_t>(tempered - pilots.begin());
+}
+
+/// Samplers that pilots compare: what is cheap and local, and tempering.
+std::vector<std::string> samplers_to_try(const Model& model, const MarginalsOptions& options) {
+  if (options.sampler != "auto") return {options.sampler};
+  std::vector<std::string> names = pilot_samplers(model);
+  names.emplace_back("temper");
+  return names;
+}
+
+void take_log_partition(const RunResult& result, MarginalsAnswer& answer) {
+  if (!result.tempering || answer.log_partition || !std::isfinite(result.tempering->log_partition)) return;
+  answer.log_partition = result.tempering->log_partition;
+  answer.log_partition_error = result.tempering->log_partition_error;
+}
+
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
                       const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer) {
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
   const Model model = network_model(network);
   Sampling sampling(model, options, hooks, deadline);
-  const bool chooses = options.sampler == "auto";
-  const std::vector<std::string> candidates =
-      chooses ? pilot_samplers(model) : std::vector<std::string>{options.sampler};
+  const std::vector<std::string> candidates = samplers_to_try(model, options);
   const double pilots_seconds = kPilotFraction * std::max(sampling.seconds_left(), 0.05);
+  std::vector<PilotRun> pilots;
   for (const std::string& candidate : candidates) {
-    const double seconds = pilots_seconds / static_cast<double>(candidates.size());
-    if (!stopped()) answer.pilots.push_back(sampling.pilot(candidate, seconds, answer.pilots.size()));
+    // Tempering needs a while to find its ladder: it has as much time as all others together.
+    const double local = std::max(1.0, static_cast<double>(candidates.size()) - 1.0);
+    const bool alone = candidates.size() == 1;
+    const double seconds = alone ? pilots_seconds : pilots_seconds / 2.0 / (candidate == "temper" ? 1.0 : local);
+    if (!stopped()) sampling.try_pilot(candidate, seconds, pilots);
   }
   answer.interrupted = stopped();
-  if (answer.pilots.empty()) return;
-  std::stable_sort(answer.pilots.begin(), answer.pilots.end(),
-                   [](const Pilot& a, const Pilot& b) { return a.error < b.error; });
-  const RunResult result = sampling.final_run(answer.pilots.front());
+  if (pilots.empty()) return;
+  const std::size_t chosen = choose(pilots);
+  const RunResult result = sampling.final_run(pilots[chosen].pilot);
   answer.interrupted = result.interrupted;
   answer.report = make_report(result);
   answer.marginals = spread(*network, result.rao_blackwell);
   answer.counted = spread(*network, result.empirical_marginals);
   answer.mcse = spread_errors(*network, result.rao_blackwell_mcse);
-  note_other_mode(*network, sampling.settled(), result, answer);
-  if (chooses) {
-    answer.reason +=
-        fmt::format("; the sampler is the one with the smallest error per second, by the clock, in a pilot of {}",
-                    text::duration(pilots_seconds));
+  take_log_partition(result, answer);
+  for (const PilotRun& one : pilots) {
+    take_log_partition(one.result, answer);
+    // Chains of local samplers that are stuck say nothing about ladders.
+    if (!result.tempering || one.is_tempered()) note_other_mode(*network, one.settled, result, answer);
+  }
+  std::rotate(pilots.begin(), pilots.begin() + static_cast<std::ptrdiff_t>(chosen),
+              pilots.begin() + static_cast<std::ptrdiff_t>(chosen) + 1);
+  for (const PilotRun& one : pilots) answer.pilots.push_back(one.pilot);
+  if (options.sampler == "auto") {
+    answer.reason += fmt::format(
+        "; the sampler is the one with the smallest error per second, by the clock, in a pilot of {}, that agrees with "
+        "tempering",
+        text::duration(pilots_seconds));
   }
 }
 

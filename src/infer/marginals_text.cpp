@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <poise/infer/marginals.hpp>
+#include <poise/report/tempering.hpp>
 #include <poise/report/text.hpp>
 
 namespace poise {
@@ -56,6 +57,7 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
               {"warnings", answer.warnings()},
               {"variables", json::array()}};
   if (answer.log_partition) out["log10_partition"] = number(*answer.log_partition / std::log(10.0));
+  if (answer.log_partition_error) out["log10_partition_error"] = number(*answer.log_partition_error / std::log(10.0));
   if (sampled) {
     out["sampler"] = answer.report->sampler;
     out["pilots"] = json::array();
@@ -63,6 +65,7 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
       out["pilots"].push_back({{"sampler", pilot.sampler},
                                {"error_after_a_second", number(pilot.error)},
                                {"steps_per_second", number(pilot.steps_per_second)}});
+      if (!pilot.verdict.empty()) out["pilots"].back()["verdict"] = pilot.verdict;
     }
     out["report"] = report_json(*answer.report);
   }
@@ -92,18 +95,25 @@ std::string marginals_text(const MarginalsAnswer& answer, const Network& network
   out += text::wrap(fmt::format("{}: {}", sampled ? "sampling" : "exact", answer.reason), "method      ", width);
   if (answer.log_partition) {
     const double log10 = *answer.log_partition / std::log(10.0);
-    out += text::wrap(fmt::format("{:.8g}", std::abs(log10) < 1e-12 ? 0.0 : log10), "log10 Z     ", width);
+    std::string shown = fmt::format("{:.8g}", std::abs(log10) < 1e-12 ? 0.0 : log10);
+    if (answer.log_partition_error) {
+      const double error = *answer.log_partition_error / std::log(10.0);
+      shown = fmt::format("{} (error {}, from tempering)", text::mean(log10, error), text::number(error, 2));
+    }
+    out += text::wrap(shown, "log10 Z     ", width);
   }
   if (sampled) {
     const Report& report = *answer.report;
     out += text::wrap(fmt::format("{}, {} x {} sweeps recorded, every step counted", report.sampler,
                                   text::plural(report.chains, "chain"), report.draws),
                       "sampler     ", width);
+    if (report.tempering) out += tempering_text(*report.tempering, width);
     for (const Pilot& pilot : answer.pilots) {
       if (answer.pilots.size() < 2) break;
-      out += text::wrap(fmt::format("{}: error {} after a second, {} steps/s a chain", pilot.sampler,
-                                    text::number(pilot.error, 2), text::rate(pilot.steps_per_second)),
-                        "pilot       ", width);
+      std::string line = fmt::format("{}: error {} after a second, {} steps/s a chain", pilot.sampler,
+                                     text::number(pilot.error, 2), text::rate(pilot.steps_per_second));
+      if (!pilot.verdict.empty()) line += "; not taken, because " + pilot.verdict;
+      out += text::wrap(line, "pilot       ", width);
     }
   }
   out += text::wrap(text::duration(answer.seconds), "time        ", width) + "\n";

@@ -1,5 +1,6 @@
 /// Gathers what is to be reported, from a run in memory or from its file.
 #include <poise/report/report.hpp>
+#include <poise/report/tempering.hpp>
 
 #include <cmath>
 #include <limits>
@@ -165,6 +166,7 @@ Report make_report(const RunResult& result) {
   report.knots = result.knots;
   report.log_phi = result.log_phi;
   report.objective = result.objective;
+  report.tempering = result.tempering;
   report.interrupted = result.interrupted;
   report.notes = result.notes;
   report.frozen = result.frozen;
@@ -202,6 +204,9 @@ Report make_report(const StoredRun& stored) {
   report.knots = results.at("balance").numbers("knots");
   report.log_phi = results.at("balance").numbers("log_phi");
   report.objective = results.number("objective");
+  if (stored.results.is_object() && stored.results.contains("tempering")) {
+    report.tempering = read_tempering(stored.results["tempering"]);
+  }
   report.interrupted = results.flag("interrupted");
   report.notes = results.texts("notes");
   for (const double variable : results.numbers("frozen")) {

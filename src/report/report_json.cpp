@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <poise/report/report.hpp>
+#include <poise/report/tempering.hpp>
 
 namespace poise {
 
@@ -88,6 +89,7 @@ json report_json(const Report& report) {
               {"notes", report.notes}};
   for (const auto& [name, summary] : report.monitors) out["monitors"][name] = monitor_json(summary, report);
   if (report.choice) out["choice"] = choice_json(*report.choice);
+  if (report.tempering) out["tempering"] = tempering_json(*report.tempering);
   if (!report.knots.empty()) out["balance"] = {{"knots", numbers(report.knots)}, {"log_phi", numbers(report.log_phi)}};
   if (std::isfinite(report.objective)) out["objective"] = report.objective;
   if (report.variables) out["variables"] = variables_json(*report.variables);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <poise/report/report.hpp>
+#include <poise/report/tempering.hpp>
 #include <poise/report/text.hpp>
 
 namespace poise {
@@ -64,13 +65,15 @@ std::string header_text(const Report& report, std::size_t width) {
                        text::duration(report.sampling_seconds));
     if (report.steps > 0) time += fmt::format(", {} steps/s", text::rate(rate));
   }
+  const std::string ladder = report.tempering ? tempering_text(*report.tempering, width) : "";
   return text::wrap(report.model, "model       ", width) +
          text::wrap(report.observed > 0 ? fmt::format("{}, {} of them observed", report.num_variables, report.observed)
                                         : fmt::format("{}", report.num_variables),
                     "variables   ", width) +
          sampler_text(report, width) + text::wrap(draws, "draws       ", width) +
          text::wrap(time, "time        ", width) +
-         text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width);
+         text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width) +
+         ladder;
 }
 
 std::string monitors_text(const Report& report, std::size_t width) {

@@ -412,4 +412,19 @@ std::string render_svg(const Plot& plot) {
   return Renderer(plot).render();
 }
 
+std::string render_row(std::span<const Plot> plots) {
+  double width = 0;
+  double height = 0;
+  std::string inside;
+  for (const Plot& plot : plots) {
+    std::string one = render_svg(plot);
+    inside += one.insert(one.find("<svg") + 4, fmt::format(" x=\"{}\"", coordinate(width)));
+    width += plot.width;
+    height = std::max(height, plot.height);
+  }
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n{2}</svg>\n",
+      coordinate(width), coordinate(height), inside);
+}
+
 }  // namespace poise

@@ -104,7 +104,12 @@ class CollapsedEngine final : public Engine {
   }
 
   [[nodiscard]] std::optional<TemperingReport> tempering() const override {
-    if (!core_) return {};
+    if (!core_) {
+      TemperingReport exact;
+      exact.betas = {1.0};
+      exact.log_partition = collapse_->log_constant();
+      return exact;
+    }
     std::optional<TemperingReport> report = core_->tempering();
     if (!report) return report;
     report->log_partition += collapse_->log_constant();

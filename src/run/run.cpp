@@ -196,6 +196,7 @@ RunResult Run::finish() {
   result.batches = std::move(parts.batches);
   add_function(parts.sampler, parts.warmed.function, result);
   add_marginals(parts.model, engine, result);
+  result.tempering = engine.tempering();
   return result;
 }
 

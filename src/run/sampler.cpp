@@ -176,6 +176,8 @@ Sampler parse_sampler(const std::string& text) {
   return sampler;
 }
 
+bool Sampler::tempers() const { return is_row<TemperRow>(*this); }
+
 std::unique_ptr<LearnedFunction> Sampler::make_function() const {
   std::unique_ptr<LearnedFunction> made;
   switch (settings.family) {

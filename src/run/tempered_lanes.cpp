@@ -12,6 +12,7 @@
 #include <poise/hot.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/states.hpp>
+#include <poise/streams.hpp>
 #include "factor_scopes.hpp"
 
 namespace poise {
@@ -59,8 +60,14 @@ class TemperedLanes final : public TemperedEngine {
   }
 
   void advance(ChainGroup group, std::uint64_t steps) override {
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      for (std::uint64_t k = 0; k < steps; ++k) step(c);
+    for (std::size_t c = group.first; c < group.first + group.count; c += 2) {
+      const bool two = c + 1 < group.first + group.count;
+      for (std::uint64_t k = 0; k < steps; ++k) {
+        step(c);
+        if (!two) continue;
+        step(c + 1);
+        exchange(c);
+      }
     }
   }
 
@@ -78,6 +85,7 @@ class TemperedLanes final : public TemperedEngine {
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       Chain& chain = chains_[c];
       restart_counts(c);
+      if (c % 2 == 0 && c / 2 < pairs_.size()) pairs_[c / 2].freeze();
       chain.counts.assign(traits_.entries, 0);
       if (rao_blackwell) chain.block.reset_sums();
       chain.counted_from = chain.averaged_from = rungs(c).step;
@@ -103,8 +111,24 @@ class TemperedLanes final : public TemperedEngine {
     return out;
   }
 
+  [[nodiscard]] std::optional<TemperingReport> tempering() const override {
+    std::optional<TemperingReport> report = TemperedEngine::tempering();
+    double components = 0.0;
+    double exchanges = 0.0;
+    for (const Pair& pair : pairs_) {
+      for (std::size_t k = 0; k < pair.tried.size(); ++k) {
+        if (pair.is_off[k] != 0) continue;
+        components += pair.components[k];
+        exchanges += pair.tried[k];
+      }
+    }
+    report->components = exchanges > 0.0 ? components / exchanges : 0.0;
+    return report;
+  }
+
   void save(Saver& out) const override {
     save_rungs(out);
+    out(pairs_);
     for (const Chain& chain : chains_) {
       out(chain.block.progress(), chain.counts, chain.counted_from, chain.averaged_from);
       std::vector<Value> levels(traits_.variables);
@@ -117,6 +141,7 @@ class TemperedLanes final : public TemperedEngine {
 
   void load(Loader& in) override {
     load_rungs(in);
+    in(pairs_);
     set_heats();
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       Chain& chain = chains_[c];
@@ -142,6 +167,7 @@ class TemperedLanes final : public TemperedEngine {
 
   void remake_replicas(const std::vector<double>& before) override {
     set_heats();
+    for (Pair& pair : pairs_) pair.reset(betas().size());
     std::vector<Value> levels(traits_.variables);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       Chain& chain = chains_[c];
@@ -163,6 +189,34 @@ class TemperedLanes final : public TemperedEngine {
     std::vector<std::uint64_t> counts = {};  // steps of the cold replica at each level above 0
     std::uint64_t counted_from = 0;
     std::uint64_t averaged_from = 0;
+    ComponentExchange::Scratch scratch = {};
+  };
+
+  /// Two ladders that exchange components of the states at one of their rungs, in turn.
+  struct Pair {
+    Rng rng{0, 0};
+    std::vector<double> components = {};  // seen at each rung, summed
+    std::vector<double> tried = {};
+    std::vector<std::uint8_t> is_off = {};  // rungs at which states differ in one component as a rule
+
+    void reset(std::size_t rungs) {
+      components.assign(rungs, 0.0);
+      tried.assign(rungs, 0.0);
+      is_off.assign(rungs, 0);
+    }
+    /// From here on no rung is looked at where exchange does nothing.
+    void freeze() {
+      constexpr double kWorthwhile = 1.05;
+      for (std::size_t k = 0; k < tried.size(); ++k) {
+        is_off[k] = tried[k] > 0.0 && components[k] < kWorthwhile * tried[k] ? 1 : 0;
+        components[k] = tried[k] = 0.0;
+      }
+    }
+
+    template <class A>
+    void archive(A& archive) {
+      archive(rng, components, tried, is_off);
+    }
   };
 
   TemperedLanes(std::shared_ptr<const T> target, std::shared_ptr<const LaneModel> model, LaneEnergy<T> energy,
@@ -171,6 +225,7 @@ class TemperedLanes final : public TemperedEngine {
         target_(std::move(target)),
         model_(std::move(model)),
         energy_(std::move(energy)),
+        components_(*model_),
         seed_(options.seed),
         first_chain_(options.first_chain),
         reference_(options.reference) {
@@ -180,6 +235,10 @@ class TemperedLanes final : public TemperedEngine {
       chains_.push_back({make_block(c)});
       for (std::size_t r = 0; r < betas().size(); ++r) chains_[c].block.set_levels(r, options.starts[c]);
       heat(c);
+    }
+    for (std::size_t c = 0; c + 1 < traits_.chains; c += 2) {
+      pairs_.push_back({make_rng(seed_, Stream::components, first_chain_ + c)});
+      pairs_.back().reset(betas().size());
     }
   }
 
@@ -242,6 +301,18 @@ class TemperedLanes final : public TemperedEngine {
     if (!chain.counts.empty()) count(chain, own.ladder.cold());
   }
 
+  /// Between a ladder and the one after it, both at the same step.
+  void exchange(std::size_t c) {
+    Pair& pair = pairs_[c / 2];
+    const std::size_t rung = rungs(c).step % betas().size();
+    if (pair.is_off[rung] != 0) return;
+    const auto at = [&](std::size_t chain) {
+      return ComponentExchange::At{chains_[chain].block, rungs(chain).ladder.replica_at(rung)};
+    };
+    pair.components[rung] += static_cast<double>(components_.exchange(at(c), at(c + 1), pair.rng, chains_[c].scratch));
+    pair.tried[rung] += 1.0;
+  }
+
   void count(Chain& chain, std::size_t lane) const {
     const Value* levels = chain.block.levels() + lane;
     const std::vector<LaneModel::Variable>& variables = model_->variables();
@@ -286,6 +357,7 @@ class TemperedLanes final : public TemperedEngine {
   std::shared_ptr<const T> target_;
   std::shared_ptr<const LaneModel> model_;
   LaneEnergy<T> energy_;
+  ComponentExchange components_;
   std::uint64_t seed_;
   std::uint64_t first_chain_;
   std::vector<Value> reference_;
@@ -293,6 +365,7 @@ class TemperedLanes final : public TemperedEngine {
   std::vector<double> beta_steps_;
   std::vector<double> zero_steps_;
   std::vector<Chain> chains_;
+  std::vector<Pair> pairs_;
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ struct MarginalsOptions {
   /// long as it takes, up to ten minutes, where it is exact.
   std::optional<double> seconds = {};
   double elapsed = 0.0;  ///< of them, before the call: reading the network
-  /// For sampling. With `auto` a pilot finds the one with the smallest error per second: by the clock, so another run
-  /// may choose another.
+  /// For sampling. With `auto` pilots compare local samplers with `temper`: the one with the smallest error per second
+  /// is taken, by the clock, so another run may choose another; a local one only if it agrees with `temper`.
   std::string sampler = "auto";
   /// 0: as many as suit the sampler, 32 where it moves many at once across lanes and 4 elsewhere.
   std::size_t chains = 0;
@@ -38,17 +38,19 @@ struct Pilot {
   double error = 0.0;             ///< root mean square standard error of the marginals, as it would be after one second
   double steps_per_second = 0.0;  ///< of one chain
   std::uint64_t steps_per_sweep = 1;
+  std::string verdict;  ///< where it was not taken although its error is the smallest: why
 };
 
 struct MarginalsAnswer {
   std::string model;
-  Method method = Method::exact;        ///< what was used
-  std::string reason;                   ///< why, in one sentence
-  Marginals marginals;                  ///< exact, or means of conditional probabilities
-  Marginals counted;                    ///< part of all steps spent at each level; empty when exact
-  Marginals mcse;                       ///< standard error of `marginals`; empty when exact
-  std::optional<double> log_partition;  ///< natural logarithm, when exact
-  Index width = 0;                      ///< induced width of the plan that was found, and its cost in bytes
+  Method method = Method::exact;              ///< what was used
+  std::string reason;                         ///< why, in one sentence
+  Marginals marginals;                        ///< exact, or means of conditional probabilities
+  Marginals counted;                          ///< part of all steps spent at each level; empty when exact
+  Marginals mcse;                             ///< standard error of `marginals`; empty when exact
+  std::optional<double> log_partition;        ///< natural logarithm: exact, or from tempering
+  std::optional<double> log_partition_error;  ///< its standard error, when from tempering
+  Index width = 0;                            ///< induced width of the plan that was found, and its cost in bytes
   double bytes = 0.0;
   std::vector<Pilot> pilots;  ///< best first
   /// Chains of pilot runs that had settled where the answer has not been: a sentence each.
@@ -84,9 +86,10 @@ struct MarginalsHooks {
 /// The samplers that a pilot compares: the candidates of `auto` whose draws are those of chains.
 [[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);
 
-/// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (when exact), sampler,
-/// pilots[{sampler, error_after_a_second, steps_per_second}], seconds, interrupted, warnings[], variables[{name,
-/// levels[], probabilities[], counted[], mcse[], observed}], report{} (when sampled).
+/// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (and its
+/// log10_partition_error when it comes from tempering), sampler, pilots[{sampler, error_after_a_second,
+/// steps_per_second, verdict (where it was not taken although its error is small)}], seconds, interrupted, warnings[],
+/// variables[{name, levels[], probabilities[], counted[], mcse[], observed}], report{} (when sampled).
 [[nodiscard]] nlohmann::json marginals_json(const MarginalsAnswer& answer, const Network& network);
 
 /// A table with a row per variable (the first `most` of them) and what was done and why.

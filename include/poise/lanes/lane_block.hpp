@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <poise/lanes/chain_group.hpp>
@@ -62,6 +63,11 @@ class LaneBlock {
   /// Gives a lane a temperature of its own; `counts` says whether its conditionals go into the sums. Of a model with
   /// soft zeros, and in blocks of at least sixteen lanes.
   void heat(std::size_t lane, const LaneHeat& heat, bool counts);
+
+  /// Exchanges the levels that a lane and one of another block have at a position.
+  void exchange(Index position, std::size_t lane, LaneBlock& other, std::size_t other_lane) {
+    std::swap(levels_[position * lanes_ + lane], other.levels_[position * other.lanes_ + other_lane]);
+  }
 
   // Of one chain of the run; other threads may handle other chains at the same time.
   void set_levels(std::size_t chain, std::span<const Value> levels);

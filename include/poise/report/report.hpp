@@ -52,6 +52,8 @@ struct Report {
   std::vector<double> log_phi;
   double objective = 0.0;  ///< of learning, at its end; NaN without
 
+  std::optional<TemperingReport> tempering;  ///< where chains are ladders
+
   bool interrupted = false;
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
@@ -65,7 +67,9 @@ struct Report {
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
 /// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
 /// sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see
-/// run/choice.hpp), and variables{count, constant, frozen, rare,
+/// run/choice.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition,
+/// log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, and
+/// variables{count, constant, frozen, rare,
 /// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of

@@ -59,6 +59,9 @@ struct Plot {
 /// Throws std::invalid_argument when the arrays of a series differ in length or the limits are no range.
 [[nodiscard]] std::string render_svg(const Plot& plot);
 
+/// Plots side by side, in one document.
+[[nodiscard]] std::string render_row(std::span<const Plot> plots);
+
 /// A picture with a line of text below it.
 struct Picture {
   Image image;

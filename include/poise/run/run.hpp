@@ -134,6 +134,7 @@ struct RunResult {
   std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
   std::vector<double> log_phi;
   double objective = 0.0;  ///< value of the learning objective at the end of learning; NaN without
+  std::optional<TemperingReport> tempering;  ///< of ladders, where chains have them
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };

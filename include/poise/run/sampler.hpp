@@ -38,6 +38,8 @@ struct Sampler {
   std::shared_ptr<const Sampler> of = nullptr;
 
   [[nodiscard]] bool learns() const { return settings.family != FunctionFamily::fixed; }
+  /// Whether its chains are ladders.
+  [[nodiscard]] bool tempers() const;
   /// The function to learn, at its starting point.
   [[nodiscard]] std::unique_ptr<LearnedFunction> make_function() const;
 };

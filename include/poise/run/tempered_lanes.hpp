@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include <poise/lanes/components.hpp>
 #include <poise/lanes/lane_block.hpp>
 #include <poise/run/tempered_engine.hpp>
 #include <poise/run/tuner.hpp>

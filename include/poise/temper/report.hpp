@@ -9,6 +9,7 @@
 
 namespace poise {
 
+/// With one rung nothing was left to sample after variables were summed out: draws are independent and log Z is exact.
 struct TemperingReport {
   std::vector<double> betas;
   std::vector<double> acceptance;  ///< of swaps of each pair of neighbours, over all ladders

@@ -1,0 +1,23 @@
+/// What is told of ladders: lines of a table, JSON, and a picture.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/temper/report.hpp>
+
+namespace poise {
+
+[[nodiscard]] nlohmann::json tempering_json(const TemperingReport& report);
+/// From a file, which may hold anything: nothing where it is not what `tempering_json` gives.
+[[nodiscard]] std::optional<TemperingReport> read_tempering(const nlohmann::json& json);
+
+/// Rungs, barrier, swaps and round trips, and log Z.
+[[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
+
+/// Acceptance of the swaps of neighbours along the ladder, and the way of a few replicas through it, side by side.
+[[nodiscard]] std::string tempering_plot(const TemperingReport& report);
+
+}  // namespace poise

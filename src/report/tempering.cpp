@@ -1,0 +1,133 @@
+/// Ladders as text, JSON and a picture.
+#include <poise/report/tempering.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/report/svg_plot.hpp>
+#include <poise/report/text.hpp>
+
+namespace poise {
+
+namespace {
+
+using nlohmann::json;
+
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+double real(const json& value) { return value.is_number() ? value.get<double>() : std::nan(""); }
+
+std::vector<double> reals(const json& array) {
+  std::vector<double> out;
+  if (!array.is_array()) return out;
+  for (const json& value : array) out.push_back(real(value));
+  return out;
+}
+
+}  // namespace
+
+json tempering_json(const TemperingReport& report) {
+  json paths = json::array();
+  for (std::size_t replica = 0; replica < ReplicaPaths::kReplicas && report.paths.size() > 0; ++replica) {
+    json path = json::array();
+    for (std::size_t point = 0; point < report.paths.size(); ++point) path.push_back(report.paths.rung(point, replica));
+    paths.push_back(std::move(path));
+  }
+  json by_ladder = json::array();
+  for (const double log_partition : report.log_partition_by_ladder) by_ladder.push_back(finite(log_partition));
+  return {{"betas", report.betas},
+          {"acceptance", report.acceptance},
+          {"barrier", finite(report.barrier)},
+          {"round_trips", report.round_trips},
+          {"steps", report.steps},
+          {"ladders", report.ladders},
+          {"log_partition", finite(report.log_partition)},
+          {"log_partition_error", finite(report.log_partition_error)},
+          {"log_partition_by_ladder", std::move(by_ladder)},
+          {"components", finite(report.components)},
+          {"paths", {{"stride", report.paths.stride()}, {"rungs", std::move(paths)}}}};
+}
+
+std::optional<TemperingReport> read_tempering(const json& in) {
+  if (!in.is_object()) return {};
+  const auto at = [&](const char* key) { return in.contains(key) ? in[key] : json(); };
+  const auto count = [&](const char* key) {
+    return at(key).is_number_unsigned() ? at(key).get<std::uint64_t>() : std::uint64_t{0};
+  };
+  TemperingReport report;
+  report.betas = reals(at("betas"));
+  report.acceptance = reals(at("acceptance"));
+  if (report.betas.empty() || report.acceptance.size() + 1 != report.betas.size()) return {};
+  report.barrier = real(at("barrier"));
+  report.round_trips = count("round_trips");
+  report.steps = count("steps");
+  report.ladders = count("ladders");
+  report.log_partition = real(at("log_partition"));
+  report.log_partition_error = real(at("log_partition_error"));
+  report.log_partition_by_ladder = reals(at("log_partition_by_ladder"));
+  report.components = real(at("components"));
+  return report;
+}
+
+std::string tempering_text(const TemperingReport& report, std::size_t width) {
+  if (report.acceptance.empty()) {
+    return text::wrap("none: with variables summed out nothing is left to sample, and draws are independent",
+                      "ladders     ", width) +
+           text::wrap(fmt::format("{:.8g} (exact)", report.log_partition), "log Z       ", width);
+  }
+  const auto [least, most] = std::minmax_element(report.acceptance.begin(), report.acceptance.end());
+  std::string ladder = fmt::format("{} rungs, barrier {:.1f}, swaps accepted {:.2f} to {:.2f}, {} in {}",
+                                   report.betas.size(), report.barrier, *least, *most,
+                                   text::plural(report.round_trips, "round trip"), text::plural(report.steps, "step"));
+  if (report.components > 0.0) ladder += fmt::format("; exchanges of {:.1f} components", report.components);
+  std::string out = text::wrap(ladder, report.ladders == 1 ? "ladder      " : "ladders     ", width);
+  if (std::isfinite(report.log_partition)) {
+    std::string log_z = text::mean(report.log_partition, report.log_partition_error);
+    if (std::isfinite(report.log_partition_error)) {
+      log_z += fmt::format(" (error {}, by {})", text::number(report.log_partition_error, 2),
+                           text::plural(report.ladders, "ladder"));
+    }
+    out += text::wrap(log_z, "log Z       ", width);
+  }
+  return out;
+}
+
+std::string tempering_plot(const TemperingReport& report) {
+  Plot swaps;
+  swaps.title = fmt::format("swaps of neighbours, barrier {:.1f}", report.barrier);
+  swaps.x_label = "inverse temperature";
+  swaps.y_label = "acceptance";
+  swaps.y_min = 0.0;
+  swaps.y_max = 1.0;
+  swaps.legend = Legend::none;
+  swaps.width = 460;
+  Series line{.marker_radius = 2.6};
+  for (std::size_t k = 0; k < report.acceptance.size(); ++k) {
+    line.x.push_back(0.5 * (report.betas[k] + report.betas[k + 1]));
+    line.y.push_back(report.acceptance[k]);
+  }
+  swaps.series.push_back(std::move(line));
+  Plot paths;
+  paths.title = fmt::format("{} of all replicas", text::plural(report.round_trips, "round trip"));
+  paths.x_label = "step";
+  paths.y_label = "rung, the hot end at 0";
+  paths.legend = Legend::none;
+  paths.width = 560;
+  // As many points as one can follow, the last ones.
+  constexpr std::size_t kShown = 160;
+  const std::size_t first = report.paths.size() > kShown ? report.paths.size() - kShown : 0;
+  for (std::size_t replica = 0; replica < ReplicaPaths::kReplicas; ++replica) {
+    Series path{.line_width = 1.3};
+    for (std::size_t point = first; point < report.paths.size(); ++point) {
+      path.x.push_back(static_cast<double>(point * report.paths.stride()));
+      path.y.push_back(report.paths.rung(point, replica));
+    }
+    paths.series.push_back(std::move(path));
+  }
+  return render_row(std::array{swaps, paths});
+}
+
+}  // namespace poise
