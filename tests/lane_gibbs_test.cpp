@@ -59,7 +59,7 @@ std::vector<std::uint64_t> thresholds_of(const LaneModel& model, const LaneModel
   std::vector<Index> same(x.size());
   std::iota(same.begin(), same.end(), Index{0});
   std::vector<std::uint64_t> thresholds(variable.levels - 1);
-  model.thresholds(variable.variable, {x.data(), 1, same.data()}, thresholds);
+  model.thresholds(variable.variable, {x.data(), 1, same.data()}, {}, thresholds);
   return thresholds;
 }
 

@@ -50,7 +50,7 @@ std::vector<Case> cases() {
   std::vector<std::string> dense = sparse;
   dense.insert(dense.end(), {"gwg", "flsb"});
   std::vector<std::string> networks = sparse;
-  networks.emplace_back("exact");
+  networks.insert(networks.end(), {"exact", "temper", "temper:collapse=0", "temper:collapse=3"});
   std::vector<std::string> rbms = dense;
   rbms.emplace_back("rbm-gibbs");
   std::vector<Case> out;

@@ -283,8 +283,8 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   take_log_partition(result, answer);
   for (const PilotRun& one : pilots) {
     take_log_partition(one.result, answer);
-    // Chains of local samplers that are stuck say nothing about ladders.
-    if (!result.tempering || one.is_tempered()) note_other_mode(*network, one.settled, result, answer);
+    // Chains of local samplers that are stuck say nothing about ladders, and those of a pilot are on their way.
+    if (!result.tempering) note_other_mode(*network, one.settled, result, answer);
   }
   std::rotate(pilots.begin(), pilots.begin() + static_cast<std::ptrdiff_t>(chosen),
               pilots.begin() + static_cast<std::ptrdiff_t>(chosen) + 1);

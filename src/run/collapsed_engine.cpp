@@ -45,10 +45,10 @@ class CollapsedEngine final : public Engine {
         copy_counts(chains_[group.first + k], row(out.empirical_marginals, k, traits_.entries));
       }
     }
-    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty() &&
-        out.frozen.empty()) {
-      return;
+    for (std::size_t k = 0; k < group.count && !out.frozen.empty(); ++k) {
+      observe_frozen(group.first + k, row(out.frozen, k, traits_.variables));
     }
+    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty()) return;
     for (std::size_t k = 0; k < group.count; ++k) observe_state(group.first + k, k, out);
   }
 
@@ -191,11 +191,19 @@ class CollapsedEngine final : public Engine {
       out.distance[k] = 0;
       for (Index i = 0; i < traits_.variables; ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;
     }
-    if (out.log_prob.empty() && out.statistics.empty() && out.frozen.empty()) return;
+    if (out.log_prob.empty() && out.statistics.empty()) return;
     const MarkovNetwork::State state = target_->make_state(levels);
     if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
     if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, k, traits_.statistics));
-    if (!out.frozen.empty()) find_frozen(*target_, state, row(out.frozen, k, traits_.variables));
+  }
+
+  /// What the core cannot change; variables that were summed out are drawn anew with every look.
+  void observe_frozen(std::size_t c, std::span<std::uint8_t> of_chain) const {
+    for (Index i = 0; i < traits_.variables; ++i) of_chain[i] = target_->cardinality(i) == 1 ? 1 : 0;
+    if (!core_) return;
+    std::vector<std::uint8_t> of_core(collapse_->kept().size());
+    core_->observe({c, 1}, {.frozen = of_core});
+    for (std::size_t i = 0; i < of_core.size(); ++i) of_chain[collapse_->kept()[i]] = of_core[i];
   }
 
   std::shared_ptr<const Collapse> collapse_;

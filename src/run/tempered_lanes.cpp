@@ -337,10 +337,12 @@ class TemperedLanes final : public TemperedEngine {
         to[e] = chain.counts.empty() ? 0.0 : static_cast<double>(chain.counts[e]) / counted;
       }
     }
-    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty() &&
-        out.frozen.empty()) {
-      return;
+    if (!out.frozen.empty()) {
+      // What single changes cannot reach from here, hotter replicas can.
+      const std::span<std::uint8_t> none = row(out.frozen, traits_.variables);
+      std::fill(none.begin(), none.end(), std::uint8_t{0});
     }
+    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty()) return;
     std::vector<Value> levels(traits_.variables);
     chain.block.get_levels(rungs(c).ladder.cold(), levels);
     const typename T::State state = target_->make_state(levels);
@@ -348,7 +350,6 @@ class TemperedLanes final : public TemperedEngine {
     if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
     if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, traits_.statistics));
     if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, traits_.variables).begin());
-    if (!out.frozen.empty()) find_frozen(*target_, state, row(out.frozen, traits_.variables));
     if (out.distance.empty()) return;
     out.distance[k] = 0;
     for (Index i = 0; i < traits_.variables; ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;

@@ -7,6 +7,13 @@
 
 namespace poise {
 
+namespace {
+
+/// Twenty binary digits: floats have them all, and a last digit of an exponential hardly ever changes one.
+double round_beta(double beta) { return std::nearbyint(beta * 0x1p20) * 0x1p-20; }
+
+}  // namespace
+
 void SwapCounts::add(const SwapCounts& more) {
   for (std::size_t k = 0; k < accepted.size(); ++k) {
     accepted[k] += more.accepted[k];
@@ -91,7 +98,7 @@ std::vector<double> first_betas(std::size_t rungs) {
   std::vector<double> betas(rungs);
   for (std::size_t k = 0; k < rungs; ++k) {
     const double t = static_cast<double>(k) / static_cast<double>(rungs - 1);
-    betas[k] = static_cast<float>(t * t * (3.0 - 2.0 * t));
+    betas[k] = round_beta(t * t * (3.0 - 2.0 * t));
   }
   betas.back() = 1.0;
   return betas;
@@ -114,7 +121,7 @@ std::vector<double> equal_rejection(std::span<const double> betas, std::span<con
     const double wanted = sums.back() * static_cast<double>(k) / static_cast<double>(rungs - 1);
     while (sums[pair + 1] < wanted) ++pair;
     const double part = (wanted - sums[pair]) / (sums[pair + 1] - sums[pair]);
-    out[k] = static_cast<float>(betas[pair] + part * (betas[pair + 1] - betas[pair]));
+    out[k] = round_beta(betas[pair] + part * (betas[pair + 1] - betas[pair]));
   }
   out.back() = 1.0;
   return out;

@@ -80,7 +80,7 @@ class LadderTuner {
   }
 
  private:
-  static constexpr std::uint64_t kFirstRound = 32;
+  static constexpr std::uint64_t kFirstRound = 16;
 
   TemperedEngine& engine_;
   std::uint64_t round_ = kFirstRound;

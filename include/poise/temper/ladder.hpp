@@ -91,6 +91,12 @@ class ReplicaPaths {
   std::vector<std::uint32_t> rungs_;  // [point][replica]
 };
 
+/// Probability that two replicas swap, by their gains: that of the one below first.
+[[nodiscard]] inline double swap_probability(double gain_below, double gain_above) {
+  const double log_ratio = gain_below - gain_above;
+  return log_ratio < 0.0 ? std::exp(log_ratio) : 1.0;
+}
+
 /// Which replica of one ladder is at which rung, and what its swaps tell.
 class Ladder {
  public:
@@ -107,8 +113,7 @@ class Ladder {
   template <class Gain, class Swapped>
   void swap(std::uint64_t step, Rng& rng, Gain&& gain, Swapped&& swapped) {
     for (std::size_t pair = step % 2; pair + 1 < rungs(); pair += 2) {
-      const double log_ratio = gain(pair, replica_at_[pair]) - gain(pair, replica_at_[pair + 1]);
-      const double probability = log_ratio < 0.0 ? std::exp(log_ratio) : 1.0;
+      const double probability = swap_probability(gain(pair, replica_at_[pair]), gain(pair, replica_at_[pair + 1]));
       counts_.accepted[pair] += probability;
       ++counts_.tried[pair];
       if (!(rng.uniform() < probability)) continue;
@@ -155,8 +160,7 @@ class Ladder {
   std::uint64_t round_trips_ = 0;
 };
 
-/// Inverse temperatures to begin with: dense near both ends. Those of every ladder are floats, because lanes have them
-/// so.
+/// Inverse temperatures to begin with: dense near both ends. Those of every ladder are rounded to twenty binary digits.
 [[nodiscard]] std::vector<double> first_betas(std::size_t rungs);
 
 /// The ladder of `rungs` rungs whose pairs would all reject alike: cut where the cumulative rejection, interpolated
