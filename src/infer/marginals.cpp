@@ -242,14 +242,6 @@ std::size_t choose(std::vector<PilotRun>& pilots) {
   return static_cast<std::size_t>(tempered - pilots.begin());
 }
 
-/// Samplers that pilots compare: what is cheap and local, and tempering.
-std::vector<std::string> samplers_to_try(const Model& model, const MarginalsOptions& options) {
-  if (options.sampler != "auto") return {options.sampler};
-  std::vector<std::string> names = pilot_samplers(model);
-  names.emplace_back("temper");
-  return names;
-}
-
 void take_log_partition(const RunResult& result, MarginalsAnswer& answer) {
   if (!result.tempering || answer.log_partition || !std::isfinite(result.tempering->log_partition)) return;
   answer.log_partition = result.tempering->log_partition;
@@ -261,7 +253,8 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
   const Model model = network_model(network);
   Sampling sampling(model, options, hooks, deadline);
-  const std::vector<std::string> candidates = samplers_to_try(model, options);
+  const std::vector<std::string> candidates =
+      options.sampler == "auto" ? pilot_samplers(model) : std::vector<std::string>{options.sampler};
   const double pilots_seconds = kPilotFraction * std::max(sampling.seconds_left(), 0.05);
   std::vector<PilotRun> pilots;
   for (const std::string& candidate : candidates) {
@@ -304,6 +297,7 @@ std::vector<std::string> pilot_samplers(const Model& model) {
   for (const Candidate& candidate : find_candidates(model_facts(model, 1))) {
     if (!candidate.independent) names.push_back(candidate.sampler.name);
   }
+  names.emplace_back("temper");
   return names;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/run/samplers.hpp>
 #include "warmup.hpp"
 
 namespace poise {
@@ -29,6 +30,10 @@ constexpr double kBestGuess = 2.0;
 /// Sweeps in which chains must be seen to mix; fewer will do where those of the first candidate plainly do not.
 constexpr double kTellingSweeps = 16.0;
 constexpr double kTellingSweepsElsewhere = 4.0;
+/// Sweeps after which chains that still disagree are taken to be stuck, rather than on their way.
+constexpr double kStuckSweeps = 64.0;
+/// Replicas of a ladder, roughly: how many there are is known when it has been run.
+constexpr double kRungs = 16.0;
 /// Powers of R-hat by which a pilot is trusted less. An R-hat of 1.1 means that chains were some ten times as long as
 /// their memory, and slower modes may not have shown yet: beside draws that are known to be independent that counts
 /// threefold.
@@ -147,6 +152,7 @@ Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
   const auto chosen = std::find_if(entrants_.begin(), entrants_.end(), [&](const Entrant& one) {
     return one.candidate.sampler.name == outcome.choice->sampler;
   });
+  if (chosen == entrants_.end()) return outcome;
   if (reuses_ && chosen->run) {
     outcome.run = std::move(chosen->run);
   } else if (chosen == entrants_.begin()) {
@@ -363,7 +369,25 @@ Choice Race::choose() {
                                           : kFewer;
     choice.candidates.push_back(std::move(row));
   }
+  if (calls_for_tempering(*winner)) {
+    choice.sampler = TemperRow::name;
+    choice.reason = "the chains of all others disagree, so replicas at higher temperatures are to carry them";
+    choice.candidates.front().verdict = "its chains disagree";
+    CandidateScore tempered;
+    tempered.sampler = TemperRow::name;
+    tempered.run_work = kRungs * winner->run_work;
+    tempered.draws = winner->draws;
+    tempered.verdict = "chosen";
+    choice.candidates.insert(choice.candidates.begin(), std::move(tempered));
+  }
   return choice;
+}
+
+bool Race::calls_for_tempering(const Entrant& winner) const {
+  const bool can = facts_.kind != ModelKind::callback && facts_.kind != ModelKind::own;
+  const double sweeps = static_cast<double>(winner.steps) / static_cast<double>(winner.candidate.cost.steps_per_sweep);
+  return can && !winner.candidate.independent && winner.score && winner.score->r_hat > kDisagree &&
+         sweeps >= kStuckSweeps;
 }
 
 std::string Race::reason(const Entrant& winner) const {

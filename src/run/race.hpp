@@ -99,6 +99,9 @@ class Race {
   void tell(const Entrant& entrant) const;
   [[nodiscard]] Choice choose();
   [[nodiscard]] std::string reason(const Entrant& winner) const;
+  /// Whether all that was tried is stuck, and the model can be tempered: a ladder, which takes longer than a pilot to
+  /// find its temperatures, is then taken unseen.
+  [[nodiscard]] bool calls_for_tempering(const Entrant& winner) const;
 
   Model model_;
   RunOptions options_;

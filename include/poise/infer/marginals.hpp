@@ -83,7 +83,7 @@ struct MarginalsHooks {
 /// where no time is given.
 [[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit, std::optional<double> seconds = {});
 
-/// The samplers that a pilot compares: the candidates of `auto` whose draws are those of chains.
+/// The samplers that pilots compare: the candidates of `auto` whose draws are those of chains, and tempering.
 [[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);
 
 /// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (and its
