@@ -49,12 +49,17 @@ std::vector<Case> cases() {
       "lb:g=max", "gibbs", "gibbs:block=3", "hb:block=4,radius=2"};
   std::vector<std::string> dense = sparse;
   dense.insert(dense.end(), {"gwg", "flsb"});
+  dense.insert(dense.end(), {"temper:of=lsb", "temper:of=gwg"});
   std::vector<std::string> networks = sparse;
   networks.insert(networks.end(), {"exact", "temper", "temper:collapse=0", "temper:collapse=3"});
   std::vector<std::string> rbms = dense;
-  rbms.emplace_back("rbm-gibbs");
+  rbms.insert(rbms.end(), {"rbm-gibbs", "temper"});
+  const std::vector<std::string> tempered = {"temper", "temper:of=lsb", "temper:of=gibbs,block=2"};
   std::vector<Case> out;
   out.push_back({"lattice", make_model("ising:size=6,lambda=0.5,mu=1,sigma=2,seed=3"), sparse});
+  out.push_back({"tempered lattice", make_model("ising:size=6,lambda=0.5,mu=1,sigma=2,seed=3"), tempered});
+  out.push_back({"tempered graph", make_model("ising:size=2x4,lambda=0.3,sigma=1"), tempered});
+  out.push_back({"tempered zeros", network_model(std::make_shared<const Network>(mixed_network(0.2, 4))), tempered});
   out.push_back({"odd torus", make_model("ising:size=5x7,lambda=0.3"), {"gibbs", "lsb"}});
   out.push_back({"small torus", make_model("ising:size=2x4,lambda=0.3,sigma=1"), sparse});
   out.push_back({"potts", make_model("potts:size=4,levels=3,coupling=0.6"), networks});
@@ -64,7 +69,7 @@ std::vector<Case> cases() {
   out.push_back({"own", own_model("table", std::make_shared<const TableTarget>(small_categorical())), sparse});
   out.push_back({"callback",
                  callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}),
-                 {"lb:g=sqrt", "flsb", "gwg", "gibbs", "gibbs:block=2"}});
+                 {"lb:g=sqrt", "flsb", "gwg", "gibbs", "gibbs:block=2", "temper", "temper:of=flsb"}});
   return out;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 #include <poise/run/states.hpp>
 
 namespace poise {
@@ -10,6 +12,8 @@ namespace poise {
 std::vector<ChainGroup> Engine::share_out(unsigned threads) {
   return group_chains(traits_.chains, threads, traits_.group);
 }
+
+void Engine::exchange(std::size_t, Engine&) { throw std::logic_error("these chains exchange no states"); }
 
 std::string no_start(std::uint64_t chain, unsigned attempts) {
   if (attempts == 0) {

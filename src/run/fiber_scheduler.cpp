@@ -6,8 +6,11 @@
 #include <boost/context/protected_fixedsize_stack.hpp>
 
 #include <atomic>
+#include <deque>
 #include <exception>
+#include <memory>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,13 +69,40 @@ struct FiberScheduler::Fibers {
     context::fiber fiber;  // where it goes on; empty when it is over
     StackBounds stack;
   };
-  std::vector<Waiting> waiting;
-  context::fiber scheduler;  // where the present fiber returns to
+  std::deque<Waiting> waiting;  // fibers join while others run: what is there stays where it is
+  context::fiber scheduler;     // where the present fiber returns to
   StackBounds scheduler_stack;
   bool inside = false;
   std::atomic<bool> running{false};
+  std::atomic<std::thread::id> thread;  // that runs them
   std::exception_ptr failure;
+
+  void add(std::size_t count, const std::function<void(std::size_t)>& work, const std::shared_ptr<std::size_t>& left);
 };
+
+/// `left` counts those that are not over; it may outlive the caller, which a failure ends before the fibers it added.
+void FiberScheduler::Fibers::add(std::size_t count, const std::function<void(std::size_t)>& work,
+                                 const std::shared_ptr<std::size_t>& left) {
+  *left = count;
+  for (std::size_t index = 0; index < count; ++index) {
+    const context::stack_context stack = stacks.take();
+    const auto body = [this, index, left, &work](context::fiber&& back) {
+      scheduler_stack = enter_stack();
+      scheduler = std::move(back);
+      try {
+        if (!failure) work(index);
+      } catch (const FiberEnded&) {
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+      --*left;
+      leave_stack(scheduler_stack);
+      return std::move(scheduler);
+    };
+    const context::preallocated room(stack.sp, stack.size, stack);
+    waiting.push_back({context::fiber(std::allocator_arg, room, StackReturn{&stacks}, body), bounds_of(stack)});
+  }
+}
 
 FiberScheduler::FiberScheduler(std::function<void()> serve, std::function<void()> forget)
     : serve_(std::move(serve)), forget_(std::move(forget)), fibers_(std::make_unique<Fibers>()) {}
@@ -91,38 +121,30 @@ void FiberScheduler::wait() {
 }
 
 void FiberScheduler::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
-  if (fibers_->running.exchange(true)) throw std::runtime_error("these chains are making steps already");
+  const auto left = std::make_shared<std::size_t>(0);
+  if (fibers_->running.exchange(true)) {
+    if (fibers_->thread != std::this_thread::get_id() || !fibers_->inside) {
+      throw std::runtime_error("these chains are making steps already");
+    }
+    fibers_->add(count, work, left);
+    while (*left > 0) wait();
+    return;
+  }
+  fibers_->thread = std::this_thread::get_id();
   fibers_->waiting.clear();
   fibers_->failure = nullptr;
-  for (std::size_t index = 0; index < count; ++index) {
-    const context::stack_context stack = fibers_->stacks.take();
-    const auto body = [this, index, &work](context::fiber&& back) {
-      fibers_->scheduler_stack = enter_stack();
-      fibers_->scheduler = std::move(back);
-      try {
-        if (!fibers_->failure) work(index);
-      } catch (const FiberEnded&) {
-      } catch (...) {
-        if (!fibers_->failure) fibers_->failure = std::current_exception();
-      }
-      leave_stack(fibers_->scheduler_stack);
-      return std::move(fibers_->scheduler);
-    };
-    const context::preallocated room(stack.sp, stack.size, stack);
-    fibers_->waiting.push_back(
-        {context::fiber(std::allocator_arg, room, StackReturn{&fibers_->stacks}, body), bounds_of(stack)});
-  }
-  for (bool any = count > 0; any;) {
-    any = false;
+  fibers_->add(count, work, left);
+  while (!fibers_->waiting.empty()) {
     fibers_->inside = true;
-    for (auto& [fiber, stack] : fibers_->waiting) {
-      if (!fiber) continue;
+    for (std::size_t k = 0; k < fibers_->waiting.size(); ++k) {
+      auto& [fiber, stack] = fibers_->waiting[k];
       const StackSwitch leaving(stack);
       fiber = std::move(fiber).resume();
-      any = any || fiber;
     }
     fibers_->inside = false;
-    if (!any || fibers_->failure) continue;  // after a failure the others are resumed once more, to end
+    std::erase_if(fibers_->waiting, [](const Fibers::Waiting& one) { return !one.fiber; });
+    // After a failure the others are resumed once more, to end.
+    if (fibers_->waiting.empty() || fibers_->failure) continue;
     try {
       serve_();
     } catch (...) {

@@ -7,6 +7,7 @@
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include <poise/target/batch_target.hpp>
 
 namespace poise {
 
@@ -14,6 +15,9 @@ namespace {
 
 /// What is tempered where nobody says what.
 Sampler usual_sampler(const Model& model) {
+  if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
+    return parse_sampler(callback->target->function().has_gradient() ? "gwg" : "gibbs");
+  }
   const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description);
   return parse_sampler(is_rbm ? "rbm-gibbs" : "gibbs");
 }

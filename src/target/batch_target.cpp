@@ -15,7 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 BatchTarget::BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function)
-    : shape_(std::move(shape)), function_(std::move(function)) {
+    : shape_(std::move(shape)), function_(std::move(function)), requests_(std::make_shared<AllRequests>()) {
   for (Index i = 0; i < num_variables(); ++i) {
     first_move_.push_back(num_moves_);
     num_moves_ += cardinality(i) - 1;
@@ -23,6 +23,12 @@ BatchTarget::BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> functi
     one_hot_width_ += cardinality(i);
     binary_ = binary_ && cardinality(i) == 2;
   }
+}
+
+BatchTarget BatchTarget::heated(double beta) const {
+  BatchTarget target = *this;
+  target.beta_ = beta;
+  return target;
 }
 
 std::pair<std::size_t, std::span<Value>> BatchTarget::ask(Requests& requests) const {
@@ -44,7 +50,7 @@ std::size_t BatchTarget::ask(Requests& requests, const State& state) const {
 std::size_t BatchTarget::rows_per_call() const { return std::max<std::size_t>(1, kLevelsPerCall / num_variables()); }
 
 void BatchTarget::forget() const {
-  for (Requests* requests : {&values_, &slopes_, &ratios_}) requests->answered = true;
+  for (Requests* requests : {&requests_->values, &requests_->slopes, &requests_->ratios}) requests->answered = true;
 }
 
 void BatchTarget::serve() const try {
@@ -63,10 +69,21 @@ void BatchTarget::serve() const try {
     }
     requests.answered = true;
   };
-  answer(values_, 0, [&](auto rows, auto log_prob, auto) { function_->log_prob(rows, log_prob); });
-  answer(slopes_, function_->one_hot() ? one_hot_width_ : n,
-         [&](auto rows, auto log_prob, auto out) { function_->gradient(rows, log_prob, out); });
-  answer(ratios_, num_moves_, [&](auto rows, auto, auto out) { function_->log_ratios(rows, out); });
+  const auto note_zeros = [&](std::span<const double> answers) {
+    requests_->met_zero = requests_->met_zero || std::find(answers.begin(), answers.end(), -kInfinity) != answers.end();
+  };
+  answer(requests_->values, 0, [&](auto rows, auto log_prob, auto) {
+    function_->log_prob(rows, log_prob);
+    note_zeros(log_prob);
+  });
+  answer(requests_->slopes, function_->one_hot() ? one_hot_width_ : n, [&](auto rows, auto log_prob, auto out) {
+    function_->gradient(rows, log_prob, out);
+    note_zeros(log_prob);
+  });
+  answer(requests_->ratios, num_moves_, [&](auto rows, auto, auto out) {
+    function_->log_ratios(rows, out);
+    note_zeros(out);
+  });
 } catch (...) {
   forget();
   throw;
@@ -79,11 +96,11 @@ void BatchTarget::learn(const State& state, double log_prob) const {
 
 double BatchTarget::log_prob(const State& state) const {
   if (!state.known) {
-    const std::size_t row = ask(values_, state);
+    const std::size_t row = ask(requests_->values, state);
     wait();
-    learn(state, values_.log_prob[row]);
+    learn(state, requests_->values.log_prob[row]);
   }
-  return state.log_prob;
+  return scaled(state.log_prob);
 }
 
 double BatchTarget::log_ratio(const State& state, Move move) const {
@@ -95,7 +112,7 @@ double BatchTarget::log_ratio(const State& state, Move move) const {
     std::size_t first = 0;
     for (Index level = 0, asked = 0; level < cardinality(i); ++level) {
       if (level == here && known) continue;
-      const auto [number, row] = ask(values_);
+      const auto [number, row] = ask(requests_->values);
       std::copy(state.x.begin(), state.x.end(), row.begin());
       row[i] = static_cast<Value>(level);
       if (asked++ == 0) first = number;
@@ -103,45 +120,47 @@ double BatchTarget::log_ratio(const State& state, Move move) const {
     wait();
     state.seen_log_prob.resize(cardinality(i));
     for (Index level = 0; level < cardinality(i); ++level) {
-      state.seen_log_prob[level] = level == here && known ? state.log_prob : values_.log_prob[first++];
+      state.seen_log_prob[level] = level == here && known ? state.log_prob : requests_->values.log_prob[first++];
     }
     learn(state, state.seen_log_prob[here]);
     state.seen = i;
   }
-  return state.seen_log_prob[move.value] - state.seen_log_prob[state.x[i]];
+  return scaled(state.seen_log_prob[move.value] - state.seen_log_prob[state.x[i]]);
 }
 
 void BatchTarget::log_ratios(const State& state, std::span<double> out) const {
   if (function_->has_log_ratios()) {
-    const std::size_t row = ask(ratios_, state);
+    const std::size_t row = ask(requests_->ratios, state);
     wait();
-    std::copy_n(ratios_.numbers.begin() + static_cast<std::ptrdiff_t>(row * num_moves_), num_moves_, out.begin());
+    std::copy_n(requests_->ratios.numbers.begin() + static_cast<std::ptrdiff_t>(row * num_moves_), num_moves_,
+                out.begin());
+    for (double& ratio : out) ratio = scaled(ratio);
     return;
   }
   const bool known = state.known;
   std::size_t first = 0;
-  if (!known) first = ask(values_, state);
+  if (!known) first = ask(requests_->values, state);
   for (Index m = 0; m < num_moves_; ++m) {
     const Move move = move_at(state, m);
-    const auto [number, row] = ask(values_);
+    const auto [number, row] = ask(requests_->values);
     std::copy(state.x.begin(), state.x.end(), row.begin());
     row[move.variable] = move.value;
     if (m == 0 && known) first = number;
   }
   wait();
-  if (!known) learn(state, values_.log_prob[first++]);
-  for (Index m = 0; m < num_moves_; ++m) out[m] = values_.log_prob[first + m] - state.log_prob;
+  if (!known) learn(state, requests_->values.log_prob[first++]);
+  for (Index m = 0; m < num_moves_; ++m) out[m] = scaled(requests_->values.log_prob[first + m] - state.log_prob);
 }
 
 void BatchTarget::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
   std::vector<std::size_t> rows;
-  for (const State* state : states) rows.push_back(ask(slopes_, *state));
+  for (const State* state : states) rows.push_back(ask(requests_->slopes, *state));
   wait();
   const std::size_t width = function_->one_hot() ? one_hot_width_ : num_variables();
   for (std::size_t c = 0; c < states.size(); ++c) {
     const State& state = *states[c];
-    learn(state, slopes_.log_prob[rows[c]]);
-    const double* slope = slopes_.numbers.data() + rows[c] * width;
+    learn(state, requests_->slopes.log_prob[rows[c]]);
+    const double* slope = requests_->slopes.numbers.data() + rows[c] * width;
     if (state.log_prob == -kInfinity) {
       // There is no slope to speak of where there is no probability, and no chain will stand there.
       std::fill_n(out[c], num_moves_, 0.0);
@@ -150,8 +169,8 @@ void BatchTarget::first_order_log_ratios(std::span<const State* const> states, s
     if (function_->one_hot()) {
       spread_one_hot(state, slope, out[c]);
     } else if (binary_) {
-      const double step = shape_.label(1) - shape_.label(0);
-      // Labels are small whole numbers, so that this is exactly +step or -step.
+      // Labels are small whole numbers, so that at beta = 1 this is exactly +step or -step.
+      const double step = beta_ * (shape_.label(1) - shape_.label(0));
       double* ratios = out[c];
       const Value* x = state.x.data();
       for (Index i = 0; i < num_variables(); ++i) ratios[i] = slope[i] * (step - 2.0 * step * x[i]);
@@ -164,7 +183,7 @@ void BatchTarget::first_order_log_ratios(std::span<const State* const> states, s
 void BatchTarget::spread_one_hot(const State& state, const double* slope, double* out) const {
   for (Index i = 0; i < num_variables(); slope += cardinality(i), ++i) {
     for (Index level = 0; level < cardinality(i); ++level) {
-      if (level != state.x[i]) *out++ = slope[level] - slope[state.x[i]];
+      if (level != state.x[i]) *out++ = beta_ * (slope[level] - slope[state.x[i]]);
     }
   }
 }
@@ -173,7 +192,7 @@ void BatchTarget::spread_ordered(const State& state, const double* slope, double
   for (Index i = 0; i < num_variables(); ++i) {
     const double here = shape_.label(state.x[i]);
     for (Index level = 0; level < cardinality(i); ++level) {
-      if (level != state.x[i]) *out++ = slope[i] * (shape_.label(static_cast<Value>(level)) - here);
+      if (level != state.x[i]) *out++ = beta_ * slope[i] * (shape_.label(static_cast<Value>(level)) - here);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <poise/math.hpp>
+#include <poise/target/rbm_layer.hpp>
 
 namespace poise {
 
@@ -103,79 +104,117 @@ void sum_rows(const std::int64_t* matrix, std::size_t stride, std::span<const In
 
 }  // namespace
 
-Rbm::Rbm(RbmWeights weights) : weights_(std::move(weights)) {
-  const Index visible = weights_.visible;
-  const Index hidden = weights_.hidden;
-  if (visible == 0 || hidden == 0 || weights_.weights.size() != std::size_t{visible} * hidden ||
-      weights_.visible_bias.size() != visible || weights_.hidden_bias.size() != hidden) {
+Rbm::Rbm(RbmWeights weights) {
+  const Index visible = weights.visible;
+  const Index hidden = weights.hidden;
+  if (visible == 0 || hidden == 0 || weights.weights.size() != std::size_t{visible} * hidden ||
+      weights.visible_bias.size() != visible || weights.hidden_bias.size() != hidden) {
     throw InputError("the weights of the RBM do not fit its numbers of visible and hidden units");
   }
-  double largest = 0.0;
-  for (const auto* values : {&weights_.weights, &weights_.visible_bias, &weights_.hidden_bias}) {
+  const auto numbers = std::make_shared<Numbers>();
+  for (const auto* values : {&weights.weights, &weights.visible_bias, &weights.hidden_bias}) {
     for (const float value : *values) {
       if (!std::isfinite(value)) throw InputError("the RBM has a weight that is not a finite number");
-      if (values == &weights_.weights) largest = std::max(largest, std::abs(static_cast<double>(value)));
+      const double size = std::abs(static_cast<double>(value));
+      if (values == &weights.weights) numbers->largest = std::max(numbers->largest, size);
     }
   }
   constexpr double strongest = kLogRange / 8.0;
-  if (largest > strongest) {
-    throw InputError(fmt::format("the RBM has a weight of {} in size, expected at most {}", largest, strongest));
+  if (numbers->largest > strongest) {
+    throw InputError(
+        fmt::format("the RBM has a weight of {} in size, expected at most {}", numbers->largest, strongest));
   }
-  run_ = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
-  stride_ = (std::size_t{hidden} + 7) / 8 * 8;
+  const std::size_t stride = numbers->stride = (std::size_t{hidden} + 7) / 8 * 8;
 
   // The unit lets the largest sum of an activation, or of the visible biases, have 60 bits.
   double sum = 1.0;
   double biases = 0.0;
-  for (const float value : weights_.visible_bias) biases += std::abs(value);
+  for (const float value : weights.visible_bias) biases += std::abs(value);
   for (Index j = 0; j < hidden; ++j) {
-    double one = std::abs(weights_.hidden_bias[j]);
-    for (Index i = 0; i < visible; ++i) one += std::abs(weights_.weights[std::size_t{j} * visible + i]);
+    double one = std::abs(weights.hidden_bias[j]);
+    for (Index i = 0; i < visible; ++i) one += std::abs(weights.weights[std::size_t{j} * visible + i]);
     sum = std::max(sum, one);
   }
-  unit_ = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
-  weight_units_.assign(std::size_t{visible} * (stride_ / 8), {});
-  constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
-  up_.assign(weight_units_.size(), ones);
-  down_.assign(weight_units_.size(), ones);
-  bias_units_.resize(visible);
-  chunk_range_.assign(visible, 0.0);
-  hidden_units_.assign(stride_, 0);
+  numbers->unit = std::ldexp(1.0, std::ilogb(std::max(sum, biases)) + 1 - 60);
+  numbers->weight_units.assign(std::size_t{visible} * (stride / 8), {});
+  numbers->bias_units.resize(visible);
+  numbers->hidden_units.assign(stride, 0);
   for (Index i = 0; i < visible; ++i) {
-    bias_units_[i] = to_units(weights_.visible_bias[i]);
-    double range = 0.0;
+    numbers->bias_units[i] = numbers->to_units(weights.visible_bias[i]);
     for (Index j = 0; j < hidden; ++j) {
-      const std::size_t place = std::size_t{i} * stride_ + j;
-      const std::int64_t units = to_units(weights_.weights[std::size_t{j} * visible + i]);
-      weight_units_[place / 8].lanes[place % 8] = units;
-      const double weight = unit_ * static_cast<double>(units);
-      up_[place / 8].lanes[place % 8] = std::exp(weight);
-      down_[place / 8].lanes[place % 8] = std::exp(-weight);
-      range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
-      chunk_range_[i] = std::max(chunk_range_[i], range);
+      const std::size_t place = std::size_t{i} * stride + j;
+      numbers->weight_units[place / 8].lanes[place % 8] =
+          numbers->to_units(weights.weights[std::size_t{j} * visible + i]);
     }
   }
-  for (Index j = 0; j < hidden; ++j) hidden_units_[j] = to_units(weights_.hidden_bias[j]);
-  total_units_ = hidden_units_;
-  for (Index i = 0; i < visible; ++i) add_units(total_units_.data(), units_row(i), 1, stride_);
-  gradient_ = PackedMatrix(visible, hidden);
+  for (Index j = 0; j < hidden; ++j) numbers->hidden_units[j] = numbers->to_units(weights.hidden_bias[j]);
+  numbers->total_units = numbers->hidden_units;
+  for (Index i = 0; i < visible; ++i) add_units(numbers->total_units.data(), numbers->units_row(i), 1, stride);
+  numbers->gradient = PackedMatrix(visible, hidden);
   for (Index i = 0; i < visible; ++i) {
-    for (Index j = 0; j < hidden; ++j) gradient_.set(i, j, weights_.weights[std::size_t{j} * visible + i]);
+    for (Index j = 0; j < hidden; ++j) numbers->gradient.set(i, j, weights.weights[std::size_t{j} * visible + i]);
   }
+  numbers->weights = std::move(weights);
+  *this = Rbm(numbers, 1.0, std::vector<double>(visible, 0.0));
+}
+
+Rbm::Rbm(std::shared_ptr<const Numbers> numbers, double beta, std::vector<double> offsets)
+    : numbers_(std::move(numbers)),
+      beta_(beta),
+      unit_(beta * numbers_->unit),
+      offsets_(std::move(offsets)),
+      lazy_(std::make_shared<LazyFactors>()) {}
+
+Rbm Rbm::heated(double beta, std::span<const double> base) const {
+  std::vector<double> offsets(base.begin(), base.end());
+  for (double& offset : offsets) offset *= 1.0 - beta;
+  return {numbers_, beta, std::move(offsets)};
+}
+
+const Rbm::Factors& Rbm::make_factors() const {
+  const std::lock_guard lock(lazy_->making);
+  if (lazy_->made) return *lazy_->made;
+  auto made = std::make_unique<Factors>();
+  const double largest = beta_ * numbers_->largest;
+  made->run = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
+  constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
+  made->up.assign(numbers_->weight_units.size(), ones);
+  made->down.assign(numbers_->weight_units.size(), ones);
+  made->chunk_range.assign(num_variables(), 0.0);
+  for (Index i = 0; i < num_variables(); ++i) {
+    double range = 0.0;
+    for (Index j = 0; j < num_hidden(); ++j) {
+      const std::size_t place = std::size_t{i} * numbers_->stride + j;
+      const double weight = unit_ * static_cast<double>(numbers_->weight_units[place / 8].lanes[place % 8]);
+      made->up[place / 8].lanes[place % 8] = std::exp(weight);
+      made->down[place / 8].lanes[place % 8] = std::exp(-weight);
+      range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
+      made->chunk_range[i] = std::max(made->chunk_range[i], range);
+    }
+  }
+  lazy_->made = std::move(made);
+  lazy_->ready.store(lazy_->made.get(), std::memory_order_release);
+  return *lazy_->made;
+}
+
+std::shared_ptr<const RbmLayers> Rbm::layers() const {
+  const std::lock_guard lock(numbers_->making);
+  if (!numbers_->layers) numbers_->layers = std::make_shared<const RbmLayers>(*this, 0.0);
+  return numbers_->layers;
 }
 
 /// To the nearest integer. Adding a half to a float of 24 bits is exact or, where doubles have no halves, does nothing.
-std::int64_t Rbm::to_units(float value) const {
-  const double exact = static_cast<double>(value) / unit_;
+std::int64_t Rbm::Numbers::to_units(float value) const {
+  const double exact = static_cast<double>(value) / unit;
   return static_cast<std::int64_t>(exact + std::copysign(0.5, exact));
 }
 
 Rbm::State Rbm::make_state(std::span<const Value> x) const {
   State state;
   state.x.resize(num_variables());
-  state.units.resize(stride_);
-  state.on.assign(stride_, 0.0);
-  state.off.assign(stride_, 1.0);
+  state.units.resize(numbers_->stride);
+  state.on.assign(numbers_->stride, 0.0);
+  state.off.assign(numbers_->stride, 1.0);
   RbmUnits units(num_variables());
   units.take(x);
   units.list();
@@ -185,16 +224,16 @@ Rbm::State Rbm::make_state(std::span<const Value> x) const {
 }
 
 void Rbm::set(std::span<const NewLevels> all) const {
-  for (std::size_t first = 0; first < stride_; first += kColumns) {
-    const std::size_t columns = std::min(kColumns, stride_ - first);
+  for (std::size_t first = 0; first < numbers_->stride; first += kColumns) {
+    const std::size_t columns = std::min(kColumns, numbers_->stride - first);
     for (const auto& [state, units] : all) {
       std::int64_t sums[kColumns] = {};
       if (columns == kColumns) {
-        sum_rows(units_row(0) + first, stride_, units->listed(), sums);
+        sum_rows(numbers_->units_row(0) + first, numbers_->stride, units->listed(), sums);
       } else {
-        for (const Index i : units->listed()) add_units(sums, units_row(i) + first, 1, columns);
+        for (const Index i : units->listed()) add_units(sums, numbers_->units_row(i) + first, 1, columns);
       }
-      const std::int64_t* start = (units->lists_off() ? total_units_ : hidden_units_).data() + first;
+      const std::int64_t* start = (units->lists_off() ? numbers_->total_units : numbers_->hidden_units).data() + first;
       std::copy_n(start, columns, state->units.data() + first);
       add_units(state->units.data() + first, sums, units->lists_off() ? -1 : 1, columns);
     }
@@ -204,7 +243,7 @@ void Rbm::set(std::span<const NewLevels> all) const {
     state->bias_units = 0;
     state->count = 0;
     for_each_unit(units->bits(), [&, to = state](Index i) {
-      to->bias_units += bias_units_[i];
+      to->bias_units += numbers_->bias_units[i];
       to->count += 1;
     });
     settle(*state);
@@ -212,27 +251,29 @@ void Rbm::set(std::span<const NewLevels> all) const {
 }
 
 void Rbm::settle(State& state) const {
-  fill_sigmoids(state.units.data(), unit_, stride_, state.on.data(), state.off.data());
-  for (std::size_t j = num_hidden(); j < stride_; ++j) {  // neutral
+  fill_sigmoids(state.units.data(), unit_, numbers_->stride, state.on.data(), state.off.data());
+  for (std::size_t j = num_hidden(); j < numbers_->stride; ++j) {  // neutral
     state.on[j] = 0.0;
     state.off[j] = 1.0;
   }
 }
 
 void Rbm::apply(State& state, Move move) const {
-  const std::int64_t* row = units_row(move.variable);
+  const std::int64_t* row = numbers_->units_row(move.variable);
   const std::int64_t sign = move.value != 0 ? 1 : -1;
   state.x[move.variable] = move.value;
   state.count += sign;
-  state.bias_units += sign * bias_units_[move.variable];
-  add_units(state.units.data(), row, sign, stride_);
+  state.bias_units += sign * numbers_->bias_units[move.variable];
+  add_units(state.units.data(), row, sign, numbers_->stride);
   settle(state);
 }
 
-void Rbm::multiply_factors(double* factor, const double* change) const { multiply_by(factor, change, stride_); }
+void Rbm::multiply_factors(double* factor, const double* change) const {
+  multiply_by(factor, change, numbers_->stride);
+}
 
 double Rbm::log_product(const double* on, const double* off, const double* factor, std::size_t run) const {
-  return log_of_products(on, off, factor, stride_, run);
+  return log_of_products(on, off, factor, numbers_->stride, run);
 }
 
 /// A factor (1 - s) + s e^d lies between 1 and e^d, where d = sum of +-W_ji over the variables i that changed. So its
@@ -240,10 +281,11 @@ double Rbm::log_product(const double* on, const double* off, const double* facto
 /// of any factors in a chunk of eight is at most R, the sum of chunk_range_ over the block. kLogRange / R chunks can be
 /// multiplied. Where R exceeds kLogRange not even e^d need be in range.
 std::size_t Rbm::block_run(std::span<const Index> block) const {
+  const Factors& made = factors();
   double range = 0.0;
-  for (const Index i : block) range += chunk_range_[i];
+  for (const Index i : block) range += made.chunk_range[i];
   if (range > kLogRange) return 0;
-  return range * static_cast<double>(run_) <= kLogRange ? run_ : static_cast<std::size_t>(kLogRange / range);
+  return range * static_cast<double>(made.run) <= kLogRange ? made.run : static_cast<std::size_t>(kLogRange / range);
 }
 
 /// softplus(a) = max(a, 0) - log(max(sigmoid(a), sigmoid(-a))).
@@ -262,13 +304,42 @@ double Rbm::log_prob(const State& state) const {
     }
   }
   sum -= std::log(product);
+  if (beta_ != 1.0) {
+    for (Index i = 0; i < num_variables(); ++i) sum += state.x[i] != 0 ? offsets_[i] : 0.0;
+  }
   return unit_ * (static_cast<double>(state.bias_units) + 4096.0 * static_cast<double>(positive) + positive_sum) + sum;
 }
 
+/// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
+double Rbm::log_prob_change(const State& state, double from, double to, std::span<const double> base) const {
+  double linear = numbers_->unit * static_cast<double>(state.bias_units);
+  for (Index i = 0; i < num_variables(); ++i) linear -= state.x[i] != 0 ? base[i] : 0.0;
+  const double softplus = hot([units = state.units.data(), unit = numbers_->unit, count = numbers_->stride, from, to] {
+    constexpr std::size_t run = 512;
+    double sum = 0.0;
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      Doubles8 positive = {};
+      Doubles8 below = broadcast8(1.0);
+      Doubles8 above = broadcast8(1.0);
+      for (std::size_t j = first; j < std::min(count, first + 8 * run); j += 8) {
+        Doubles8 a;
+        for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
+        const Doubles8 size = abs8(a);
+        positive += max8(a, Doubles8{});
+        below = below * (1.0 + exp8(-from * size));
+        above = above * (1.0 + exp8(-to * size));
+      }
+      for (unsigned k = 0; k < 8; ++k) sum += (to - from) * positive[k] + std::log(above[k] / below[k]);
+    }
+    return sum;
+  });
+  return (to - from) * linear + softplus;
+}
+
 double Rbm::log_ratio(const State& state, Move move) const {
-  const std::int64_t bias = move.value != 0 ? bias_units_[move.variable] : -bias_units_[move.variable];
-  return unit_ * static_cast<double>(bias) +
-         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), run_);
+  const double slope = bias(move.variable);
+  return (move.value != 0 ? slope : -slope) +
+         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), factors().run);
 }
 
 void Rbm::log_ratios(const State& state, std::span<double> out) const {
@@ -278,7 +349,7 @@ void Rbm::log_ratios(const State& state, std::span<double> out) const {
 void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
   const Index hidden = num_hidden();
   std::vector<float> panel(std::size_t{hidden} * PackedMatrix::kColumns, 0.0F);
-  std::vector<float> sums(gradient_.padded_rows() * PackedMatrix::kColumns);
+  std::vector<float> sums(numbers_->gradient.padded_rows() * PackedMatrix::kColumns);
   for (std::size_t first = 0; first < states.size();) {
     const bool alone = states.size() - first < kFew;
     const std::size_t lanes = alone ? 1 : PackedMatrix::kColumns;
@@ -288,13 +359,14 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
       for (Index j = 0; j < hidden; ++j) panel[j * lanes + l] = static_cast<float>(on[j]);
     }
     if (alone) {
-      gradient_.multiply_column(panel.data(), sums.data());
+      numbers_->gradient.multiply_column(panel.data(), sums.data());
     } else {
-      gradient_.multiply(panel.data(), sums.data());
+      numbers_->gradient.multiply(panel.data(), sums.data());
     }
     for (Index i = 0; i < num_variables(); ++i) {
       for (std::size_t l = 0; l < count; ++l) {
-        const double slope = weights_.visible_bias[i] + static_cast<double>(sums[i * lanes + l]);
+        const double slope =
+            beta_ * (weights().visible_bias[i] + static_cast<double>(sums[i * lanes + l])) + offsets_[i];
         out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
       }
     }
@@ -303,18 +375,18 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
 }
 
 double Rbm::hidden_activation(Index j, std::span<const std::uint64_t> visible) const {
-  std::int64_t sum = hidden_units_[j];
+  std::int64_t sum = numbers_->hidden_units[j];
   // Row j of the weights lies together, column j of their units does not.
-  const float* row = weights_.weights.data() + std::size_t{j} * num_variables();
-  for_each_unit(visible, [&](Index i) { sum += to_units(row[i]); });
+  const float* row = weights().weights.data() + std::size_t{j} * num_variables();
+  for_each_unit(visible, [&](Index i) { sum += numbers_->to_units(row[i]); });
   return unit_ * static_cast<double>(sum);
 }
 
 double Rbm::visible_activation(Index i, std::span<const std::uint64_t> hidden) const {
-  std::int64_t sum = bias_units_[i];
-  const std::int64_t* row = units_row(i);
+  std::int64_t sum = numbers_->bias_units[i];
+  const std::int64_t* row = numbers_->units_row(i);
   for_each_unit(hidden, [&](Index j) { sum += row[j]; });
-  return unit_ * static_cast<double>(sum);
+  return unit_ * static_cast<double>(sum) + offsets_[i];
 }
 
 }  // namespace poise

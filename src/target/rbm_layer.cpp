@@ -165,13 +165,13 @@ POISE_INLINE Decided draw_slice(const Slice& slice, const RbmUnits& given, const
 
 }  // namespace
 
-RbmLayer::RbmLayer(const Rbm& target, Side side, double doubt) {
+RbmLayer::RbmLayer(const Rbm& target, Side side, double doubt) : doubt_(doubt) {
   const RbmWeights& weights = target.weights();
   const bool hidden = side == Side::hidden;
   units_ = hidden ? weights.hidden : weights.visible;
   inputs_ = hidden ? weights.visible : weights.hidden;
   const std::size_t all = padded(units_);
-  weights_.assign(all / kSlice * inputs_, Row{});
+  std::vector<Row> rows(all / kSlice * inputs_, Row{});
   biases_.assign(all, 0);
   totals_.assign(all, 0);
   scales_.assign(all, 0.0F);
@@ -182,14 +182,31 @@ RbmLayer::RbmLayer(const Rbm& target, Side side, double doubt) {
     for (Index input = 0; input < inputs_; ++input) {
       row[input] = weights.weights[hidden ? std::size_t{unit} * inputs_ + input : std::size_t{input} * units_ + unit];
     }
-    set_unit(unit, row, (hidden ? weights.hidden_bias : weights.visible_bias)[unit], doubt);
+    errors_.push_back(set_unit(unit, row, (hidden ? weights.hidden_bias : weights.visible_bias)[unit], rows));
+    set_bounds(unit, 1.0, 0.0);
   }
+  weights_ = std::make_shared<const std::vector<Row>>(std::move(rows));
+}
+
+RbmLayer RbmLayer::heated(double beta, std::span<const double> offsets) const {
+  RbmLayer layer = *this;
+  for (Index unit = 0; unit < units_; ++unit) layer.set_bounds(unit, beta, offsets.empty() ? 0.0 : offsets[unit]);
+  return layer;
+}
+
+/// e^-(beta a + offset): beta goes into the scale of the exponent, the offset into what the estimate is multiplied by.
+void RbmLayer::set_bounds(Index unit, double beta, double offset) {
+  const auto& [low, high, step] = errors_[unit];
+  scales_[unit] = static_cast<float>(-beta * step * std::numbers::log2e);
+  above_[unit] = static_cast<float>(std::min(std::exp(beta * low + doubt_ - offset) * (1.0 + kEstimate), 1e30));
+  below_[unit] = static_cast<float>(std::exp(-beta * high - doubt_ - offset) * (1.0 - kEstimate));
 }
 
 /// Weights are rounded to a unit of which kRun of them have at most 15 bits, and the whole sum 30. The sum over some of
 /// the weights is then too small by the sum of some of the errors: at most by that of the positive ones, and too large
 /// at most by that of the negative ones.
-void RbmLayer::set_unit(Index unit, std::span<const double> weights, double bias, double doubt) {
+RbmLayer::RoundingError RbmLayer::set_unit(Index unit, std::span<const double> weights, double bias,
+                                           std::vector<Row>& rows) {
   double largest = std::numeric_limits<float>::min();
   double total = std::abs(bias);
   for (const double weight : weights) {
@@ -207,21 +224,19 @@ void RbmLayer::set_unit(Index unit, std::span<const double> weights, double bias
     return static_cast<std::int32_t>(rounded);
   };
   biases_[unit] = totals_[unit] = round(bias);
-  Row* row = weights_.data() + std::size_t{unit / kSlice} * inputs_;
+  Row* row = rows.data() + std::size_t{unit / kSlice} * inputs_;
   for (const double weight : weights) {
     const std::int32_t rounded = round(weight);
     (row++)->places[place(unit % kSlice)] = static_cast<std::int16_t>(rounded);
     totals_[unit] += rounded;
   }
-  scales_[unit] = static_cast<float>(-step * std::numbers::log2e);
-  above_[unit] = static_cast<float>(std::min(std::exp(low + doubt) * (1.0 + kEstimate), 1e30));
-  below_[unit] = static_cast<float>(std::exp(-high - doubt) * (1.0 - kEstimate));
+  return {low, high, step};
 }
 
 void RbmLayer::draw(std::span<const Lane> lanes) const {
   for (Index first = 0; first < units_; first += kSlice) {
     const Index left = units_ - first;
-    Slice slice = {weights_[std::size_t{first / kSlice} * inputs_].places,
+    Slice slice = {(*weights_)[std::size_t{first / kSlice} * inputs_].places,
                    nullptr,
                    scales_.data() + first,
                    above_.data() + first,

@@ -115,7 +115,6 @@ void RbmTrainerOptions::check() const {
 
 RbmWeights initial_rbm(Index visible, Index hidden, std::span<const Value> data, std::uint64_t seed) {
   constexpr double spread = 0.01;
-  constexpr double edge = 1e-3;
   const std::size_t rows = rows_of(data, visible);
   RbmWeights rbm;
   rbm.visible = visible;
@@ -128,7 +127,9 @@ RbmWeights initial_rbm(Index visible, Index hidden, std::span<const Value> data,
     for (Index i = 0; i < visible; ++i) on[i] += data[r * visible + i];
   }
   for (const std::uint64_t count : on) {
-    const double mean = std::clamp(static_cast<double>(count) / static_cast<double>(rows), edge, 1.0 - edge);
+    const double rate = static_cast<double>(count) / static_cast<double>(rows);
+    const double mean = std::clamp(rate, RbmWeights::kRarest, 1.0 - RbmWeights::kRarest);
+    rbm.base_rates.push_back(static_cast<float>(rate));
     rbm.visible_bias.push_back(static_cast<float>(std::log(mean / (1.0 - mean))));
   }
   rbm.hidden_bias.assign(hidden, 0.0F);

@@ -61,16 +61,10 @@ class RbmGibbs {
   void advance(const Rbm& target, std::span<const Member> group, std::uint64_t steps) const;
 
  private:
-  /// Both layers.
-  struct Layers {
-    RbmLayer hidden;
-    RbmLayer visible;
-  };
-
   void draw_hidden(const Rbm& target, std::span<const Member> group) const;
   void draw_visible(const Rbm& target, std::span<const Member> group) const;
 
-  std::shared_ptr<const Layers> layers_;
+  std::shared_ptr<const RbmLayers> layers_;
 };
 
 }  // namespace poise

@@ -79,6 +79,15 @@ class BlockEngine final : public Engine {
     block.set_totals(c, totals);
   }
 
+  void exchange(std::size_t c, Engine& other) override {
+    auto& there = dynamic_cast<BlockEngine&>(other);
+    std::vector<Value> x(traits_.variables), y(traits_.variables);
+    block_of(c).get_levels(c, x);
+    there.block_of(c).get_levels(c, y);
+    block_of(c).set_levels(c, y);
+    there.block_of(c).set_levels(c, x);
+  }
+
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
     Block& block = block_of(group);
     block.reset_counts();

@@ -20,7 +20,7 @@ template <Target T, class K>
 class TunerOf;
 
 template <Target T, class K>
-class EngineOf final : public Engine {
+class EngineOf final : public Engine, public StatesOf<T> {
  public:
   EngineOf(std::shared_ptr<const T> target, K kernel, const EngineOptions& options)
       : Engine(traits_of(*target, kernel, options)),
@@ -82,6 +82,29 @@ class EngineOf final : public Engine {
     place(c, levels, {});
     start_empirical_marginals(*chains_[c]);
   }
+
+  void exchange(std::size_t c, Engine& other) override {
+    auto& there = dynamic_cast<EngineOf&>(other);
+    typename T::State& mine = chains_[c]->state;
+    typename T::State& theirs = there.chains_[c]->state;
+    settle(*target_, *chains_[c]);
+    settle(*there.target_, *there.chains_[c]);
+    if constexpr (requires { target_->adopt(mine); }) {
+      std::swap(mine, theirs);
+      target_->adopt(mine);
+      there.target_->adopt(theirs);
+    } else {
+      std::vector<Value> x(traits_.variables), y(traits_.variables);
+      copy_levels(*target_, mine, std::span<Value>(x));
+      copy_levels(*target_, theirs, std::span<Value>(y));
+      mine = target_->make_state(y);
+      theirs = there.target_->make_state(x);
+    }
+    prepare(c);
+    there.prepare(c);
+  }
+
+  [[nodiscard]] const typename T::State& state(std::size_t c) const override { return chains_[c]->state; }
 
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
@@ -170,6 +193,12 @@ class EngineOf final : public Engine {
     std::function<std::vector<Value>(unsigned)> next;
     if (other) next = [&](unsigned attempt) { return other(c, attempt); };
     chain.state = make_start(*target_, levels, first_chain_ + c, next, chain.scratch.evals);
+    prepare(c);
+  }
+
+  /// After a chain was put at another state.
+  void prepare(std::size_t c) {
+    Chain<T, K>& chain = *chains_[c];
     kernel_.prepare(*target_, chain.state, chain.scratch);
     chain.distance = chain.measure_distance(*target_);
   }

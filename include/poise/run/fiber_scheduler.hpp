@@ -20,7 +20,8 @@ class FiberScheduler {
   FiberScheduler& operator=(const FiberScheduler&) = delete;
 
   /// Calls work(0) .. work(count - 1), as fibers. The first exception that a call or `serve` throws ends all of them
-  /// and is thrown again here. Throws std::runtime_error where fibers are running already.
+  /// and is thrown again here. Called by a fiber, it adds fibers to those that run, and returns when these are over.
+  /// Throws std::runtime_error where another thread runs fibers already.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
   /// Returns when the requests asked so far are answered. Outside of `for_each` that is at once.

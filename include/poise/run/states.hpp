@@ -12,6 +12,14 @@
 
 namespace poise {
 
+/// Engines that keep the state of each chain as its target has it.
+template <Target T>
+class StatesOf {
+ public:
+  virtual ~StatesOf() = default;
+  [[nodiscard]] virtual const typename T::State& state(std::size_t chain) const = 0;
+};
+
 /// Why no chain can start at what was tried.
 [[nodiscard]] std::string no_start(std::uint64_t chain, unsigned attempts);
 

@@ -50,6 +50,7 @@ class BatchTarget {
   /// Requests are gathered in the target (see SingleThreadTarget).
   static constexpr bool kSingleThread = true;
 
+  /// What it remembers is what the function gave, whatever the temperature.
   struct State {
     std::vector<Value> x;
     mutable double log_prob = 0.0;
@@ -70,6 +71,15 @@ class BatchTarget {
   };
 
   BatchTarget(BatchShape shape, std::shared_ptr<BatchFunction> function);
+
+  /// The same target at an inverse temperature: log p times beta, where there is any probability. Requests of all
+  /// temperatures are answered together.
+  [[nodiscard]] BatchTarget heated(double beta) const;
+  [[nodiscard]] double beta() const { return beta_; }
+  /// States at all temperatures are alike.
+  void adopt(State& /*state*/) const {}
+  /// Whether the function has called any state impossible so far.
+  [[nodiscard]] bool met_zero() const { return requests_->met_zero; }
 
   /// Called when an answer is needed; has to call `serve` before it returns. Without it every request is served at
   /// once.
@@ -116,6 +126,14 @@ class BatchTarget {
     bool answered = true;
   };
 
+  /// Shared by all temperatures.
+  struct AllRequests {
+    Requests values;
+    Requests slopes;
+    Requests ratios;
+    bool met_zero = false;
+  };
+
   /// Rows that one call takes: they hold some millions of levels, 32 MB where they are handed on as doubles.
   [[nodiscard]] std::size_t rows_per_call() const;
   /// Room for one more row; its number is what the answer is found by after `wait`.
@@ -123,6 +141,10 @@ class BatchTarget {
   std::size_t ask(Requests& requests, const State& state) const;
   void wait() const { wait_ ? wait_() : serve(); }
   void learn(const State& state, double log_prob) const;
+  /// log p, or a ratio, at this temperature.
+  [[nodiscard]] double scaled(double log_prob) const {
+    return log_prob == -std::numeric_limits<double>::infinity() ? log_prob : beta_ * log_prob;
+  }
   /// First-order ratios of all moves from derivatives by levels, or by the numbers that stand for them.
   void spread_one_hot(const State& state, const double* slope, double* out) const;
   void spread_ordered(const State& state, const double* slope, double* out) const;
@@ -135,9 +157,8 @@ class BatchTarget {
   Index num_moves_ = 0;
   bool binary_ = true;
   std::size_t one_hot_width_ = 0;
-  mutable Requests values_;
-  mutable Requests slopes_;
-  mutable Requests ratios_;
+  double beta_ = 1.0;
+  std::shared_ptr<AllRequests> requests_;
 };
 
 template <class Walk>
@@ -155,7 +176,7 @@ void BatchTarget::block_log_ratios(const State& state, std::span<const Index> bl
   const auto answer = [&] {
     if (count == 0) return;
     wait();
-    for (std::size_t k = first; k < first + count; ++k) out.push_back(values_.log_prob[k]);
+    for (std::size_t k = first; k < first + count; ++k) out.push_back(requests_->values.log_prob[k]);
     count = 0;
   };
   walk(
@@ -166,7 +187,7 @@ void BatchTarget::block_log_ratios(const State& state, std::span<const Index> bl
         now[k] = level;
       },
       [&] {
-        const auto [number, row] = ask(values_);
+        const auto [number, row] = ask(requests_->values);
         std::copy(state.x.begin(), state.x.end(), row.begin());
         for (std::size_t k = 0; k < block.size(); ++k) row[block[k]] = now[k];
         if (changed == 0) present = out.size() + count;
@@ -176,7 +197,7 @@ void BatchTarget::block_log_ratios(const State& state, std::span<const Index> bl
   answer();
   const double here = out[present];
   learn(state, here);
-  for (double& log_prob : out) log_prob -= here;
+  for (double& log_prob : out) log_prob = scaled(log_prob - here);
 }
 
 }  // namespace poise

@@ -5,11 +5,16 @@
 /// sigmoid(a). So a ratio is a product of such factors, without cancellation, and takes a logarithm once in a few dozen
 /// of them.
 ///
-/// Activations are sums of integers in a tiny unit: they do not drift and do not depend on the way to a state.
+/// Activations are sums of integers in a tiny unit: they do not drift and do not depend on the way to a state. An RBM
+/// that is heated has the same integers in a smaller unit, so its states differ from those at other temperatures in
+/// their sigmoids only.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +25,8 @@
 #include <poise/target/rbm_weights.hpp>
 
 namespace poise {
+
+struct RbmLayers;
 
 class Rbm {
  public:
@@ -39,7 +46,8 @@ class Rbm {
 
   struct BlockMemory {
     explicit BlockMemory(const Rbm& target)
-        : factors(target.stride_ / 8), walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
+        : factors(target.numbers_->stride / 8),
+          walker(target.make_state(std::vector<Value>(target.num_variables(), 0))) {}
     [[nodiscard]] double* factor() { return factors.front().lanes; }
     std::vector<Line8> factors;  // e^(change of a_j)
     State walker;                // where such factors may leave the range of doubles
@@ -48,10 +56,24 @@ class Rbm {
   /// Throws InputError where weights are not finite or sizes do not fit each other.
   explicit Rbm(RbmWeights weights);
 
-  [[nodiscard]] const RbmWeights& weights() const { return weights_; }
-  [[nodiscard]] Index num_variables() const { return weights_.visible; }
-  [[nodiscard]] Index num_hidden() const { return weights_.hidden; }
-  [[nodiscard]] Index num_moves() const { return weights_.visible; }
+  /// The RBM at an inverse temperature: weights and hidden biases times beta, visible biases beta b + (1 - beta) base.
+  /// At 0 visible units are independent, with these biases.
+  [[nodiscard]] Rbm heated(double beta, std::span<const double> base) const;
+  [[nodiscard]] double beta() const { return beta_; }
+  /// (1 - beta) base of each visible unit.
+  [[nodiscard]] std::span<const double> offsets() const { return offsets_; }
+  /// log p at inverse temperature `to` less that at `from`, of a state at any temperature.
+  [[nodiscard]] double log_prob_change(const State& state, double from, double to, std::span<const double> base) const;
+  /// Makes a state at another temperature one at this.
+  void adopt(State& state) const { settle(state); }
+
+  /// As given: at beta = 1.
+  [[nodiscard]] const RbmWeights& weights() const { return numbers_->weights; }
+  /// Both layers at beta = 1; made once, for all temperatures.
+  [[nodiscard]] std::shared_ptr<const RbmLayers> layers() const;
+  [[nodiscard]] Index num_variables() const { return weights().visible; }
+  [[nodiscard]] Index num_hidden() const { return weights().hidden; }
+  [[nodiscard]] Index num_moves() const { return weights().visible; }
   [[nodiscard]] Index cardinality(Index) const { return 2; }
 
   [[nodiscard]] State make_state(std::span<const Value> x) const;
@@ -96,33 +118,67 @@ class Rbm {
 
   static constexpr std::size_t kFew = 4;  // of fewer states each is multiplied by itself
 
-  [[nodiscard]] const double* factors(Index i, Value to) const {
-    return (to != 0 ? up_ : down_)[std::size_t{i} * (stride_ / 8)].lanes;
+  /// What all temperatures share.
+  struct Numbers {
+    RbmWeights weights;
+    std::size_t stride = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
+    double unit = 1.0;
+    double largest = 0.0;                    // weight in size
+    std::vector<UnitsLine> weight_units;     // [visible][stride / 8]
+    std::vector<std::int64_t> hidden_units;  // of the hidden biases
+    std::vector<std::int64_t> total_units;   // of the hidden biases and all weights
+    std::vector<std::int64_t> bias_units;    // of the visible biases
+    PackedMatrix gradient;                   // W with a row for each visible unit
+    mutable std::mutex making;
+    mutable std::shared_ptr<const RbmLayers> layers;
+
+    [[nodiscard]] std::int64_t to_units(float value) const;
+    [[nodiscard]] const std::int64_t* units_row(Index i) const {
+      return weight_units[std::size_t{i} * (stride / 8)].lanes;
+    }
+  };
+
+  /// What exact ratios are made of. Two doubles for every weight: made when the first ratio is asked for, because block
+  /// Gibbs at many temperatures never does.
+  struct Factors {
+    std::size_t run = 1;      // chunks of eight factors of one flip that can be multiplied before a logarithm is due
+    std::vector<Line8> up;    // e^W, [visible][stride / 8]
+    std::vector<Line8> down;  // e^-W
+    std::vector<double> chunk_range;  // sum of |W| over a chunk of eight hidden units, at most, by visible unit
+  };
+  struct LazyFactors {
+    std::mutex making;
+    std::atomic<const Factors*> ready = nullptr;
+    std::unique_ptr<const Factors> made;
+  };
+
+  Rbm(std::shared_ptr<const Numbers> numbers, double beta, std::vector<double> offsets);
+
+  [[nodiscard]] const Factors& factors() const {
+    const Factors* ready = lazy_->ready.load(std::memory_order_acquire);
+    return ready != nullptr ? *ready : make_factors();
   }
-  [[nodiscard]] const std::int64_t* units_row(Index i) const {
-    return weight_units_[std::size_t{i} * (stride_ / 8)].lanes;
+  const Factors& make_factors() const;
+  [[nodiscard]] const double* factors(Index i, Value to) const {
+    return (to != 0 ? factors().up : factors().down)[std::size_t{i} * (numbers_->stride / 8)].lanes;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
   [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
   void multiply_factors(double* factor, const double* change) const;
-  /// The same as `run_` while any of the variables of a block change; 0 where their products may leave the range of
-  /// doubles.
+  /// The same as `run` of the factors while any of the variables of a block change; 0 where their products may leave
+  /// the range of doubles.
   [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
   void settle(State& state) const;
-  [[nodiscard]] std::int64_t to_units(float value) const;
+  /// The part of log p that is linear in x, of one visible unit.
+  [[nodiscard]] double bias(Index i) const {
+    return unit_ * static_cast<double>(numbers_->bias_units[i]) + offsets_[i];
+  }
 
-  RbmWeights weights_;
-  std::size_t stride_ = 0;  // hidden units, rounded up to a multiple of eight; the rest is neutral
-  std::size_t run_ = 1;     // chunks of eight factors of one flip that can be multiplied before a logarithm is due
-  double unit_ = 1.0;
-  std::vector<UnitsLine> weight_units_;     // [visible][stride / 8]
-  std::vector<std::int64_t> hidden_units_;  // of the hidden biases
-  std::vector<std::int64_t> total_units_;   // of the hidden biases and all weights
-  std::vector<std::int64_t> bias_units_;    // of the visible biases
-  std::vector<Line8> up_;                   // e^W, [visible][stride / 8]
-  std::vector<Line8> down_;                 // e^-W
-  std::vector<double> chunk_range_;         // sum of |W| over a chunk of eight hidden units, at most, by visible unit
-  PackedMatrix gradient_;                   // W with a row for each visible unit
+  std::shared_ptr<const Numbers> numbers_;
+  double beta_ = 1.0;
+  double unit_ = 1.0;  // beta times that of the numbers
+  std::vector<double> offsets_;
+  std::shared_ptr<LazyFactors> lazy_;
 };
 
 template <class Walk>
@@ -140,16 +196,18 @@ void Rbm::block_log_ratios(const State& state, std::span<const Index> block, Blo
         [&] { out.push_back(log_prob(memory.walker) - here); });
     return;
   }
-  std::fill_n(memory.factor(), stride_, 1.0);
-  std::int64_t bias = 0;
+  std::fill_n(memory.factor(), numbers_->stride, 1.0);
+  std::int64_t bias_units = 0;
+  double offset = 0.0;
   walk(
       [&](std::size_t k, Value level) {
         const Index i = block[k];
-        bias += level != 0 ? bias_units_[i] : -bias_units_[i];
+        bias_units += level != 0 ? numbers_->bias_units[i] : -numbers_->bias_units[i];
+        offset += level != 0 ? offsets_[i] : -offsets_[i];
         multiply_factors(memory.factor(), factors(i, level));
       },
       [&] {
-        out.push_back(unit_ * static_cast<double>(bias) +
+        out.push_back(unit_ * static_cast<double>(bias_units) + offset +
                       log_product(state.on.data(), state.off.data(), memory.factor(), run));
       });
 }

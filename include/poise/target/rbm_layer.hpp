@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <poise/target/rbm.hpp>
@@ -20,8 +22,12 @@ class RbmLayer {
  public:
   enum class Side : unsigned char { hidden, visible };
 
-  /// `doubt` leaves more open than need be: activations may be off by this much.
+  /// Of the RBM at beta = 1. `doubt` leaves more open than need be: activations may be off by this much.
   RbmLayer(const Rbm& target, Side side, double doubt);
+
+  /// The layer at an inverse temperature: activations times beta, plus an offset for each unit (none: empty). Weights
+  /// are shared.
+  [[nodiscard]] RbmLayer heated(double beta, std::span<const double> offsets) const;
 
   /// One chain.
   struct Lane {
@@ -51,16 +57,37 @@ class RbmLayer {
     std::int16_t places[kSlice];
   };
 
-  void set_unit(Index unit, std::span<const double> weights, double bias, double doubt);
+  /// What a sum of rounded weights is off by, at most.
+  struct RoundingError {
+    double low = 0.0;  // too large
+    double high = 0.0;
+    double step = 0.0;  // the unit of weights
+  };
+
+  RoundingError set_unit(Index unit, std::span<const double> weights, double bias, std::vector<Row>& rows);
+  void set_bounds(Index unit, double beta, double offset);
 
   Index units_;
   Index inputs_;
-  std::vector<Row> weights_;          // [slice][input]
-  std::vector<std::int32_t> biases_;  // the rest by unit
-  std::vector<std::int32_t> totals_;  // biases with all weights
-  std::vector<float> scales_;         // -log2(e) times the unit of weights
-  std::vector<float> above_;          // e^-a is at most this times its estimate,
-  std::vector<float> below_;          // and at least this times it
+  double doubt_;
+  std::shared_ptr<const std::vector<Row>> weights_;  // [slice][input]
+  std::vector<RoundingError> errors_;                // of each unit
+  std::vector<std::int32_t> biases_;                 // the rest by unit
+  std::vector<std::int32_t> totals_;                 // biases with all weights
+  std::vector<float> scales_;                        // -log2(e) times the unit of weights
+  std::vector<float> above_;                         // e^-a is at most this times its estimate,
+  std::vector<float> below_;                         // and at least this times it
+};
+
+/// Both layers of an RBM.
+struct RbmLayers {
+  RbmLayer hidden;
+  RbmLayer visible;
+
+  RbmLayers(const Rbm& target, double doubt)
+      : hidden(target, RbmLayer::Side::hidden, doubt), visible(target, RbmLayer::Side::visible, doubt) {}
+  RbmLayers(RbmLayer the_hidden, RbmLayer the_visible)
+      : hidden(std::move(the_hidden)), visible(std::move(the_visible)) {}
 };
 
 }  // namespace poise

@@ -16,6 +16,12 @@
 
 namespace poise {
 
+/// How likely two neighbours are to swap, by their gains.
+[[nodiscard]] inline double swap_probability(double gain_below, double gain_above) {
+  const double log_ratio = gain_below - gain_above;
+  return log_ratio < 0.0 ? std::exp(log_ratio) : 1.0;
+}
+
 /// What was seen of swaps, pair by pair.
 struct SwapCounts {
   std::vector<double> accepted;  ///< probabilities, summed
