@@ -404,6 +404,36 @@ TEST(Collapse, MemoryIsLimited) {
   EXPECT_LT(limited.core().num_variables(), 900);
 }
 
+TEST(Collapse, TheSameNetworkGivesTheSameCore) {
+  const Network network = lattice(12, 12, 2).make();
+  const Collapse a(network);
+  const Collapse b(network);
+  EXPECT_EQ(a.kept(), b.kept());
+  EXPECT_EQ(a.core().values, b.core().values);
+  const Collapse first(network, {.trials = 1});
+  EXPECT_GE(first.core().num_variables(), a.core().num_variables());
+}
+
+/// Two variables with very many neighbours must not be looked through once for each of them.
+TEST(Collapse, HubsAreNoTrouble) {
+  Network network;
+  network.cardinalities.assign(50000, 2);
+  network.values = {1.0, 2.0, 3.0, 4.0};
+  for (Index i = 2; i < network.num_variables(); ++i) {
+    network.scopes.insert(network.scopes.end(), {0, i, i, 1});
+    network.scope_start.insert(network.scope_start.end(), {network.scopes.size() - 2, network.scopes.size()});
+    network.table_start.insert(network.table_start.end(), {0, 0});
+  }
+  const Collapse collapse(network);
+  EXPECT_EQ(collapse.core().num_variables(), 0);
+  // Given the hubs the others are independent: sum over hubs of (sum over x of t(a, x) t(x, b))^(n - 2).
+  const double largest = 3.0 * 2.0 + 4.0 * 4.0;
+  const double n = 49998.0;
+  double sum = 0.0;
+  for (const double value : {1.0 + 6.0, 2.0 + 8.0, 3.0 + 12.0, largest}) sum += std::pow(value / largest, n);
+  EXPECT_NEAR(collapse.log_constant(), n * std::log(largest) + std::log(sum), 1e-6);
+}
+
 /// Lattices whose factors share one table: what is left of them shares it still.
 TEST(Collapse, SharedTablesStayShared) {
   Network network;

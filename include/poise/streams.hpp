@@ -31,6 +31,8 @@ enum class Stream : std::uint64_t {
   learned_function = std::uint64_t{0x11} << 56,     ///< first weights of a learned balancing function, by its kind
   elimination_order = std::uint64_t{0x12} << 56,    ///< ties in an elimination order, by the trial
   elimination_prefix = std::uint64_t{0x13} << 56,   ///< how far a trial follows the best order so far
+  collapse_order = std::uint64_t{0x14} << 56,       ///< ties in an order of summing out, by the trial
+  collapse_prefix = std::uint64_t{0x15} << 56,      ///< how far a trial follows the best such order so far
   experiment_start = std::uint64_t{0x20} << 56,     ///< starting states of `poise reproduce`, by chain
   experiment_choice = std::uint64_t{0x21} << 56,    ///< images at which its reference chains start, by part
   experiment_network = std::uint64_t{0x22} << 56,   ///< networks that are generated for it

@@ -79,7 +79,9 @@ class Collapse::Builder {
       multiply_inner_factors();
       const std::size_t before = out_.steps_.size();
       remove_leaves();
-      for (const Index v : exact::collapse_order(scopes(), levels_, {options_.most_entries, entries_left()})) remove(v);
+      for (const Index v : exact::collapse_order(
+               scopes(), levels_, {options_.most_entries, entries_left(), std::max<std::size_t>(1, options_.trials)}))
+        remove(v);
       more = out_.steps_.size() > before;
     }
     out_.steps_.push_back({0, 0, out_.terms_.size(), out_.rows_.size(), 0});

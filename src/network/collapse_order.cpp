@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <utility>
 
+#include <poise/streams.hpp>
+
 #include "edge_set.hpp"
+#include "elimination_order.hpp"
 #include "smallest.hpp"
 
 namespace poise::exact {
@@ -20,12 +23,18 @@ namespace {
 /// be out of date.
 constexpr std::size_t kMostLookedThrough = 64;
 
-/// What goes first; the second is for ties.
+/// What goes first. An edge between a and b counts the product of the logarithms of their levels.
 enum class Preference {
-  fill,           ///< the fewest new edges between neighbours, then the smallest table
-  weighted_fill,  ///< the same, an edge counting the product of the logarithms of the levels of its ends
-  table,          ///< the smallest table, then the fewest new edges
-  growth,         ///< the fewest new edges less those that go with the variable
+  fill,    ///< the fewest new edges between the neighbours, then the smallest table
+  growth,  ///< the fewest new edges less those that go with the variable, then the smallest table
+  table,   ///< the smallest table, then the fewest new edges
+};
+
+struct Trial {
+  Preference preference = Preference::fill;
+  double second_choice = 0.0;          ///< probability of taking the second best variable instead of the best
+  std::uint64_t number = 0;            ///< which tells its random numbers
+  std::span<const Index> prefix = {};  ///< variables to begin with, before the first choice
 };
 
 /// Who shares a factor with whom.
@@ -60,66 +69,89 @@ struct SharedFactorGraph {
 /// One greedy order.
 class Removal {
  public:
-  Removal(SharedFactorGraph graph, std::vector<Index> candidates, const CollapseLimits& limits, Preference preference)
+  Removal(SharedFactorGraph graph, const CollapseLimits& limits, const Trial& trial)
       : graph_(std::move(graph)),
         limits_(limits),
         log_limit_(std::log2(limits.most_entries) + 1e-9),
-        preference_(preference),
+        trial_(trial),
+        rng_(make_rng(kOrderSeed, Stream::collapse_order, trial.number)),
         gone_(graph_.lists.size(), false),
         seen_(graph_.lists.size(), 0),
-        scores_(first_scores(candidates)) {}
+        scores_({}) {}
 
-  /// Looks at edges, which is what it costs.
+  /// What it has cost, in looks at edges.
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
   [[nodiscard]] double log_removed() const { return log_removed_; }
 
-  std::vector<Index> run() {
+  std::vector<Index> run(std::span<const Index> candidates) {
     std::vector<Index> order;
     double in_all = 0.0;
-    while (scores_.value() < Smallest::kOut) {
-      const Index v = scores_.place();
+    const auto take = [&](Index v) {
       in_all += std::exp2(graph_.log_table[v]);
-      if (in_all > limits_.most_in_all) break;
+      if (in_all > limits_.most_in_all) return false;
       order.push_back(v);
       log_removed_ += graph_.log_levels[v];
-      remove(v);
+      return true;
+    };
+    for (const Index v : trial_.prefix) {
+      if (!take(v)) return order;
+      join_neighbours(v);
+    }
+    std::vector<double> first(graph_.lists.size(), Smallest::kOut);
+    for (const Index v : candidates) {
+      if (!gone_[v]) first[v] = score(v);
+    }
+    scores_ = Smallest(std::move(first));
+    while (scores_.value() < Smallest::kOut) {
+      const Index v = choose();
+      if (!take(v)) break;
+      scores_.set(v, Smallest::kOut);
+      join_neighbours(v);
+      for (const Index u : concerned_) scores_.set(u, score(u));
     }
     return order;
   }
 
  private:
-  std::vector<double> first_scores(const std::vector<Index>& candidates) {
-    std::vector<double> scores(graph_.lists.size(), Smallest::kOut);
-    for (const Index v : candidates) scores[v] = score(v);
-    return scores;
+  Index choose() {
+    const Index best = scores_.place();
+    if (trial_.second_choice == 0.0 || rng_.uniform() >= trial_.second_choice) return best;
+    const double score_of_best = scores_.value();
+    scores_.set(best, Smallest::kOut);
+    const Index second = scores_.value() < Smallest::kOut ? scores_.place() : best;
+    scores_.set(best, score_of_best);
+    return second;
   }
 
   double score(Index v) {
     if (graph_.log_table[v] > log_limit_) return Smallest::kOut;
     std::vector<Index>& list = graph_.lists[v];
     std::erase_if(list, [&](Index u) { return gone_[u]; });
-    const bool weighted = preference_ == Preference::weighted_fill;
     double fill = 0.0;
+    double neighbours = 0.0;
     for (std::size_t k = 0; k < list.size(); ++k) {
+      double missing = 0.0;
       for (std::size_t j = 0; j < k; ++j) {
-        if (graph_.edges.contains(list[j], list[k])) continue;
-        fill += weighted ? graph_.log_levels[list[j]] * graph_.log_levels[list[k]] : 1.0;
+        if (!graph_.edges.contains(list[j], list[k])) missing += graph_.log_levels[list[j]];
       }
+      fill += missing * graph_.log_levels[list[k]];
+      neighbours += graph_.log_levels[list[k]];
     }
     looks_ += 8 + list.size() * list.size() / 2;
     constexpr double tie = 1e-4;
-    switch (preference_) {
-      case Preference::table: return graph_.log_table[v] + tie * fill;
-      case Preference::growth: return fill - static_cast<double>(list.size()) + tie * graph_.log_table[v];
-      default: return fill + tie * graph_.log_table[v];
+    const double chance = trial_.second_choice > 0.0 ? tie * tie * rng_.uniform() : 0.0;
+    switch (trial_.preference) {
+      case Preference::table: return graph_.log_table[v] + tie * fill + chance;
+      case Preference::growth: return fill - neighbours * graph_.log_levels[v] + tie * graph_.log_table[v] + chance;
+      default: return fill + tie * graph_.log_table[v] + chance;
     }
   }
 
-  /// Joins the neighbours of `v` and scores anew who is concerned: they, and those beside both ends of a new edge.
-  void remove(Index v) {
+  /// Takes `v` out and joins its neighbours. Their scores change, and those of who is beside both ends of a new edge.
+  void join_neighbours(Index v) {
     gone_[v] = true;
-    scores_.set(v, Smallest::kOut);
-    const std::vector<Index> clique = std::exchange(graph_.lists[v], {});
+    std::vector<Index> clique = std::exchange(graph_.lists[v], {});
+    std::erase_if(clique, [&](Index u) { return gone_[u]; });
     concerned_.clear();
     ++stamp_;
     for (const Index u : clique) {
@@ -132,7 +164,7 @@ class Removal {
         if (graph_.join(clique[j], clique[k])) find_beside(clique[j], clique[k]);
       }
     }
-    for (const Index u : concerned_) scores_.set(u, score(u));
+    looks_ += clique.size() * clique.size() / 2;
   }
 
   void find_beside(Index a, Index b) {
@@ -150,7 +182,8 @@ class Removal {
   SharedFactorGraph graph_;
   CollapseLimits limits_;
   double log_limit_;
-  Preference preference_;
+  Trial trial_;
+  Rng rng_;
   std::vector<bool> gone_;
   std::vector<std::uint64_t> seen_;
   std::uint64_t stamp_ = 0;
@@ -163,7 +196,9 @@ class Removal {
 }  // namespace
 
 std::vector<Index> collapse_order(const Scopes& scopes, std::span<const Index> levels, const CollapseLimits& limits) {
-  constexpr std::uint64_t most_looks = 30'000'000;  // a few tenths of a second
+  constexpr std::uint64_t most_looks = 20'000'000;  // a few tenths of a second
+  // The best of the first three goes on; others follow it for a while, every other one, and then a way of their own.
+  constexpr std::uint64_t plain_trials = 3;
   const SharedFactorGraph graph(scopes, levels);
   std::vector<Index> candidates = scopes.variables;
   std::sort(candidates.begin(), candidates.end());
@@ -171,16 +206,27 @@ std::vector<Index> collapse_order(const Scopes& scopes, std::span<const Index> l
   std::vector<Index> best;
   double most_removed = 0.0;
   std::uint64_t looks = 0;
-  for (const Preference preference :
-       {Preference::fill, Preference::weighted_fill, Preference::table, Preference::growth}) {
-    Removal removal(graph, candidates, limits, preference);
-    std::vector<Index> order = removal.run();
+  Rng rng = make_rng(kOrderSeed, Stream::collapse_prefix);
+  for (std::uint64_t number = 0; number < limits.trials && looks < most_looks; ++number) {
+    Trial trial;
+    trial.number = number;
+    if (number < plain_trials) {
+      trial.preference = static_cast<Preference>(number);
+    } else {
+      trial.preference = number / 2 % 2 == 0 ? Preference::fill : Preference::growth;
+      trial.second_choice = number % 8 < 4 ? 0.3 : 0.1;
+      const double length = number % 2 == 0 ? 0.0 : rng.uniform();
+      trial.prefix =
+          std::span<const Index>(best).first(static_cast<std::size_t>(length * static_cast<double>(best.size())));
+    }
+    Removal removal(graph, limits, trial);
+    std::vector<Index> order = removal.run(candidates);
+    looks += removal.looks() + 4 * candidates.size();
     if (removal.log_removed() > most_removed + 1e-9) {
       most_removed = removal.log_removed();
       best = std::move(order);
     }
-    looks += removal.looks();
-    if (looks > most_looks) break;
+    if (best.empty() || best.size() == candidates.size()) break;  // nothing can go, or everything does
   }
   return best;
 }

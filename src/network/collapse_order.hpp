@@ -1,6 +1,7 @@
 /// The order in which variables are summed out of a network while tables stay small.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace poise::exact {
 struct CollapseLimits {
   double most_entries;  ///< of the table of a variable with all its neighbours
   double most_in_all;   ///< entries of all such tables together
+  std::size_t trials;   ///< orders at most
 };
 
-/// Variables to sum out, one after another: of a few greedy orders the one that leaves the fewest configurations. Only
-/// variables of the scopes are in it. Deterministic; effort is counted, so a network of a million variables gets one
-/// greedy order and a small one all of them.
+/// Variables to sum out, one after another: of many greedy orders, some choices left to chance, the one that leaves the
+/// fewest configurations. Only variables of the scopes are in it. The chance has a seed of its own and effort is
+/// counted: the same network gives the same order; a small one gets all its trials, one of 10^5 variables a few.
 [[nodiscard]] std::vector<Index> collapse_order(const Scopes& scopes, std::span<const Index> levels,
                                                 const CollapseLimits& limits);
 

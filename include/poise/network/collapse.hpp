@@ -9,6 +9,8 @@
 /// stands there as several factors of one scope, roots of it that share a table.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,6 +26,9 @@ struct CollapseOptions {
   /// Bytes that the conditional probabilities of removed variables may take in all; removing ends where they would not
   /// fit.
   double memory_limit = 1073741824.0;
+  /// Orders that are tried at most, some choices left to chance: the one that leaves the fewest configurations is
+  /// taken. Few on large networks: the search takes some tenths of a second, whatever this is. 0 is the same as 1.
+  std::size_t trials = 200;
 };
 
 class Collapse {
