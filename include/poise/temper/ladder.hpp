@@ -97,12 +97,6 @@ class ReplicaPaths {
   std::vector<std::uint32_t> rungs_;  // [point][replica]
 };
 
-/// Probability that two replicas swap, by their gains: that of the one below first.
-[[nodiscard]] inline double swap_probability(double gain_below, double gain_above) {
-  const double log_ratio = gain_below - gain_above;
-  return log_ratio < 0.0 ? std::exp(log_ratio) : 1.0;
-}
-
 /// Which replica of one ladder is at which rung, and what its swaps tell.
 class Ladder {
  public:
