@@ -64,7 +64,7 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
 }  // namespace
 
 void add_function(const Sampler& sampler, const BalancingFunction& function, RunResult& result) {
-  result.balanced = is_balanced(sampler);
+  result.balanced = is_balanced(sampler.of ? *sampler.of : sampler);
   if (!result.balanced) return;
   for (const double size : balance_grid()) {
     result.knots.push_back(size);

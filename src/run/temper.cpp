@@ -7,6 +7,7 @@
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include <poise/streams.hpp>
 #include <poise/target/batch_target.hpp>
 
 namespace poise {
@@ -58,7 +59,14 @@ TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, c
     }
     if (made.engine) return made;
   }
-  return make_rung_engines(model, inner, options);
+  if (!model.into_support) return make_rung_engines(model, inner, options);
+  // The coldest of these engines cannot begin where there is no probability, as lanes can.
+  EngineOptions possible = options;
+  for (std::size_t c = 0; c < possible.starts.size(); ++c) {
+    Rng rng = make_rng(options.seed, Stream::repair, options.first_chain + c);
+    possible.starts[c] = model.into_support(std::move(possible.starts[c]), rng);
+  }
+  return make_rung_engines(model, inner, possible);
 }
 
 }  // namespace poise
