@@ -75,7 +75,10 @@ def main() -> None:
         axes.set_ylabel("mean absolute error of the marginals")
         axes.set_title("hollow: the answer came with a warning", fontsize=10)
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.set_xticks(times, [f"{seconds:g}" for seconds in times])
+        axes.minorticks_off()
+        axes.set_ylim(1e-4, 1.0)
+        axes.legend(loc="lower left")
         figure.tight_layout()
         figure.savefig(arguments.out, dpi=144)
 

@@ -36,3 +36,11 @@ def test_energy_model(tmp_path):
     order = [float(value) for value in re.findall(r"order of samples ([\d.]+)", said)]
     assert order[-1] > 0.4 > order[0]
     assert (tmp_path / "energy_model.png").stat().st_size > 5000
+
+
+def test_mixing(tmp_path):
+    said = run(tmp_path, "mixing.py", "--seconds", "2")
+    last = {label: float(error) for label, error in re.findall(r"^(.*?)  +2\.00 s .*error ([\d.]+)", said, re.MULTILINE)}
+    assert last["collapsed and tempered"] < 0.01 < last["Gibbs"]
+    assert re.search(r"^Gibbs +2\.00 s .* warns$", said, re.MULTILINE)
+    assert (tmp_path / "mixing.png").stat().st_size > 5000

@@ -86,6 +86,10 @@ void add_warnings(Report& report, bool ended) {
         report.frozen.size(), report.num_variables - report.observed,
         first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
   }
+  if (report.tempering) {
+    const auto found = tempering_warnings(*report.tempering);
+    report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+  }
   const VariablesSummary none;
   const auto found = warnings(report.monitors, report.variables ? *report.variables : none, report.chains,
                               {report.variable_names, report.level_names});

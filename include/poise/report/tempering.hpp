@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,9 @@ namespace poise {
 
 /// Rungs, barrier, swaps and round trips, and log Z.
 [[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
+
+/// What a ladder itself says against its draws: neighbours that do not swap, and no way from end to end.
+[[nodiscard]] std::vector<std::string> tempering_warnings(const TemperingReport& report);
 
 /// Acceptance of the swaps of neighbours along the ladder, and the way of a few replicas through it, side by side.
 [[nodiscard]] std::string tempering_plot(const TemperingReport& report);
