@@ -1,22 +1,20 @@
-/// Plans: the search for an order of elimination, and the tree of cliques that an order leads to.
+/// Plans: the tree of cliques that an order of elimination leads to, and a network planned part by part.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include <poise/network/junction_tree.hpp>
-#include <poise/streams.hpp>
 
-#include "elimination_order.hpp"
+#include "elimination_search.hpp"
+#include "elimination_tree.hpp"
 #include "junction_tree_buckets.hpp"
 
 namespace poise {
 
 namespace {
 
-using exact::Effort;
 using exact::Graph;
 using exact::Order;
 
@@ -44,7 +42,49 @@ struct Cliques {
   }
 };
 
-EliminationPlan plan_from(const Network& network, const Graph& graph, const Order& order) {
+/// A part of a network without its numbers, which plans do not need.
+struct Skeleton {
+  Network network;
+  Graph graph;
+
+  Skeleton(const Network& whole, std::span<const Index> variables, std::span<const std::size_t> factors,
+           std::vector<Index>& number) {
+    for (const Index i : variables) {
+      number[i] = network.num_variables();
+      network.cardinalities.push_back(whole.cardinalities[i]);
+    }
+    for (const std::size_t f : factors) {
+      for (const Index i : whole.scope(f)) {
+        if (whole.levels(i) > 1) network.scopes.push_back(number[i]);
+      }
+      network.scope_start.push_back(network.scopes.size());
+      network.table_start.push_back(0);
+    }
+    graph = exact::graph_of(network);
+  }
+};
+
+/// The factors of each part of a network.
+std::vector<std::vector<std::size_t>> factors_of(const Network& network, const std::vector<std::vector<Index>>& parts) {
+  constexpr Index none = Network::kFree;
+  std::vector<Index> part_of(network.num_variables(), none);
+  for (Index p = 0; p < parts.size(); ++p) {
+    for (const Index i : parts[p]) part_of[i] = p;
+  }
+  std::vector<std::vector<std::size_t>> factors(parts.size());
+  for (std::size_t f = 0; f < network.num_factors(); ++f) {
+    for (const Index i : network.scope(f)) {
+      if (part_of[i] == none) continue;
+      factors[part_of[i]].push_back(f);
+      break;
+    }
+  }
+  return factors;
+}
+
+}  // namespace
+
+EliminationPlan exact::plan_of(const Network& network, const Graph& graph, const Order& order) {
   const auto n = static_cast<Index>(order.vertices.size());
   std::vector<Index> position(n);
   for (Index place = 0; place < n; ++place) position[order.vertices[place]] = place;
@@ -91,78 +131,57 @@ EliminationPlan plan_from(const Network& network, const Graph& graph, const Orde
   return plan;
 }
 
-/// Less memory where there may not be enough of it; less work where there is.
-bool better(const EliminationPlan& a, const EliminationPlan& b) {
-  constexpr double plenty = 1073741824.0;
-  const double excess_a = std::max(a.bytes, plenty);
-  const double excess_b = std::max(b.bytes, plenty);
-  return excess_a != excess_b ? excess_a < excess_b : a.operations < b.operations;
+/// Parts are independent, so the best order of each, one after another, is the best of all.
+exact::FoundOrder exact::search_parts(const Network& network, const Graph& graph, const SearchOptions& options) {
+  std::vector<std::vector<Index>> parts = parts_of(graph);
+  if (parts.size() < 2) return search_order(network, graph, options);
+  std::vector<Index> vertex(network.num_variables());
+  for (Index v = 0; v < graph.size(); ++v) vertex[graph.variables[v]] = v;
+  for (std::vector<Index>& part : parts) {
+    for (Index& v : part) v = graph.variables[v];
+  }
+  const std::vector<std::vector<std::size_t>> factors = factors_of(network, parts);
+  std::vector<Index> number(network.num_variables());
+  FoundOrder all;
+  all.order.complete = true;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::vector<Index> vertices = {0};
+    if (parts[p].size() > 1) {
+      const Skeleton skeleton(network, parts[p], factors[p], number);
+      FoundOrder found = search_order(skeleton.network, skeleton.graph, options);
+      all.plan.width = std::max(all.plan.width, found.plan.width);
+      all.order.complete = all.order.complete && found.order.complete;
+      vertices = std::move(found.order.vertices);
+    }
+    for (const Index v : vertices) all.order.vertices.push_back(vertex[parts[p][v]]);
+  }
+  if (!all.order.complete) return all;
+  all.order = EliminationTree(graph, all.order.vertices).order();
+  all.plan = plan_of(network, graph, all.order);
+  return all;
 }
 
-}  // namespace
+EliminationPlan exact::given_up(Index width) {
+  EliminationPlan plan;
+  plan.complete = false;
+  plan.width = width;
+  plan.largest_clique = plan.entries = plan.operations = kLargestTable;
+  plan.bytes = sizeof(double) * kLargestTable;
+  return plan;
+}
 
-EliminationPlan plan_elimination(const Network& network, double seconds) {
-  const auto started = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return seconds <= 0.0 ||
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > seconds;
-  };
-  // A look at an edge takes a few nanoseconds, about as long as what inference does for one entry: planning shall not
-  // take much longer than what it plans. A few trials there are in any case, unless some variable has so many
-  // neighbours that looking at them takes too long.
-  constexpr double looks_per_entry = 2.0;
-  constexpr double looks_per_edge = 300.0;
-  constexpr double most_looks = 6e8;
-  // Where every order gives up, trying on is not worth as much.
-  constexpr double most_looks_in_vain = 1e8;
-  constexpr std::uint64_t most_trials_in_vain = 64;
-  // An order that takes far longer is not worth the memory that it saves.
-  constexpr double more_entries = 1.5;
-
+EliminationPlan plan_elimination(const Network& network, const PlanOptions& options) {
   const Graph graph = exact::graph_of(network);
-  Order order = exact::order_by_table(graph);
-  EliminationPlan best;
-  std::vector<Index> best_vertices;
-  double fewest = 4.0 * exact::kLargestTable;
-  const auto consider = [&] {
-    EliminationPlan plan = plan_from(network, graph, order);
-    fewest = std::min(fewest, order.entries);
-    if (!best_vertices.empty() && !better(plan, best)) return;
-    best = std::move(plan);
-    best_vertices = std::move(order.vertices);
-  };
-  if (order.complete) {
-    consider();
+  exact::FoundOrder found;
+  if (options.seconds > 0.0) {
+    found = exact::search_parts(network, graph, exact::search_options(options));
   } else {
-    best.complete = false;
-    best.width = order.width;
-    best.largest_clique = best.entries = best.operations = exact::kLargestTable;
-    best.bytes = sizeof(double) * exact::kLargestTable;
+    found.order = exact::order_by_table(graph);
+    found.plan.width = found.order.width;
+    if (found.order.complete) found.plan = exact::plan_of(network, graph, found.order);
   }
-  Rng rng = make_rng(exact::kOrderSeed, Stream::elimination_prefix);
-  Effort effort;
-  const double least_looks = std::min(most_looks, looks_per_edge * static_cast<double>(graph.neighbours.size()));
-  const std::uint64_t beside = 1000 + graph.size() + network.num_factors();  // what a trial costs beside looks at edges
-  for (std::uint64_t trial = 0; best.width > 1; ++trial) {
-    const bool in_vain = best_vertices.empty();
-    const double most = in_vain ? most_looks_in_vain : std::min(most_looks, looks_per_entry * fewest + least_looks);
-    effort.most = static_cast<std::uint64_t>(most);
-    effort.looks += beside;
-    if (effort.spent() || late() || (in_vain && trial == most_trials_in_vain)) break;
-    exact::FillOptions options;
-    options.weight = trial % 2 == 0 ? exact::EdgeWeight::one : exact::EdgeWeight::levels;
-    options.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
-    options.trial = trial;
-    options.most_entries = more_entries * fewest;
-    // Half of the trials go the best way so far for a while and then a way of their own.
-    if (trial % 8 >= 4) {
-      const auto length = static_cast<std::size_t>(rng.uniform() * static_cast<double>(best_vertices.size()));
-      options.prefix = std::span<const Index>(best_vertices).first(length);
-    }
-    order = exact::order_by_fill(graph, options, effort);
-    if (order.complete) consider();
-  }
-  return best;
+  const bool complete = found.order.complete && found.plan.largest_clique <= exact::kLargestTable * (1.0 + 1e-9);
+  return complete ? std::move(found.plan) : exact::given_up(found.plan.width);
 }
 
 }  // namespace poise

@@ -17,14 +17,14 @@ namespace poise::exact {
 namespace {
 
 /// Writes one elimination down; false when the order is not worth going on with.
-bool note(Order& order, Index vertex, double log_table, std::span<const Index> later) {
+bool note(Order& order, Index vertex, double log_table, std::span<const Index> later, double largest_table) {
   order.vertices.push_back(vertex);
   order.later.insert(order.later.end(), later.begin(), later.end());
   order.start.push_back(order.later.size());
   const double table = std::exp(log_table);
   order.entries += table;
   order.width = std::max(order.width, static_cast<Index>(later.size()));
-  return table <= kLargestTable * (1.0 + 1e-9);
+  return table <= largest_table * (1.0 + 1e-9);
 }
 
 }  // namespace
@@ -75,7 +75,27 @@ Graph graph_of(const Network& network) {
   return graph;
 }
 
-Order order_by_table(const Graph& graph) {
+std::vector<std::vector<Index>> parts_of(const Graph& graph) {
+  std::vector<std::vector<Index>> parts;
+  std::vector<bool> seen(graph.size(), false);
+  for (Index first = 0; first < graph.size(); ++first) {
+    if (seen[first]) continue;
+    seen[first] = true;
+    std::vector<Index> part = {first};
+    for (std::size_t k = 0; k < part.size(); ++k) {
+      for (const Index u : graph.of(part[k])) {
+        if (seen[u]) continue;
+        seen[u] = true;
+        part.push_back(u);
+      }
+    }
+    std::sort(part.begin(), part.end());
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Order order_by_table(const Graph& graph, double largest_table) {
   const Index n = graph.size();
   Order order;
   EdgeSet edges(graph.neighbours.size() / 2);
@@ -111,7 +131,7 @@ Order order_by_table(const Graph& graph) {
       log_entries += graph.log_levels[u];
     }
     std::vector<Index>().swap(lists[v]);
-    if (!note(order, v, log_entries, alive)) return order;
+    if (!note(order, v, log_entries, alive, largest_table)) return order;
     for (std::size_t k = 0; k < alive.size(); ++k) {
       const Index a = alive[k];
       log_table[a] -= graph.log_levels[v];
@@ -265,7 +285,8 @@ Order order_by_fill(const Graph& graph, const FillOptions& options, Effort& effo
       scores.set(v, Smallest::kOut);
       scores.set(passed_over, score(passed_over));
     }
-    if (!note(order, v, work.log_table(v), work.neighbours(v)) || order.entries > options.most_entries) return order;
+    if (!note(order, v, work.log_table(v), work.neighbours(v), options.largest_table)) return order;
+    if (order.entries > options.most_entries) return order;
     work.eliminate(v, changed);
     effort.looks += 16 * changed.size();
     if (effort.spent()) return order;

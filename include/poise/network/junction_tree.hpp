@@ -31,14 +31,23 @@ struct EliminationPlan {
   bool complete = true;
 };
 
-/// Greedy minimum fill, ties by smaller clique table; the best of many orders with some choices left to chance: the one
-/// with the fewest operations, or with the least memory where none keeps to a gigabyte. The chance has a seed of its
-/// own and effort is counted, not timed: the same network gives the same plan. Effort follows the size of the tables,
-/// up to about a second; a network of a million variables takes a few. With a limit of `seconds` the search ends after
-/// the trial that exceeds it, whatever it has found by then; with none at all there is one order, the quickest to find,
-/// and so the same on every machine.
-[[nodiscard]] EliminationPlan plan_elimination(const Network& network,
-                                               double seconds = std::numeric_limits<double>::infinity());
+struct PlanOptions {
+  /// The search ends soon after, with what it has found; 0: one order, the quickest to find. Results depend on it, and
+  /// on the machine, where it ends the search.
+  double seconds = std::numeric_limits<double>::infinity();
+  /// Bytes that a plan should keep to; beyond a gigabyte less memory counts as much as less work in any case.
+  double memory_limit = std::numeric_limits<double>::infinity();
+};
+
+/// Greedy minimum fill, ties by smaller clique table, with some choices left to chance; then annealing of the best of
+/// these orders, in rounds, for as long as a round can be expected to save more time than it takes. Connected parts are
+/// searched one by one. The chance has a seed of its own and effort is counted, not timed: the same network gives the
+/// same plan. Networks that take no time to solve take none to plan; where minutes are at stake it is up to half of
+/// one.
+[[nodiscard]] EliminationPlan plan_elimination(const Network& network, const PlanOptions& options = {});
+[[nodiscard]] inline EliminationPlan plan_elimination(const Network& network, double seconds) {
+  return plan_elimination(network, PlanOptions{.seconds = seconds});
+}
 
 struct ExactOptions {
   double memory_limit = 4294967296.0;  ///< bytes; a plan that needs more is refused
