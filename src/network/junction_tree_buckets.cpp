@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace poise::exact {
 
@@ -45,7 +46,9 @@ Buckets::Buckets(const Network& network, const EliminationPlan& plan)
   for (std::size_t f = 0; f < network.num_factors(); ++f) {
     if (first_of[f] != kNone) of_factor[f] = of_variable[first_of[f]];
   }
-  add_up(network, plan, order_handing_out());
+  order_handing_out();
+  cut_into_chunks(network, plan, position);
+  add_up(network, plan);
 }
 
 void Buckets::split_cliques(const Network& network, const EliminationPlan& plan,
@@ -92,11 +95,71 @@ void Buckets::link(const EliminationPlan& plan, const std::vector<Index>& positi
   }
 }
 
+/// A chunk adds to the probabilities of the bucket's children. Those that have all variables that tell chunks apart get
+/// each number from one chunk; the others' are summed chunk by chunk, apart, and this must not take much memory.
+void Buckets::cut_into_chunks(const Network& network, const EliminationPlan& plan, const std::vector<Index>& position) {
+  constexpr double large = 5e5;  // operations: a fraction of a millisecond
+  constexpr double most_chunks = 32.0;
+  constexpr double enough_chunks = 8.0;
+  constexpr double most_apart = 1048576.0;
+  constexpr double most_apart_fraction = 1.0 / 32.0;
+  std::vector<std::vector<Index>> children(all.size());
+  bool any = false;
+  double messages = 0.0;
+  for (Index b = 0; b < all.size(); ++b) {
+    messages += all[b].kept;
+    if (all[all[b].parent].operations() < large) continue;
+    any = true;
+    if (all[b].parent != b) children[all[b].parent].push_back(b);
+  }
+  if (!any) return;
+  const auto has = [&](Index child, Index variable) {
+    const std::vector<Index>& clique = plan.cliques[all[child].clique];
+    const auto message = clique.begin() + static_cast<std::ptrdiff_t>(all[child].first + all[child].summed);
+    const auto found =
+        std::lower_bound(message, clique.end(), variable, [&](Index x, Index y) { return position[x] < position[y]; });
+    return found != clique.end() && *found == variable;
+  };
+  for (Index b = 0; b < all.size(); ++b) {
+    chunk_start_.push_back(chunk_members_.size());
+    const Bucket& bucket = all[b];
+    if (bucket.operations() < large) continue;
+    const std::span<const Index> variables = std::span(plan.cliques[bucket.clique]).subspan(bucket.first);
+    std::vector<std::pair<double, Index>> by_apart;  // entries of children without the variable, and the variable
+    for (Index k = bucket.summed; k + bucket.in_row < variables.size(); ++k) {
+      double apart = 0.0;
+      for (const Index child : children[b]) apart += has(child, variables[k]) ? 0.0 : all[child].kept;
+      by_apart.emplace_back(apart, k);
+    }
+    std::sort(by_apart.begin(), by_apart.end());
+    double chunks = 1.0;
+    double summed_apart = 0.0;
+    std::vector<bool> is_apart(children[b].size(), false);
+    for (const auto& [apart, k] : by_apart) {
+      const double more = chunks * network.levels(variables[k]);
+      double entries = 0.0;
+      for (std::size_t c = 0; c < children[b].size(); ++c) {
+        if (is_apart[c] || !has(children[b][c], variables[k])) entries += more * all[children[b][c]].kept;
+      }
+      if (chunks >= enough_chunks || more > most_chunks) break;
+      if (entries > std::max(most_apart, most_apart_fraction * messages)) break;
+      for (std::size_t c = 0; c < children[b].size(); ++c) {
+        if (!has(children[b][c], variables[k])) is_apart[c] = true;
+      }
+      chunks = more;
+      summed_apart = entries;
+      chunk_members_.push_back(k);
+    }
+    apart_ = std::max(apart_, summed_apart);
+  }
+  chunk_start_.push_back(chunk_members_.size());
+}
+
 /// What is small for each variable is not small for a million of them, so everything counts.
-void Buckets::add_up(const Network& network, const EliminationPlan& plan, double handed_out) {
+void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
   double messages = 0.0;
   double sources = 0.0;
-  double workspace = 0.0;
+  double held = 0.0;
   double digits = static_cast<double>(network.scopes.size());
   double members = 0.0;
   for (const Bucket& bucket : all) {
@@ -106,8 +169,8 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan, double
     const auto meet = static_cast<double>(bucket.sources);
     messages += bucket.kept;
     sources += meet;
-    operations += 2.0 * bucket.groups * bucket.kept * (meet + 1.0);
-    workspace = std::max(workspace, 2.0 * bucket.groups * (row + 8.0) + meet * (bucket.groups + row + 32.0));
+    operations += bucket.operations();
+    held = std::max(held, 2.0 * bucket.groups * (row + 8.0) + meet * (bucket.groups + row + 32.0));
     digits += static_cast<double>(clique.size() - bucket.first - bucket.summed);
     if (bucket.first == 0) members += static_cast<double>(clique.size());
   }
@@ -118,7 +181,9 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan, double
   constexpr double per_factor = 16.0;
   double levels = 0.0;
   for (const Index k : network.cardinalities) levels += k;
-  bytes = sizeof(double) * (messages + handed_out + workspace + levels + static_cast<double>(network.values.size())) +
+  workspace = sizeof(double) * held;
+  bytes = workspace +
+          sizeof(double) * (messages + handed_out + apart_ + levels + static_cast<double>(network.values.size())) +
           per_bucket * static_cast<double>(all.size()) + per_source * sources + per_digit * digits + 8.0 * members +
           per_variable * static_cast<double>(network.num_variables()) +
           per_factor * static_cast<double>(network.num_factors());
@@ -127,8 +192,7 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan, double
 
 /// When a bucket is visited, the probabilities of all its children's separators come into being, and its own go. Of the
 /// subtrees below, those that need the most beyond what they already hold are visited last, when the others are gone.
-/// Gives the most entries held at any time.
-double Buckets::order_handing_out() {
+void Buckets::order_handing_out() {
   std::vector<std::size_t> start(all.size() + 1, 0);
   for (Index b = 0; b < all.size(); ++b) start[all[b].parent + 1] += all[b].parent != b;
   for (std::size_t b = 0; b < all.size(); ++b) start[b + 1] += start[b];
@@ -137,8 +201,8 @@ double Buckets::order_handing_out() {
   for (Index b = 0; b < all.size(); ++b) {
     if (all[b].parent != b) children[next[all[b].parent]++] = b;
   }
-  std::vector<double> most(all.size());
-  double most_of_all = 0.0;
+  std::vector<double>& most = handed_out_below;
+  most.resize(all.size());
   for (Index b = 0; b < all.size(); ++b) {
     const std::span<Index> below{children.data() + start[b], start[b + 1] - start[b]};
     std::sort(below.begin(), below.end(), [&](Index x, Index y) {
@@ -153,7 +217,7 @@ double Buckets::order_handing_out() {
       waiting -= all[c].kept;
       most[b] = std::max(most[b], waiting + most[c]);
     }
-    if (all[b].parent == b) most_of_all = std::max(most_of_all, most[b]);
+    if (all[b].parent == b) handed_out = std::max(handed_out, most[b]);
   }
   std::vector<Index> stack;
   for (Index root = 0; root < all.size(); ++root) {
@@ -165,7 +229,6 @@ double Buckets::order_handing_out() {
       for (std::size_t k = start[b + 1]; k > start[b]; --k) stack.push_back(children[k - 1]);
     }
   }
-  return most_of_all;
 }
 
 }  // namespace poise::exact

@@ -26,6 +26,9 @@ struct Bucket {
   std::size_t sources;  ///< factors and messages that meet
   double groups;        ///< combinations of the variables summed out
   double kept;          ///< combinations of the variables of the message
+
+  /// Entries visited, once for every table read, in both passes.
+  [[nodiscard]] double operations() const { return 2.0 * groups * kept * (static_cast<double>(sources) + 1.0); }
 };
 
 struct Buckets {
@@ -36,15 +39,30 @@ struct Buckets {
   std::vector<Index> of_factor;    ///< that it is multiplied into; kNone for a constant
   std::vector<Index> handing_out;  ///< parents before children, in an order that keeps few probabilities in memory
   double bytes = 0.0;
+  double workspace = 0.0;  ///< of them, those that every thread needs
   double operations = 0.0;
+  double handed_out = 0.0;               ///< most entries of probabilities that one thread has in memory
+  std::vector<double> handed_out_below;  ///< the same within the subtree of each bucket
+
+  /// Outer variables of a large bucket, by their places in it, whose levels tell its chunks apart; none where it is
+  /// small.
+  [[nodiscard]] std::span<const Index> chunked(Index b) const {
+    if (chunk_start_.empty()) return {};
+    return {chunk_members_.data() + chunk_start_[b], chunk_start_[b + 1] - chunk_start_[b]};
+  }
 
   Buckets(const Network& network, const EliminationPlan& plan);
 
  private:
   void split_cliques(const Network& network, const EliminationPlan& plan, const std::vector<std::size_t>& attached);
   void link(const EliminationPlan& plan, const std::vector<Index>& position);
-  [[nodiscard]] double order_handing_out();
-  void add_up(const Network& network, const EliminationPlan& plan, double handed_out);
+  void order_handing_out();
+  void cut_into_chunks(const Network& network, const EliminationPlan& plan, const std::vector<Index>& position);
+  void add_up(const Network& network, const EliminationPlan& plan);
+
+  std::vector<std::size_t> chunk_start_;
+  std::vector<Index> chunk_members_;
+  double apart_ = 0.0;  ///< most entries that chunks of a bucket sum apart
 };
 
 }  // namespace poise::exact

@@ -225,7 +225,7 @@ void Pass::describe(const Source& source, std::size_t number) {
   terms_.push_back(term);
 }
 
-bool Pass::open(const Shape& shape, std::span<const Source> sources) {
+bool Pass::open(const Shape& shape, std::span<const Source> sources, std::span<const Fixed> fixed) {
   shape_ = shape;
   const std::size_t outer = shape.levels.size() - shape.summed - shape.in_row;
   groups_ = product(shape.levels.first(shape.summed));
@@ -259,9 +259,7 @@ bool Pass::open(const Shape& shape, std::span<const Source> sources) {
     }
     ++column;
   }
-  outer_levels_.assign(shape.levels.begin() + static_cast<std::ptrdiff_t>(shape.summed),
-                       shape.levels.begin() + static_cast<std::ptrdiff_t>(shape.summed + outer));
-  outer_now_.assign(outer, 0);
+  walk(fixed);
   base_.resize(groups_ * stride_);
   rows_.resize(groups_ * stride_);
   row_message_.assign(stride_, 0.0);
@@ -270,17 +268,36 @@ bool Pass::open(const Shape& shape, std::span<const Source> sources) {
   return true;
 }
 
+/// A fixed variable is moved to its level once and for all.
+void Pass::walk(std::span<const Fixed> fixed) {
+  const std::size_t outer = shape_.levels.size() - shape_.summed - shape_.in_row;
+  const std::span<const Index> levels = shape_.levels.subspan(shape_.summed, outer);
+  outer_levels_.assign(levels.begin(), levels.end());
+  outer_now_.assign(outer, 0);
+  offset_strides_.resize(outer);
+  std::size_t stride = row_;
+  for (std::size_t k = outer; k-- > 0; stride *= levels[k]) offset_strides_[k] = stride;
+  for (const auto& [member, level] : fixed) {
+    outer_levels_[member - shape_.summed] = 1;
+    move(member - shape_.summed, level);
+  }
+}
+
+void Pass::move(std::size_t outer, std::ptrdiff_t times) {
+  const std::size_t* strides = outer_strides_.data() + outer * outer_terms_;
+  for (std::size_t t = 0; t < outer_terms_; ++t) {
+    const std::ptrdiff_t distance = times * static_cast<std::ptrdiff_t>(strides[t]);
+    terms_[t].from += distance;
+    if (terms_[t].to != nullptr) terms_[t].to += distance;
+  }
+  offset_ += static_cast<std::size_t>(times * static_cast<std::ptrdiff_t>(offset_strides_[outer]));
+}
+
 bool Pass::next() {
-  offset_ += row_;
   for (std::size_t k = outer_levels_.size(); k-- > 0;) {
-    const std::size_t* strides = outer_strides_.data() + k * outer_terms_;
+    if (outer_levels_[k] == 1) continue;
     const bool carry = ++outer_now_[k] == outer_levels_[k];
-    const std::ptrdiff_t times = carry ? 1 - static_cast<std::ptrdiff_t>(outer_levels_[k]) : 1;
-    for (std::size_t t = 0; t < outer_terms_; ++t) {
-      const std::ptrdiff_t move = times * static_cast<std::ptrdiff_t>(strides[t]);
-      terms_[t].from += move;
-      if (terms_[t].to != nullptr) terms_[t].to += move;
-    }
+    move(k, carry ? 1 - static_cast<std::ptrdiff_t>(outer_levels_[k]) : 1);
     if (!carry) return true;
     outer_now_[k] = 0;
   }

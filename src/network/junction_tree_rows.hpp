@@ -35,14 +35,42 @@ struct Shape {
   std::size_t in_row;
 };
 
-/// One pass over the table of a bucket. The outer variables go through their combinations; for each there is a batch, a
-/// row for every group (combination of variables summed out).
+/// An outer variable of a bucket that stays at one level.
+struct Fixed {
+  Index member;
+  Index level;
+};
+
+/// The table of a bucket in chunks, one for each combination of levels of some of its outer variables.
+class Chunks {
+ public:
+  Chunks(const Shape& shape, std::span<const Index> members) : shape_(shape), members_(members) {
+    for (const Index member : members) count_ *= shape.levels[member];
+  }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::vector<Fixed> at(std::size_t chunk) const {
+    std::vector<Fixed> fixed;
+    for (const Index member : members_) {
+      fixed.push_back({member, static_cast<Index>(chunk % shape_.levels[member])});
+      chunk /= shape_.levels[member];
+    }
+    return fixed;
+  }
+
+ private:
+  Shape shape_;
+  std::span<const Index> members_;
+  std::size_t count_ = 1;
+};
+
+/// One pass over the table of a bucket, or over a chunk of it. The outer variables go through their combinations; for
+/// each there is a batch, a row for every group (combination of variables summed out).
 ///
 ///   for (bool more = pass.open(shape, sources); more; more = pass.next()) pass.collect(message + pass.offset());
 class Pass {
  public:
   /// Always true, for the loop: there is a first batch.
-  bool open(const Shape& shape, std::span<const Source> sources);
+  bool open(const Shape& shape, std::span<const Source> sources, std::span<const Fixed> fixed = {});
   bool next();
 
   [[nodiscard]] std::size_t row() const { return row_; }
@@ -77,6 +105,8 @@ class Pass {
 
  private:
   void describe(const Source& source, std::size_t number);
+  void walk(std::span<const Fixed> fixed);
+  void move(std::size_t outer, std::ptrdiff_t times);
   [[nodiscard]] std::span<const Term> outer_terms() const { return {terms_.data(), outer_terms_}; }
 
   std::size_t groups_ = 0;
@@ -88,10 +118,11 @@ class Pass {
   std::vector<Term> terms_;
   std::vector<std::ptrdiff_t> by_group_;
   std::vector<std::ptrdiff_t> places_;
-  std::vector<std::size_t> strides_;        ///< of the variables of one source
-  std::vector<std::size_t> outer_strides_;  ///< by outer variable, then term
-  std::vector<Index> outer_levels_;         ///< how many levels
-  std::vector<Index> outer_now_;            ///< and which one
+  std::vector<std::size_t> strides_;         ///< of the variables of one source
+  std::vector<std::size_t> outer_strides_;   ///< by outer variable, then term
+  std::vector<std::size_t> offset_strides_;  ///< in the message, by outer variable
+  std::vector<Index> outer_levels_;          ///< how many levels
+  std::vector<Index> outer_now_;             ///< and which one
   Shape shape_{};
   std::vector<double> base_;  ///< rows of the terms that no outer variable changes
   std::vector<double> rows_;

@@ -51,7 +51,9 @@ struct PlanOptions {
 
 struct ExactOptions {
   double memory_limit = 4294967296.0;  ///< bytes; a plan that needs more is refused
-  /// Called now and then with the part of the work that is done, 0 to 1; false stops it. Empty: never called.
+  unsigned threads = 0;                ///< 0: as many as there are cores; results are the same, bit by bit
+  /// Called now and then, on the calling thread, with the part of the work that is done, 0 to 1; false stops it. Empty:
+  /// never called.
   std::function<bool(double part_done)> progress;
 };
 
