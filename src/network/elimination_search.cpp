@@ -104,7 +104,7 @@ void Search::try_greedy_orders() {
 
 void Search::anneal() {
   if (!found_.order.complete || found_.plan.width < 2) return;
-  Rng rng = make_rng(kOrderSeed, Stream::elimination_annealing);
+  Rng rng = annealing_rng(0);
   const std::uint64_t start = effort_.looks;
   double looks = std::max(kFewestLooks, kFewestPerVertex * graph_.size());
   double saved = 2.0 * kFirstSaving;
@@ -129,7 +129,7 @@ void Search::anneal() {
 
 SearchOptions search_options(const PlanOptions& options) {
   SearchOptions search;
-  search.memory = std::min(search.memory, options.memory_limit);
+  if (std::isfinite(options.memory_limit)) search.memory = options.memory_limit;
   constexpr double longest = 1e8;  // beyond it a point in time may be out of range
   if (options.seconds < longest) {
     search.deadline = Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(
@@ -138,8 +138,11 @@ SearchOptions search_options(const PlanOptions& options) {
   return search;
 }
 
+Rng annealing_rng(std::uint64_t number) { return make_rng(kOrderSeed, Stream::elimination_annealing, number); }
+
 double cost(const EliminationPlan& plan, const SearchOptions& options) {
-  return plan.operations * std::max(1.0, plan.bytes / options.memory);
+  const double slices = plan.bytes > options.memory ? std::max(2.0, plan.bytes / options.memory) : 1.0;
+  return plan.operations * slices;
 }
 
 FoundOrder search_order(const Network& network, const Graph& graph, const SearchOptions& options) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <poise/network/junction_tree.hpp>
+#include <poise/rng.hpp>
 
 #include "elimination_order.hpp"
 
@@ -14,7 +15,7 @@ namespace poise::exact {
 
 struct SearchOptions {
   Effort::Clock::time_point deadline = Effort::Clock::time_point::max();
-  /// Bytes that there are, if need be by conditioning: more memory counts like as many times the work.
+  /// Bytes that there are: needing more counts like as many times the work, which it takes in slices.
   double memory = 1073741824.0;
   double times = 1.0;  ///< how often the tree will be worked through
 };
@@ -37,6 +38,9 @@ struct FoundOrder {
 
 /// The plan of a network where every order leads to too large a table.
 [[nodiscard]] EliminationPlan given_up(Index width);
+
+/// Random numbers of an annealing between two variables that are conditioned on, by how many there are.
+[[nodiscard]] Rng annealing_rng(std::uint64_t number);
 
 /// Annealing alone, which begins with `found`.
 void improve_order(const Network& network, const Graph& graph, const SearchOptions& options, FoundOrder& found);

@@ -17,22 +17,6 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-std::string size_text(double bytes) {
-  constexpr std::array units{"bytes", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1000.0 && unit + 1 < units.size(); ++unit) bytes /= 1000.0;
-  return fmt::format("{:.1f} {}", bytes, units[unit]);
-}
-
-void check_memory(const EliminationPlan& plan, double limit) {
-  if (plan.complete && plan.bytes <= limit) return;
-  throw InputError(fmt::format(
-      "exact inference needs {}{} of tables (induced width {}{}), more than the limit of {}; observe more variables, "
-      "allow more memory, or sample",
-      plan.complete ? "" : "more than ", size_text(plan.bytes), plan.width, plan.complete ? "" : " or more",
-      size_text(limit)));
-}
-
 }  // namespace
 
 struct JunctionTree::Tables : exact::Tables {
@@ -40,7 +24,7 @@ struct JunctionTree::Tables : exact::Tables {
 };
 
 JunctionTree::JunctionTree(const Network& network, const EliminationPlan& plan, const ExactOptions& options) {
-  check_memory(plan, options.memory_limit);
+  if (!plan.complete || plan.bytes > options.memory_limit) throw exact::too_large(plan, options.memory_limit);
   tables_ = std::make_unique<Tables>(network, plan);
   exact::Meter meter(options.progress, plan.operations);
   const double spare = options.memory_limit - plan.bytes;
@@ -66,6 +50,21 @@ unsigned exact::threads_for(const Buckets& buckets, unsigned wanted, double spar
   const double room = buckets.workspace > 0.0 ? spare_bytes / buckets.workspace : spare_bytes;
   const double useful = std::min(1.0 + std::max(0.0, room), std::max(1.0, buckets.operations / worth_a_thread));
   return static_cast<unsigned>(std::min<double>(all, useful));
+}
+
+std::string exact::size_text(double bytes) {
+  constexpr std::array units{"bytes", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000.0 && unit + 1 < units.size(); ++unit) bytes /= 1000.0;
+  return fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+InputError exact::too_large(const EliminationPlan& plan, double limit) {
+  return InputError(fmt::format(
+      "exact inference needs {}{} of tables (induced width {}{}), more than the limit of {}; observe more variables, "
+      "allow more memory, or sample",
+      plan.complete ? "" : "more than ", size_text(plan.bytes), plan.width, plan.complete ? "" : " or more",
+      size_text(limit)));
 }
 
 InputError exact::no_state(const Network& network) {

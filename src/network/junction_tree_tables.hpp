@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -109,6 +110,12 @@ struct Tables {
 
 /// Threads that are worth their while and have room for what they work with.
 [[nodiscard]] unsigned threads_for(const Buckets& buckets, unsigned wanted, double spare_bytes);
+
+/// "3.2 GB"
+[[nodiscard]] std::string size_text(double bytes);
+
+/// What to say where the tables of a plan exceed the limit.
+[[nodiscard]] InputError too_large(const EliminationPlan& plan, double limit);
 
 /// What to say where nothing has positive probability.
 [[nodiscard]] InputError no_state(const Network& network);

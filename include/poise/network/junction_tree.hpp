@@ -35,7 +35,8 @@ struct PlanOptions {
   /// The search ends soon after, with what it has found; 0: one order, the quickest to find. Results depend on it, and
   /// on the machine, where it ends the search.
   double seconds = std::numeric_limits<double>::infinity();
-  /// Bytes that a plan should keep to; beyond a gigabyte less memory counts as much as less work in any case.
+  /// Bytes that a plan should keep to: beyond it, or beyond a gigabyte where it is infinite, less memory counts as much
+  /// as less work.
   double memory_limit = std::numeric_limits<double>::infinity();
 };
 
@@ -51,7 +52,9 @@ struct PlanOptions {
 
 struct ExactOptions {
   double memory_limit = 4294967296.0;  ///< bytes; a plan that needs more is refused
-  unsigned threads = 0;                ///< 0: as many as there are cores; results are the same, bit by bit
+  /// An estimate beyond it is refused by `solve_exact`.
+  double seconds = std::numeric_limits<double>::infinity();
+  unsigned threads = 0;  ///< 0: as many as there are cores; results are the same, bit by bit
   /// Called now and then, on the calling thread, with the part of the work that is done, 0 to 1; false stops it. Empty:
   /// never called.
   std::function<bool(double part_done)> progress;
