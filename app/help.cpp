@@ -136,9 +136,10 @@ Examples:
 
 std::string marginals_footer() {
   return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, or potts:... and ising:... of small width.
-Where the tables of a junction tree fit --memory, the answer is exact. Elsewhere a pilot run of a few samplers finds the
-one with the smallest error per second by the clock, so two runs may choose differently; it samples for what is left of
---seconds. The error of every marginal is estimated, and warnings say where the chains disagree or are stuck. What was
+Where the tables of a junction tree fit --memory, if need be in slices (one tree for each combination of levels of a few
+variables), and the time allows it, the answer is exact. Elsewhere a pilot run of a few samplers finds the one with the
+smallest error per second by the clock, so two runs may choose differently; it samples for what is left of --seconds. The
+error of every marginal is estimated, and warnings say where the chains disagree or are stuck. What was
 done and why is in the output.
 
 Examples:
@@ -152,8 +153,9 @@ Examples:
 
 std::string exact_footer() {
   return fmt::format(
-      R"(A junction tree over a minimum-fill order. Its memory is known before it is built: where it exceeds --memory
-the program refuses and says by how much.
+      R"(A junction tree over an elimination order that is searched for as long as it pays. Memory and time are known before
+it is built. Where the tables exceed --memory, a few variables are conditioned on, and one tree is made for each
+combination of their levels; where that would take too long, the program refuses and names the cost.
 
 Examples:
   poise exact asia.bif

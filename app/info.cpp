@@ -60,8 +60,9 @@ struct Counts {
 int info_of_network(const InfoFlags& flags, double memory_limit) {
   const Network network = make_network(flags.model.model, {flags.model.field, flags.model.evidence});
   const Counts counts(network);
-  const EliminationPlan plan = plan_elimination(network);
-  const bool exact = fits(plan, memory_limit);
+  const ExactPlan found = plan_exact(network, {.memory_limit = memory_limit});
+  const EliminationPlan& plan = found.tree;
+  const bool exact = fits(found, memory_limit);
   std::vector<std::string> samplers;
   if (!exact) samplers = pilot_samplers(network_model(std::make_shared<const Network>(network)));
   const std::size_t width = table_width(stdout);
@@ -77,6 +78,7 @@ int info_of_network(const InfoFlags& flags, double memory_limit) {
                            {"entries", counts.entries},
                            {"zeros", counts.zeros},
                            {"width", plan.width},
+                           {"slices", found.slices},
                            {"method", exact ? "exact" : "sample"}};
     json["exact_bytes"] = std::isfinite(plan.bytes) ? nlohmann::json(plan.bytes) : nlohmann::json(nullptr);
     json["largest_clique"] =
@@ -109,9 +111,12 @@ int info_of_network(const InfoFlags& flags, double memory_limit) {
           ? fmt::format("induced width {}, largest table {} entries, {} of memory", plan.width,
                         text::number(plan.largest_clique, 3), text::bytes(plan.bytes))
           : fmt::format("every order meets a table of over {} entries", text::number(plan.largest_clique, 3)));
+  if (!found.conditioned.empty()) row("slices      ", exact_cost(found));
   row("answer by   ", exact ? fmt::format("exact inference: it fits {}", text::bytes(memory_limit))
-                            : fmt::format("sampling: exact inference does not fit {}; a pilot run chooses among {}",
-                                          text::bytes(memory_limit), fmt::join(samplers, ", ")));
+                            : fmt::format("sampling: exact inference {}; a pilot run chooses among {}",
+                                          found.fits(memory_limit) ? "would take too long"
+                                                                   : "does not fit " + text::bytes(memory_limit),
+                                          fmt::join(samplers, ", ")));
   return kSuccess;
 }
 

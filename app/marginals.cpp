@@ -153,11 +153,14 @@ Command add_marginals(CLI::App& program) {
   const MarginalsOptions defaults;
   CLI::App* command = program.add_subcommand("marginals", "Marginals of a network, exact or by sampling");
   declare(*command, flags->model);
-  command->add_option("--method", flags->method, "auto, exact or sample [auto: exact where it fits the memory]")
+  command
+      ->add_option("--method", flags->method,
+                   "auto, exact or sample [auto: exact where it fits the memory and the time]")
       ->type_name("HOW");
   command
       ->add_option("--seconds", flags->seconds,
-                   "Time for everything, from planning to sampling [10 where the answer is sampled]")
+                   "Time for everything, from planning to sampling [10 where the answer is sampled; exact inference up "
+                   "to 600, or 3600 with --method exact]")
       ->type_name("S");
   command->add_option("--sampler", flags->sampler, "Sampler [auto: the best per second, by the clock, of a pilot run]")
       ->type_name("NAME");
@@ -180,6 +183,9 @@ Command add_exact(CLI::App& program) {
   flags->method = "exact";
   CLI::App* command = program.add_subcommand("exact", "Exact marginals and partition function of a network");
   declare(*command, flags->model);
+  command->add_option("--seconds", flags->seconds, "Refuse what would take one core longer; bounds planning too [3600]")
+      ->type_name("S");
+  command->add_option("--threads", flags->threads, "Threads [0: all cores]; results are the same")->type_name("T");
   declare_outputs(*command, *flags);
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(exact_footer());

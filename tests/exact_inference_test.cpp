@@ -143,7 +143,7 @@ TEST(ExactInference, SlicesAgreeWithEnumeration) {
 
 /// A limit below what one tree takes: variables are chosen, and each slice keeps to the limit.
 TEST(ExactInference, ConditionsWhereMemoryIsShort) {
-  const Network network = lattice(15, 15, 22);
+  const Network network = lattice(12, 12, 22);
   const EliminationPlan whole = plan_elimination(network);
   const ExactAnswer expected = solve_exact(network, plan_exact(network, {}));
   const double least = plan_elimination(lattice(2, 2, 1)).bytes;  // what there is beside tables
@@ -166,15 +166,15 @@ TEST(ExactInference, ConditionsWhereMemoryIsShort) {
 }
 
 TEST(ExactInference, ThreadsChangeNothing) {
-  const Network network = lattice(17, 17, 23);
+  const Network network = lattice(14, 14, 23);
   ExactPlan one = plan_exact(network, {});
-  ASSERT_GT(one.operations(), 2e7);
-  for (const ExactPlan& plan : {one, sliced(network, {144, 145, 100})}) {
+  ASSERT_GT(one.operations(), 4e6);  // enough to be shared out
+  for (const ExactPlan& plan : {one, sliced(network, {105})}) {
     SCOPED_TRACE(plan.slices);
     ExactOptions options;
     options.threads = 1;
     const ExactAnswer expected = solve_exact(network, plan, options);
-    for (const unsigned threads : {2U, 3U, 5U}) {
+    for (const unsigned threads : {2U, 3U}) {
       for (const double memory : {1.0, 1.01 * plan.tree.bytes, 1e9}) {
         options.threads = threads;
         options.memory_limit = std::max(memory, plan.tree.bytes);
@@ -206,15 +206,15 @@ TEST(ExactInference, LargeTablesInChunks) {
 }
 
 TEST(ExactInference, RefusesWithNumbers) {
-  const Network network = lattice(20, 20, 25);
+  const Network network = lattice(14, 14, 25);
   ExactOptions options;
-  options.memory_limit = 3e6;
+  options.memory_limit = 1.5e6;
   options.seconds = 1e-3;
   const ExactPlan plan = plan_exact(network, {.memory_limit = options.memory_limit});
   const std::string sentence = message_of(network, plan, options);
   EXPECT_TRUE(sentence.starts_with("exact inference would need ")) << sentence;
   for (const std::string part : {" slices (conditioning on ", " variables) with ", " MB of tables each, about ",
-                                 "; the limits are 3.0 MB and 0.001 s: "}) {
+                                 "; the limits are 1.5 MB and 0.001 s: "}) {
     EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
   }
   const std::string slow = message_of(network, plan_exact(network, {}), {.seconds = 1e-3});

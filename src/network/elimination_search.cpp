@@ -35,7 +35,7 @@ constexpr double kMoreEntries = 1.5;
 constexpr double kFewestLooks = 1e6;
 constexpr double kFewestPerVertex = 12000.0;
 constexpr std::array kTemperatures = {0.5, 0.35, 0.65};
-constexpr double kMostAnnealing = 4e9;
+constexpr double kMostAnnealing = 2e9;
 constexpr double kMostAnnealingInVain = 4e8;
 // A round is expected to save half the fraction that the last one has saved, and this much if it is the first; less
 // with every round that has saved nothing.

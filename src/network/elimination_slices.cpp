@@ -128,6 +128,8 @@ ExactPlan plan_exact(const Network& network, const PlanOptions& options) {
     plan.tree = std::move(now.found.plan);
     return plan;
   }
+  plan.tree =
+      now.found.plan.largest_clique <= exact::kLargestTable ? now.found.plan : exact::given_up(now.found.plan.width);
   now.network = skeleton_of(network);
   while (!fits(now.found.plan) && now.cost(search) < kHopeless && now.graph.size() > 1) {
     Conditioned best;
@@ -137,8 +139,9 @@ ExactPlan plan_exact(const Network& network, const PlanOptions& options) {
     }
     now = std::move(best);
   }
+  if (!fits(now.found.plan)) return plan;
   search.times = now.slices;
-  if (options.seconds > 0.0 && fits(now.found.plan)) {
+  if (options.seconds > 0.0) {
     FoundOrder better = now.found;
     exact::improve_order(now.network, now.graph, search, better);
     if (fits(better.plan)) now.found = std::move(better);

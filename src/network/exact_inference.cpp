@@ -132,23 +132,20 @@ struct Sharing {
 };
 
 void check_limits(const ExactPlan& plan, const ExactOptions& options) {
-  if (plan.fits(options.memory_limit) && plan.seconds() <= options.seconds) return;
+  if (!plan.fits(options.memory_limit)) throw exact::too_large(plan.tree, options.memory_limit);
+  if (plan.seconds() <= options.seconds) return;
   if (plan.conditioned.empty()) {
-    if (!plan.fits(options.memory_limit)) throw exact::too_large(plan.tree, options.memory_limit);
     throw InputError(fmt::format(
         "exact inference would visit {:.2g} table entries, about {:.2g} s on one core, more than the limit of "
         "{:.3g} s; observe more variables, allow more time, or sample",
         plan.operations(), plan.seconds(), options.seconds));
   }
-  const std::string limits =
-      std::isfinite(options.seconds)
-          ? fmt::format("s are {} and {:.3g} s", exact::size_text(options.memory_limit), options.seconds)
-          : fmt::format(" is {}", exact::size_text(options.memory_limit));
-  throw InputError(
-      fmt::format("exact inference would need {:.3g} slices (conditioning on {} variables) with {} of tables each, "
-                  "about {:.2g} s in "
-                  "all on one core; the limit{}: observe more variables, allow more memory or time, or sample",
-                  plan.slices, plan.conditioned.size(), exact::size_text(plan.tree.bytes), plan.seconds(), limits));
+  throw InputError(fmt::format(
+      "exact inference would need {:.3g} slices (conditioning on {} variables) with {} of tables each, about {:.2g} s "
+      "in "
+      "all on one core; the limits are {} and {:.3g} s: observe more variables, allow more memory or time, or sample",
+      plan.slices, plan.conditioned.size(), exact::size_text(plan.tree.bytes), plan.seconds(),
+      exact::size_text(options.memory_limit), options.seconds));
 }
 
 }  // namespace

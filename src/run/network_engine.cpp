@@ -19,9 +19,10 @@ TunableEngine make_engine(const NetworkDescription& network, const Sampler& samp
   }
   if (!is_row<ExactRow>(sampler)) return make_engine<MarkovNetwork>(network.target, sampler, options);
   constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
-  const auto tree = std::make_shared<const JunctionTree>(
-      *network.network, plan_elimination(*network.network),
-      ExactOptions{.memory_limit = sampler.settings.memory * gibibyte, .progress = {}});
+  const double limit = sampler.settings.memory * gibibyte;
+  const auto tree = std::make_shared<const JunctionTree>(*network.network,
+                                                         plan_elimination(*network.network, {.memory_limit = limit}),
+                                                         ExactOptions{.memory_limit = limit});
   return make_engine_of<MarkovNetwork>(network.target, ExactDraws(tree), options);
 }
 

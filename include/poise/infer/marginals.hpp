@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/network/junction_tree.hpp>
+#include <poise/network/exact_inference.hpp>
 #include <poise/report/report.hpp>
 #include <poise/run/run.hpp>
 
@@ -19,8 +19,8 @@ enum class Method { automatic, exact, sample };
 struct MarginalsOptions {
   Method method = Method::automatic;
   double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that the tables of exact inference may take
-  /// For everything: planning, pilots, warm-up and sampling. Without it ten seconds where the answer is sampled, and as
-  /// long as it takes, up to ten minutes, where it is exact.
+  /// For everything: planning, pilots, warm-up and sampling. Without it ten seconds of sampling where the answer is
+  /// sampled; where it is exact, as long as it takes, up to ten minutes, or an hour where that was asked for.
   std::optional<double> seconds = {};
   double elapsed = 0.0;  ///< of them, before the call: reading the network
   /// For sampling. With `auto` pilots compare local samplers with `temper`: the one with the smallest error per second
@@ -79,9 +79,12 @@ struct MarginalsHooks {
 [[nodiscard]] MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network,
                                              const MarginalsOptions& options, const MarginalsHooks& hooks = {});
 
-/// Whether exact inference is the answer: its tables fit the memory, and it would be done in time, or in ten minutes
-/// where no time is given.
-[[nodiscard]] bool fits(const EliminationPlan& plan, double memory_limit, std::optional<double> seconds = {});
+/// Whether exact inference is the answer: its tables fit the memory, if need be in slices, and one core would be done
+/// in time, or in ten minutes where no time is given.
+[[nodiscard]] bool fits(const ExactPlan& plan, double memory_limit, std::optional<double> seconds = {});
+
+/// "712 MiB of tables (induced width 22)", with slices and time where there are several.
+[[nodiscard]] std::string exact_cost(const ExactPlan& plan);
 
 /// The samplers that pilots compare: the candidates of `auto` whose draws are those of chains, and tempering.
 [[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);

@@ -24,7 +24,7 @@ struct ExactPlan {
 
 /// The plan of `plan_elimination`, if it fits `memory_limit`. Elsewhere variables to condition on are added, each time
 /// the one that lowers the cost of a slice the most for its number of levels, and the order is annealed again, until a
-/// slice fits. Gives up, with a plan that does not fit, where slices would take a thousand years of one core.
+/// slice fits. Gives up, with the plan of one tree, where slices would take a thousand years of one core.
 [[nodiscard]] ExactPlan plan_exact(const Network& network, const PlanOptions& options);
 
 struct ExactAnswer {
