@@ -22,7 +22,7 @@ TunableEngine make_engine(const NetworkDescription& network, const Sampler& samp
   const double limit = sampler.settings.memory * gibibyte;
   const auto tree = std::make_shared<const JunctionTree>(*network.network,
                                                          plan_elimination(*network.network, {.memory_limit = limit}),
-                                                         ExactOptions{.memory_limit = limit});
+                                                         ExactOptions{.memory_limit = limit, .progress = {}});
   return make_engine_of<MarkovNetwork>(network.target, ExactDraws(tree), options);
 }
 
