@@ -193,14 +193,21 @@ was learned is saved.)");
 
 std::string logz_footer() {
   return fmt::format(
-      R"(Annealed importance sampling takes chains from independent visible units to the RBM, along evenly spaced
+      R"(Z of a network is the sum of the product of its factors over all states that agree with the evidence: of a
+Bayesian network the probability of the evidence, of ising and potts the sum of exp(log p). It is found by a junction
+tree where its tables fit the memory; where they do not, the refusal says what they would take. --out writes log10 Z as
+the PR task of the UAI competitions has it.
+
+Of an RBM, annealed importance sampling takes chains from independent visible units to the RBM, along evenly spaced
 temperatures, and averages their weights; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
 equal ones: where that is under a tenth of them, or one weight is more than half of all, the estimate cannot be trusted,
 and more temperatures help more than more chains. A mode that no chain found goes unnoticed: run again with ten times
 the temperatures to see whether log Z rises. Where a side of the RBM has at most 25 units its states are summed
-one by one, and the difference is shown. Logarithms are natural. Ctrl-C shows what the chains that are through say.
+one by one, and the difference is shown. Ctrl-C shows what the chains that are through say.
 
 Examples:
+  poise logz net.uai --evidence net.uai.evid --out net.PR
+  poise logz potts:size=12,levels=3 --json - | jq .log10_partition
   poise logz rbm:weights=rbm.safetensors
   poise logz rbm:weights=rbm.npz --chains 1024 --temperatures 30000
   poise logz rbm:weights=small.npz --method exact --json - | jq .exact.log_partition

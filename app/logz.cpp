@@ -1,13 +1,17 @@
-/// `poise logz`: the log of the partition function of a restricted Boltzmann machine.
+/// `poise logz`: the log of the partition function of a network or of a restricted Boltzmann machine.
 #include <chrono>
 #include <cstdio>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/infer/log_partition.hpp>
+#include <poise/infer/network_log_partition.hpp>
+#include <poise/network/read.hpp>
 #include <poise/report/report.hpp>
 #include <poise/report/text.hpp>
 #include <poise/spec.hpp>
@@ -27,18 +31,28 @@ namespace poise::app {
 namespace {
 
 struct LogzFlags {
-  std::string model;
+  ModelFlags model;
   std::string method = "auto";
+  std::string memory;
   std::string chains;
   std::string temperatures;
   std::string seed;
   std::string threads;
+  std::string out;
   std::string json;
   bool strict = false;
   bool quiet = false;
 };
 
-LogPartitionOptions read_options(const LogzFlags& flags) {
+/// Options that the kind of model has no use for.
+void refuse(std::initializer_list<std::pair<const char*, const std::string*>> given, const char* why,
+            Problems& problems) {
+  for (const auto& [option, value] : given) {
+    if (!value->empty()) problems.add(fmt::format("{}: {}", option, why));
+  }
+}
+
+LogPartitionOptions read_rbm_options(const LogzFlags& flags) {
   Problems problems;
   LogPartitionOptions options;
   if (flags.method == "ais") {
@@ -56,7 +70,28 @@ LogPartitionOptions read_options(const LogzFlags& flags) {
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
   options.threads = static_cast<unsigned>(threads);
-  if (flags.model.empty()) problems.add("the model is missing, for example rbm:weights=rbm.safetensors");
+  refuse({{"--memory", &flags.memory}, {"--evidence", &flags.model.evidence}, {"--field", &flags.model.field}},
+         "only networks take it, and the model is an RBM", problems);
+  problems.throw_if_any();
+  return options;
+}
+
+NetworkLogPartitionOptions read_network_options(const LogzFlags& flags) {
+  Problems problems;
+  NetworkLogPartitionOptions options;
+  if (flags.method == "exact") {
+    options.method = Method::exact;
+  } else if (flags.method != "auto") {
+    problems.add(fmt::format("--method: found {}, expected auto or exact of a network", quote(flags.method)));
+  }
+  double gibibytes = options.memory_limit / kGibibyte;
+  read_positive(flags.memory, "--memory", gibibytes, problems);
+  options.memory_limit = gibibytes * kGibibyte;
+  refuse({{"--chains", &flags.chains},
+          {"--temperatures", &flags.temperatures},
+          {"--seed", &flags.seed},
+          {"--threads", &flags.threads}},
+         "only RBMs are annealed, and the model is a network", problems);
   problems.throw_if_any();
   return options;
 }
@@ -64,7 +99,9 @@ LogPartitionOptions read_options(const LogzFlags& flags) {
 Rbm read_rbm_of(const Spec& spec) {
   if (spec.name != "rbm") {
     throw InputError(
-        fmt::format("found model {}, expected a restricted Boltzmann machine, rbm:weights=FILE", quote(spec.text())));
+        fmt::format("found model {}, expected a network (a .uai or .bif file, ising, potts) or a restricted Boltzmann "
+                    "machine, rbm:weights=FILE",
+                    quote(spec.text())));
   }
   SpecReader reader(spec, "model");
   const std::string file = reader.text("weights", "");
@@ -108,10 +145,21 @@ class LogzDisplay {
   Clock::time_point shown_;
 };
 
-int logz(const LogzFlags& flags) {
-  const LogPartitionOptions options = read_options(flags);
-  check_outputs({{"--json", flags.json}});
-  const Spec spec = parse_spec(flags.model);
+/// The answer as the flags want it; whatever goes to standard output pushes the text to standard error.
+void show(const LogzFlags& flags, double log_partition, const nlohmann::json& json, const std::string& text) {
+  if (!flags.out.empty()) write_output(flags.out, pr_text(log_partition));
+  if (!flags.json.empty()) write_output(flags.json, json_text(json));
+  const bool taken = flags.out == "-" || flags.json == "-";
+  if (!taken || !flags.quiet) fmt::print(taken ? stderr : stdout, "{}", text);
+}
+
+std::size_t width_of(const LogzFlags& flags) {
+  return table_width(flags.out == "-" || flags.json == "-" ? stderr : stdout);
+}
+
+int logz_of_rbm(const LogzFlags& flags) {
+  const LogPartitionOptions options = read_rbm_options(flags);
+  const Spec spec = parse_spec(flags.model.model);
   const Rbm rbm = read_rbm_of(spec);
   const std::atomic<bool>& stop = stop_on_interrupt();
   LogzDisplay display(progress_style(flags.quiet));
@@ -122,14 +170,30 @@ int logz(const LogzFlags& flags) {
     fmt::print(stderr, "poise: interrupted before the first chains were through, so there is nothing to show.\n");
     return kInterrupted;
   }
-  if (!flags.json.empty()) write_output(flags.json, json_text(log_partition_json(answer, spec.text())));
-  if (flags.json != "-") {
-    fmt::print("{}", log_partition_text(answer, spec.text(), table_width(stdout)));
-  } else if (!flags.quiet) {
-    fmt::print(stderr, "{}", log_partition_text(answer, spec.text(), table_width(stderr)));
-  }
+  show(flags, answer.exact ? answer.exact->value : answer.annealed->value, log_partition_json(answer, spec.text()),
+       log_partition_text(answer, spec.text(), width_of(flags)));
   if (answer.interrupted) return kInterrupted;
   return flags.strict && !answer.warnings().empty() ? kWarnings : kSuccess;
+}
+
+int logz_of_network(const LogzFlags& flags) {
+  const NetworkLogPartitionOptions options = read_network_options(flags);
+  const Network network = make_network(flags.model.model, {flags.model.field, flags.model.evidence});
+  LogzDisplay display(progress_style(flags.quiet));
+  const NetworkLogPartition answer = find_log_partition(
+      network, options,
+      {.progress = [&](double part) { display.update("exact", part); }, .stop = &stop_on_interrupt()});
+  display.end();
+  show(flags, answer.value, log_partition_json(answer), log_partition_text(answer, width_of(flags)));
+  return kSuccess;
+}
+
+int logz(const LogzFlags& flags) {
+  if (flags.model.model.empty()) {
+    throw InputError("the model is missing, for example net.uai or rbm:weights=rbm.safetensors");
+  }
+  check_outputs({{"--out", flags.out}, {"--json", flags.json}});
+  return has_network(flags.model.model) ? logz_of_network(flags) : logz_of_rbm(flags);
 }
 
 }  // namespace
@@ -137,19 +201,24 @@ int logz(const LogzFlags& flags) {
 Command add_logz(CLI::App& program) {
   const auto flags = std::make_shared<LogzFlags>();
   const LogPartitionOptions defaults;
-  CLI::App* command = program.add_subcommand("logz", "Partition function of a restricted Boltzmann machine");
+  CLI::App* command =
+      program.add_subcommand("logz", "Partition function of a network or a restricted Boltzmann machine");
+  declare(*command, flags->model);
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
     command->add_option(name, value, help)->type_name(type);
   };
-  add("model", flags->model, "Model: rbm:weights=FILE", "MODEL");
   add("--method", flags->method,
-      fmt::format("ais, exact or both [auto: both where a side has at most {} units, else ais]", kMostEnumerated),
+      fmt::format("exact, or of an RBM ais, exact or both [auto: exact; of an RBM both where a side has at most {} "
+                  "units, else ais]",
+                  kMostEnumerated),
       "HOW");
-  add("--chains", flags->chains, fmt::format("Annealed chains [{}]", defaults.chains), "N");
+  add("--memory", flags->memory, "GiB that the tables of exact inference may take [4]", "GIB");
+  add("--chains", flags->chains, fmt::format("Annealed chains of an RBM [{}]", defaults.chains), "N");
   add("--temperatures", flags->temperatures,
       fmt::format("Temperatures that each chain goes through [{}]", defaults.temperatures), "N");
   add("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed), "S");
   add("--threads", flags->threads, "Threads; the result does not depend on it [0: all cores]", "T");
+  add("--out", flags->out, "Write log10 Z in the UAI format (PR); - is standard output", "FILE.PR");
   add("--json", flags->json, "Write the result as JSON; - is standard output", "FILE");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");

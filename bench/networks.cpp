@@ -1,4 +1,4 @@
-/// Networks: time per step and the speed and memory of reading a large file.
+/// Networks: time per step, collapsing and drawing what was removed, and the speed and memory of reading a large file.
 ///
 /// The network is a random one of the shape of the paper's (100 binary variables, up to six parents each, a fifth of
 /// them observed); POISE_BENCH_NETWORK names a .uai file, and POISE_BENCH_EVIDENCE its evidence, to take in its place.
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -20,6 +21,7 @@
 
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/locally_balanced.hpp>
+#include <poise/network/collapse.hpp>
 #include <poise/network/read.hpp>
 #include <poise/run/chain.hpp>
 #include <poise/run/lane_layout.hpp>
@@ -84,16 +86,17 @@ Network random_graph_of_levels() {
   return network;
 }
 
+/// The network that the environment names; else `other`.
+Network named_network(Network (*other)()) {
+  const char* path = std::getenv("POISE_BENCH_NETWORK");
+  if (path == nullptr) return other();
+  Network network = read_network(path);
+  const char* evidence = std::getenv("POISE_BENCH_EVIDENCE");
+  return evidence == nullptr ? network : condition(network, read_evidence(evidence, network));
+}
+
 const MarkovNetwork& network_target() {
-  static const MarkovNetwork target = [] {
-    const char* path = std::getenv("POISE_BENCH_NETWORK");
-    if (path == nullptr) return MarkovNetwork(random_bayesian_network());
-    Network network = read_network(path);
-    if (const char* evidence = std::getenv("POISE_BENCH_EVIDENCE")) {
-      network = condition(network, read_evidence(evidence, network));
-    }
-    return MarkovNetwork(network);
-  }();
+  static const MarkovNetwork target(named_network(random_bayesian_network));
   return target;
 }
 
@@ -144,6 +147,41 @@ void levels_lanes(benchmark::State& state) {
 BENCHMARK(network_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(grid_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(levels_lanes)->Arg(1)->Arg(4)->Arg(16)->Arg(64);
+
+/// Tables of up to 2^range entries. What is read for an update: of every factor of a variable one entry for each level.
+void network_collapse(benchmark::State& state) {
+  const Network network = named_network(random_grid);
+  const CollapseOptions options{.most_entries = std::exp2(static_cast<double>(state.range(0)))};
+  for (auto _ : state) benchmark::DoNotOptimize(Collapse(network, options));
+  const Collapse collapse(network, options);
+  const Network& core = collapse.core();
+  std::size_t largest = 0;
+  std::size_t reads = 0;
+  for (std::size_t f = 0; f < core.num_factors(); ++f) {
+    largest = std::max(largest, core.table_size(f));
+    for (const Index i : core.scope(f)) reads += core.cardinalities[i];
+  }
+  state.counters["removed"] = collapse.num_removed();
+  state.counters["kept"] = core.num_variables();
+  state.counters["largest_table"] = static_cast<double>(largest);
+  state.counters["reads_per_sweep"] = static_cast<double>(reads);
+}
+BENCHMARK(network_collapse)->Arg(12)->Arg(16)->Unit(benchmark::kMillisecond);
+
+/// An item is a removed variable, its conditional probabilities added up on the way.
+void network_collapse_draw(benchmark::State& state) {
+  const Network network = named_network(random_grid);
+  const Collapse collapse(network, {.most_entries = std::exp2(static_cast<double>(state.range(0)))});
+  std::size_t moves = 0;
+  for (Index i = 0; i < network.num_variables(); ++i) moves += network.levels(i) - 1;
+  const std::vector<Value> core(collapse.kept().size(), 0);
+  std::vector<Value> levels(network.num_variables());
+  std::vector<double> sums(moves, 0.0);
+  Rng rng(1, 0);
+  for (auto _ : state) collapse.draw(core, rng, levels, sums);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * collapse.num_removed());
+}
+BENCHMARK(network_collapse_draw)->Arg(12)->Arg(16);
 
 /// Writes a UAI file of about 100 MB: few tables of long numbers, or many of short ones.
 std::string large_file(bool long_numbers) {

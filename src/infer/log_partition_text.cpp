@@ -1,4 +1,6 @@
-/// Partition functions as JSON and as a table.
+/// Partition functions of RBMs as JSON and as a table.
+#include <numbers>
+
 #include <fmt/format.h>
 
 #include <poise/infer/log_partition.hpp>
@@ -27,6 +29,7 @@ json log_partition_json(const LogPartition& answer, const std::string& model) {
               {"warnings", answer.warnings()}};
   if (answer.annealed) {
     out["ais"] = {{"log_partition", answer.annealed->value},
+                  {"log10_partition", answer.annealed->value / std::numbers::ln10},
                   {"mcse", answer.annealed->error},
                   {"effective_chains", answer.annealed->effective_chains},
                   {"largest_share", answer.annealed->largest_share},
@@ -36,6 +39,7 @@ json log_partition_json(const LogPartition& answer, const std::string& model) {
   }
   if (answer.exact) {
     out["exact"] = {{"log_partition", answer.exact->value},
+                    {"log10_partition", answer.exact->value / std::numbers::ln10},
                     {"side", side(*answer.exact)},
                     {"units", answer.exact->units},
                     {"seconds", answer.exact->seconds}};
@@ -60,13 +64,16 @@ std::string log_partition_text(const LogPartition& answer, const std::string& mo
                       "enumerated  ", width);
   }
   out += '\n';
-  text::Table table({"method", "log Z", "mcse", "time"});
-  if (answer.annealed) {
-    table.add({"ais", text::mean(answer.annealed->value, answer.annealed->error),
-               text::number(answer.annealed->error, 2), text::duration(answer.annealed->seconds)});
+  text::Table table({"method", "log Z", "log10 Z", "mcse", "time"});
+  if (const auto& ais = answer.annealed) {
+    table.add({"ais", text::mean(ais->value, ais->error),
+               text::mean(ais->value / std::numbers::ln10, ais->error / std::numbers::ln10),
+               text::number(ais->error, 2), text::duration(ais->seconds)});
   }
   if (answer.exact) {
-    table.add({"exact", fmt::format("{:.6f}", answer.exact->value), "-", text::duration(answer.exact->seconds)});
+    table.add({"exact", fmt::format("{:.6f}", answer.exact->value),
+               fmt::format("{:.6f}", answer.exact->value / std::numbers::ln10), "-",
+               text::duration(answer.exact->seconds)});
   }
   out += table.text(width);
   if (const auto difference = answer.difference_in_errors()) {

@@ -1,7 +1,8 @@
-/// Marginals in the UAI format, read and written.
+/// Marginals in the UAI format, read and written; partition functions, written.
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <numbers>
 #include <optional>
 #include <span>
 
@@ -99,5 +100,7 @@ std::string mar_text(const Marginals& marginals) {
   text.push_back('\n');
   return fmt::to_string(text);
 }
+
+std::string pr_text(double log_partition) { return fmt::format("PR\n{:.15g}\n", log_partition / std::numbers::ln10); }
 
 }  // namespace poise

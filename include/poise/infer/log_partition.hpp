@@ -89,9 +89,9 @@ inline constexpr Index kMostEnumerated = 25;
 [[nodiscard]] LogPartition find_log_partition(const Rbm& rbm, const LogPartitionOptions& options,
                                               const LogPartitionHooks& hooks = {});
 
-/// Keys: version, model, visible, hidden, seed, ais{log_partition, mcse, effective_chains, largest_share, chains,
-/// temperatures, seconds}, exact{log_partition, side, units, seconds}, difference_in_errors, interrupted, warnings[];
-/// what was not computed is null. Logarithms are natural.
+/// Keys: version, model, visible, hidden, seed, ais{log_partition, log10_partition, mcse, effective_chains,
+/// largest_share, chains, temperatures, seconds}, exact{log_partition, log10_partition, side, units, seconds},
+/// difference_in_errors, interrupted, warnings[]; what was not computed is null. mcse is that of the natural logarithm.
 [[nodiscard]] nlohmann::json log_partition_json(const LogPartition& answer, const std::string& model);
 [[nodiscard]] std::string log_partition_text(const LogPartition& answer, const std::string& model, std::size_t width);
 

@@ -1,4 +1,4 @@
-/// Networks, evidence and marginals from and to files: UAI and BIF.
+/// Networks, evidence, marginals and partition functions from and to files: UAI and BIF.
 ///
 /// What is wrong with a file is an InputError that names the file, the line, what was found and what was expected. No
 /// size that a file declares is believed before the file is known to be long enough for it.
@@ -42,5 +42,8 @@ namespace poise {
 [[nodiscard]] std::string mar_text(const Marginals& marginals);
 [[nodiscard]] Marginals parse_mar(std::string_view content, std::string_view name);
 [[nodiscard]] Marginals read_mar(const std::string& path);
+
+/// A partition function in the UAI format: `PR`, then its logarithm to the base 10.
+[[nodiscard]] std::string pr_text(double log_partition);
 
 }  // namespace poise
