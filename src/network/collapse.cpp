@@ -23,6 +23,9 @@ using exact::LogTable;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
+/// Entries of a table at most, because strides have 32 bits.
+constexpr double kLargestTable = 2147483648.0;
+
 /// A factor of what is left. The tables of the network are read when they are needed first: many may share one.
 struct Factor {
   static constexpr std::size_t kMade = std::numeric_limits<std::size_t>::max();
@@ -79,9 +82,9 @@ class Collapse::Builder {
       multiply_inner_factors();
       const std::size_t before = out_.steps_.size();
       remove_leaves();
-      for (const Index v : exact::collapse_order(
-               scopes(), levels_, {options_.most_entries, entries_left(), std::max<std::size_t>(1, options_.trials)}))
-        remove(v);
+      const exact::CollapseLimits limits{std::min(options_.most_entries, kLargestTable), entries_left(),
+                                         std::max<std::size_t>(1, options_.trials)};
+      for (const Index v : exact::collapse_order(scopes(), levels_, limits)) remove(v);
       more = out_.steps_.size() > before;
     }
     out_.steps_.push_back({0, 0, out_.terms_.size(), out_.rows_.size(), 0});
@@ -226,7 +229,6 @@ class Collapse::Builder {
   /// Sums out variables in one factor or none, which makes no table larger. (Bayesian networks have many: what nobody
   /// observed and nothing depends on has a sum of 1, and then its parents' turn may come.)
   void remove_leaves() {
-    constexpr double most = 2147483648.0;  // strides have 32 bits
     std::vector<Index> leaves;
     const auto consider = [&](Index i) {
       if (levels_[i] > 1 && !removed_[i] && count_[i] < 2) leaves.push_back(i);
@@ -242,7 +244,7 @@ class Collapse::Builder {
         if (alive_[f]) beside = factors_[f].table.scope;
       }
       for (const Index i : beside) entries *= levels_[i];
-      if (entries > std::min(most, entries_left()) && !beside.empty()) continue;
+      if (entries > std::min(kLargestTable, entries_left()) && !beside.empty()) continue;
       remove(v);
       for (const Index i : beside) consider(i);
     }
