@@ -1,4 +1,4 @@
-/// `poise logz`: the log of the partition function of a network or of a restricted Boltzmann machine.
+/// `poise logz`: the log of the partition function of a model.
 #include <chrono>
 #include <cstdio>
 #include <initializer_list>
@@ -36,6 +36,7 @@ struct LogzFlags {
   std::string memory;
   std::string chains;
   std::string temperatures;
+  std::string seconds;
   std::string seed;
   std::string threads;
   std::string out;
@@ -70,8 +71,11 @@ LogPartitionOptions read_rbm_options(const LogzFlags& flags) {
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
   options.threads = static_cast<unsigned>(threads);
-  refuse({{"--memory", &flags.memory}, {"--evidence", &flags.model.evidence}, {"--field", &flags.model.field}},
-         "only networks take it, and the model is an RBM", problems);
+  refuse({{"--memory", &flags.memory},
+          {"--seconds", &flags.seconds},
+          {"--evidence", &flags.model.evidence},
+          {"--field", &flags.model.field}},
+         "RBMs do not take it", problems);
   problems.throw_if_any();
   return options;
 }
@@ -81,28 +85,26 @@ NetworkLogPartitionOptions read_network_options(const LogzFlags& flags) {
   NetworkLogPartitionOptions options;
   if (flags.method == "exact") {
     options.method = Method::exact;
+  } else if (flags.method == "sample") {
+    options.method = Method::sample;
   } else if (flags.method != "auto") {
-    problems.add(fmt::format("--method: found {}, expected auto or exact of a network", quote(flags.method)));
+    problems.add(fmt::format("--method: found {}, expected auto, exact or sample", quote(flags.method)));
   }
   double gibibytes = options.memory_limit / kGibibyte;
   read_positive(flags.memory, "--memory", gibibytes, problems);
   options.memory_limit = gibibytes * kGibibyte;
-  refuse({{"--chains", &flags.chains},
-          {"--temperatures", &flags.temperatures},
-          {"--seed", &flags.seed},
-          {"--threads", &flags.threads}},
-         "only RBMs are annealed, and the model is a network", problems);
+  read_positive(flags.seconds, "--seconds", options.seconds, problems);
+  read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
+  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
+  std::uint64_t threads = options.threads;
+  read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
+  options.threads = static_cast<unsigned>(threads);
+  refuse({{"--temperatures", &flags.temperatures}}, "only RBMs are annealed, and the model is none", problems);
   problems.throw_if_any();
   return options;
 }
 
 Rbm read_rbm_of(const Spec& spec) {
-  if (spec.name != "rbm") {
-    throw InputError(
-        fmt::format("found model {}, expected a network (a .uai or .bif file, ising, potts) or a restricted Boltzmann "
-                    "machine, rbm:weights=FILE",
-                    quote(spec.text())));
-  }
   SpecReader reader(spec, "model");
   const std::string file = reader.text("weights", "");
   if (file.empty()) reader.problem("no key 'weights' in model 'rbm', expected rbm:weights=FILE");
@@ -176,16 +178,22 @@ int logz_of_rbm(const LogzFlags& flags) {
   return flags.strict && !answer.warnings().empty() ? kWarnings : kSuccess;
 }
 
-int logz_of_network(const LogzFlags& flags) {
+int logz_of_model(const LogzFlags& flags) {
   const NetworkLogPartitionOptions options = read_network_options(flags);
-  const Network network = make_network(flags.model.model, {flags.model.field, flags.model.evidence});
+  const ModelFiles files{flags.model.field, flags.model.evidence};
   LogzDisplay display(progress_style(flags.quiet));
-  const NetworkLogPartition answer = find_log_partition(
-      network, options,
-      {.progress = [&](double part) { display.update("exact", part); }, .stop = &stop_on_interrupt()});
+  ProgressDisplay tempering(progress_style(flags.quiet), "temper");
+  const NetworkLogPartitionHooks hooks{.progress = [&](double part) { display.update("exact", part); },
+                                       .tempering = [&](const Progress& progress) { tempering.update(progress); },
+                                       .stop = &stop_on_interrupt()};
+  const NetworkLogPartition answer = has_network(flags.model.model)
+                                         ? find_log_partition(make_network(flags.model.model, files), options, hooks)
+                                         : find_log_partition(make_model(flags.model.model, files), options, hooks);
   display.end();
+  tempering.end(answer.interrupted);
   show(flags, answer.value, log_partition_json(answer), log_partition_text(answer, width_of(flags)));
-  return kSuccess;
+  if (answer.interrupted) return kInterrupted;
+  return flags.strict && answer.report && !answer.report->warnings.empty() ? kWarnings : kSuccess;
 }
 
 int logz(const LogzFlags& flags) {
@@ -193,7 +201,7 @@ int logz(const LogzFlags& flags) {
     throw InputError("the model is missing, for example net.uai or rbm:weights=rbm.safetensors");
   }
   check_outputs({{"--out", flags.out}, {"--json", flags.json}});
-  return has_network(flags.model.model) ? logz_of_network(flags) : logz_of_rbm(flags);
+  return parse_spec(flags.model.model).name == "rbm" ? logz_of_rbm(flags) : logz_of_model(flags);
 }
 
 }  // namespace
@@ -202,18 +210,19 @@ Command add_logz(CLI::App& program) {
   const auto flags = std::make_shared<LogzFlags>();
   const LogPartitionOptions defaults;
   CLI::App* command =
-      program.add_subcommand("logz", "Partition function of a network or a restricted Boltzmann machine");
+      program.add_subcommand("logz", "Partition function of a model: exact where it fits, else by tempering");
   declare(*command, flags->model);
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
     command->add_option(name, value, help)->type_name(type);
   };
   add("--method", flags->method,
-      fmt::format("exact, or of an RBM ais, exact or both [auto: exact; of an RBM both where a side has at most {} "
-                  "units, else ais]",
+      fmt::format("exact or sample, of an RBM ais, exact or both [auto: exact where it fits, else sample; of an RBM "
+                  "both where a side has at most {} units, else ais]",
                   kMostEnumerated),
       "HOW");
   add("--memory", flags->memory, "GiB that the tables of exact inference may take [4]", "GIB");
-  add("--chains", flags->chains, fmt::format("Annealed chains of an RBM [{}]", defaults.chains), "N");
+  add("--seconds", flags->seconds, "Time for tempering, where exact inference does not fit [10]", "S");
+  add("--chains", flags->chains, fmt::format("Ladders [4], or annealed chains of an RBM [{}]", defaults.chains), "N");
   add("--temperatures", flags->temperatures,
       fmt::format("Temperatures that each chain goes through [{}]", defaults.temperatures), "N");
   add("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed), "S");

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <poise/network/collapse.hpp>
+#include <poise/report/tempering.hpp>
 #include <poise/report/text.hpp>
 
 namespace poise {
@@ -17,21 +18,35 @@ namespace {
 
 using nlohmann::json;
 
-std::string cost_of(const EliminationPlan& plan) {
-  return plan.complete
-             ? fmt::format("exact inference takes {} of tables (induced width {})", text::bytes(plan.bytes), plan.width)
-             : fmt::format("exact inference takes more than {} of tables (induced width {} or more)",
-                           text::bytes(plan.bytes), plan.width);
+/// log Z from the ladders of a tempered run.
+void temper(const Model& model, const NetworkLogPartitionOptions& options, const NetworkLogPartitionHooks& hooks,
+            NetworkLogPartition& answer) {
+  RunOptions run_options;
+  run_options.chains = options.chains;
+  run_options.seconds = options.seconds;
+  run_options.seed = options.seed;
+  run_options.threads = options.threads;
+  run_options.keep = Keep::monitors;
+  run_options.start = Start::dispersed;
+  const RunResult result =
+      run(model, parse_sampler("temper"), run_options, {.progress = hooks.tempering, .stop = hooks.stop});
+  if (!result.tempering || !std::isfinite(result.tempering->log_partition)) {
+    throw InputError("the partition function of this model cannot be had: that of its hot end is not known");
+  }
+  answer.method = Method::sample;
+  answer.value = result.tempering->log_partition;
+  answer.error = std::isnan(result.tempering->log_partition_error) ? 0.0 : result.tempering->log_partition_error;
+  answer.report = make_report(result);
+  answer.interrupted = result.interrupted;
 }
 
-/// What is done where exact inference does not fit. There is no estimate by sampling, so this refuses.
-[[noreturn]] void sample_log_partition(const EliminationPlan& plan, const NetworkLogPartitionOptions& options) {
-  const bool too_large = !plan.complete || plan.bytes > options.memory_limit;
-  throw InputError(
-      fmt::format("{}, {}: the partition function is out of reach; observe more variables{}", cost_of(plan),
-                  too_large ? fmt::format("over the limit of {}", text::bytes(options.memory_limit))
-                            : fmt::format("which fit, but looks at {} entries", text::number(plan.operations, 3)),
-                  too_large ? ", or allow more memory" : ", or ask for the exact method if it may take hours"));
+[[noreturn]] void refuse(const ExactPlan& plan, const NetworkLogPartitionOptions& options) {
+  const bool too_large = !plan.fits(options.memory_limit);
+  throw InputError(fmt::format("exact inference would take {}, {}; observe more variables{}, or let it be sampled",
+                               exact_cost(plan),
+                               too_large ? fmt::format("over the limit of {}", text::bytes(options.memory_limit))
+                                         : fmt::format("about {} on one core", text::duration(plan.seconds())),
+                               too_large ? ", or allow more memory" : ""));
 }
 
 /// What has to be summed out in earnest. Variables whose level follows from zeros, those in one factor alone and what
@@ -51,13 +66,17 @@ Reduced reduce(const Network& network, double memory_limit) {
   return {collapse.log_constant(), collapse.core()};
 }
 
-double exact_log_partition(const Network& network, const EliminationPlan& plan,
-                           const NetworkLogPartitionOptions& options, const NetworkLogPartitionHooks& hooks) {
+double exact_log_partition(const Network& network, const ExactPlan& plan, const NetworkLogPartitionOptions& options,
+                           const NetworkLogPartitionHooks& hooks) {
   const auto progress = [&](double part_done) {
     if (hooks.progress) hooks.progress(part_done);
     return hooks.stop == nullptr || !hooks.stop->load();
   };
-  return JunctionTree(network, plan, {.memory_limit = options.memory_limit, .progress = progress}).log_partition();
+  ExactOptions exact;
+  exact.memory_limit = options.memory_limit;
+  exact.threads = options.threads;
+  exact.progress = progress;
+  return solve_exact(network, plan, exact).log_partition;
 }
 
 }  // namespace
@@ -72,34 +91,58 @@ NetworkLogPartition find_log_partition(const Network& network, const NetworkLogP
   answer.variables = network.num_variables();
   for (Index i = 0; i < answer.variables; ++i) answer.observed += network.is_observed(i) ? 1 : 0;
   const Reduced reduced = reduce(network, options.memory_limit);
-  const EliminationPlan plan = plan_elimination(reduced.network);
-  answer.width = plan.width;
-  answer.bytes = plan.bytes;
-  answer.reason = options.method == Method::exact
-                      ? fmt::format("it was asked for; {}", cost_of(plan))
-                      : fmt::format("{}, within the limit of {}", cost_of(plan), text::bytes(options.memory_limit));
-  const bool exact = plan.bytes <= options.memory_limit && plan.complete &&
-                     (options.method == Method::exact || fits(plan, options.memory_limit));
-  if (!exact) sample_log_partition(plan, options);
-  answer.value = reduced.log_constant + exact_log_partition(reduced.network, plan, options, hooks);
+  const ExactPlan plan = plan_exact(reduced.network, {.memory_limit = options.memory_limit});
+  answer.width = plan.tree.width;
+  answer.bytes = plan.tree.bytes;
+  const bool exact =
+      options.method == Method::exact || (options.method == Method::automatic && fits(plan, options.memory_limit));
+  if (exact) {
+    if (!plan.fits(options.memory_limit)) refuse(plan, options);
+    answer.reason =
+        fmt::format("{} takes {}", options.method == Method::exact ? "it was asked for; it" : "it", exact_cost(plan));
+    answer.value = reduced.log_constant + exact_log_partition(reduced.network, plan, options, hooks);
+  } else {
+    answer.reason =
+        fmt::format("{}; exact inference would take {}",
+                    options.method == Method::sample ? "sampling was asked for" : "by tempering", exact_cost(plan));
+    temper(network_model(std::make_shared<const Network>(network)), options, hooks, answer);
+  }
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return answer;
+}
+
+NetworkLogPartition find_log_partition(const Model& model, const NetworkLogPartitionOptions& options,
+                                       const NetworkLogPartitionHooks& hooks) {
+  const auto started = std::chrono::steady_clock::now();
+  NetworkLogPartition answer;
+  answer.model = model.name;
+  answer.variables = model.layout.variables;
+  answer.reason = "by tempering: the model is no network";
+  if (options.method == Method::exact) {
+    throw InputError("exact inference takes networks only (.uai and .bif files, ising and potts), and this is none");
+  }
+  temper(model, options, hooks, answer);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return answer;
 }
 
 json log_partition_json(const NetworkLogPartition& answer) {
-  return {{"version", POISE_VERSION},
-          {"model", answer.model},
-          {"variables", answer.variables},
-          {"observed", answer.observed},
-          {"method", answer.method == Method::exact ? "exact" : "sample"},
-          {"reason", answer.reason},
-          {"log_partition", answer.value},
-          {"log10_partition", answer.log10()},
-          {"mcse", answer.error ? json(*answer.error) : json(nullptr)},
-          {"width", answer.width},
-          {"exact_bytes", answer.bytes},
-          {"seconds", answer.seconds},
-          {"warnings", json::array()}};
+  json out = {{"version", POISE_VERSION},
+              {"model", answer.model},
+              {"variables", answer.variables},
+              {"observed", answer.observed},
+              {"method", answer.method == Method::exact ? "exact" : "sample"},
+              {"reason", answer.reason},
+              {"log_partition", answer.value},
+              {"log10_partition", answer.log10()},
+              {"mcse", answer.error ? json(*answer.error) : json(nullptr)},
+              {"width", answer.width},
+              {"exact_bytes", answer.bytes},
+              {"seconds", answer.seconds},
+              {"interrupted", answer.interrupted},
+              {"warnings", answer.report ? answer.report->warnings : std::vector<std::string>{}}};
+  if (answer.report) out["report"] = report_json(*answer.report);
+  return out;
 }
 
 std::string log_partition_text(const NetworkLogPartition& answer, std::size_t width) {
@@ -117,7 +160,11 @@ std::string log_partition_text(const NetworkLogPartition& answer, std::size_t wi
   };
   table.add({exact ? "exact" : "sample", number(answer.value, error),
              number(answer.log10(), error / std::numbers::ln10), exact ? "-" : text::number(error, 2)});
-  return out + table.text(width);
+  out += table.text(width);
+  if (!answer.report) return out;
+  if (answer.report->tempering) out += '\n' + tempering_text(*answer.report->tempering, width);
+  for (const std::string& warning : answer.report->warnings) out += text::wrap(warning, "warning: ", width);
+  return out;
 }
 
 }  // namespace poise
