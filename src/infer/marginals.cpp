@@ -312,7 +312,7 @@ std::string exact_cost(const ExactPlan& plan) {
   const std::string tables =
       fmt::format("{} of tables (induced width {})", text::bytes(plan.tree.bytes), plan.tree.width);
   if (plan.conditioned.empty()) return tables;
-  return fmt::format("{} slices (conditioning on {}) with {} each, about {} on one core", text::number(plan.slices, 3),
+  return fmt::format("{} slices (conditioning on {}) with {} each, about {} on one core", text::count(plan.slices),
                      text::plural(plan.conditioned.size(), "variable"), tables, text::duration(plan.seconds()));
 }
 
