@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,7 +76,7 @@ LogPartitionOptions read_rbm_options(const LogzFlags& flags) {
           {"--seconds", &flags.seconds},
           {"--evidence", &flags.model.evidence},
           {"--field", &flags.model.field}},
-         "RBMs do not take it", problems);
+         "it is of no use for an RBM", problems);
   problems.throw_if_any();
   return options;
 }
@@ -182,15 +183,19 @@ int logz_of_model(const LogzFlags& flags) {
   const NetworkLogPartitionOptions options = read_network_options(flags);
   const ModelFiles files{flags.model.field, flags.model.evidence};
   LogzDisplay display(progress_style(flags.quiet));
-  ProgressDisplay tempering(progress_style(flags.quiet), "temper");
+  std::optional<ProgressDisplay> tempering;
   const NetworkLogPartitionHooks hooks{.progress = [&](double part) { display.update("exact", part); },
-                                       .tempering = [&](const Progress& progress) { tempering.update(progress); },
+                                       .tempering =
+                                           [&](const Progress& progress) {
+                                             if (!tempering) tempering.emplace(progress_style(flags.quiet), "temper");
+                                             tempering->update(progress);
+                                           },
                                        .stop = &stop_on_interrupt()};
   const NetworkLogPartition answer = has_network(flags.model.model)
                                          ? find_log_partition(make_network(flags.model.model, files), options, hooks)
                                          : find_log_partition(make_model(flags.model.model, files), options, hooks);
   display.end();
-  tempering.end(answer.interrupted);
+  if (tempering) tempering->end(answer.interrupted);
   show(flags, answer.value, log_partition_json(answer), log_partition_text(answer, width_of(flags)));
   if (answer.interrupted) return kInterrupted;
   return flags.strict && answer.report && !answer.report->warnings.empty() ? kWarnings : kSuccess;

@@ -235,8 +235,8 @@ TEST_F(LogzProgram, BadInputGetsASentence) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << "'" << part << "' is not in: " << outcome.err;
   };
   refused({}, "model is missing");
-  refused({"maxcut:file=graph.txt"}, "expected a network (a .uai or .bif file, ising, potts) or a restricted");
-  refused({"rbm:weights=small.npz", "--memory", "1", "--evidence", "e"}, "; --evidence: only networks take it");
+  refused({"maxcut:file=graph.txt"}, "graph.txt: cannot be opened");
+  refused({"rbm:weights=small.npz", "--memory", "1", "--evidence", "e"}, "; --evidence: it is of no use for an RBM");
   refused({"rbm"}, "no key 'weights'");
   refused({"rbm:weigths=small.npz"}, "did you mean 'weights'?");
   refused({"rbm:weights=nowhere.npz"}, "nowhere.npz");

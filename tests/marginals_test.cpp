@@ -111,6 +111,35 @@ TEST(Marginals, SamplingSaysWhatItDidAndWhy) {
   EXPECT_NE(marginals_text(answer, network, 100, 10).find("pilot"), std::string::npos);
 }
 
+/// A complete graph that no tree of so little memory solves, beside a chain and a pair that it does.
+TEST(Marginals, PartsThatFitAreExact) {
+  RandomNetwork recipe{std::vector<Index>(22, 2), {}, 0.7, 0.0, 5, {}};
+  for (Index i = 0; i < 14; ++i) {
+    for (Index j = 0; j < i; ++j) recipe.scopes.push_back({j, i});
+  }
+  for (Index i = 14; i < 19; ++i) recipe.scopes.push_back({i, i + 1});
+  recipe.scopes.push_back({20, 21});
+  const auto network = shared(condition(recipe.make(), {{17, 1}}));
+  MarginalsOptions options;
+  options.memory_limit = 20000.0;
+  options.seconds = 0.5;
+  const MarginalsAnswer answer = find_marginals(network, options);
+  EXPECT_EQ(answer.method, Method::sample);
+  EXPECT_EQ(answer.exact_variables, (std::vector<Index>{14, 15, 16, 18, 19, 20, 21}));
+  const JunctionTree tree(*network, plan_elimination(*network));
+  for (Index i = 0; i < 22; ++i) {
+    const double error = i < 14 ? 8.0 * answer.mcse.of(i)[1] + 1e-3 : 1e-12;
+    EXPECT_NEAR(answer.marginals.of(i)[1], tree.marginals().of(i)[1], error) << i;
+  }
+  ASSERT_TRUE(answer.log_partition);
+  EXPECT_NEAR(*answer.log_partition, tree.log_partition(), 8.0 * *answer.log_partition_error + 1e-9);
+  EXPECT_NE(answer.reason.find("7 variables in parts that hang together with no other are exact"), std::string::npos);
+  const auto json = marginals_json(answer, *network);
+  EXPECT_FALSE(json.at("variables")[0].at("exact"));
+  EXPECT_TRUE(json.at("variables")[14].at("exact"));
+  EXPECT_NE(marginals_text(answer, *network, 100, 30).find("exact"), std::string::npos);
+}
+
 TEST(Marginals, TooLittleMemoryMeansSampling) {
   MarginalsOptions options;
   options.memory_limit = 100.0;

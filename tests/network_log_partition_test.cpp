@@ -197,12 +197,13 @@ TEST_F(NetworkLogz, BadInputGetsASentence) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_NE(outcome.err.find(part), std::string::npos) << "'" << part << "' is not in: " << outcome.err;
   };
-  refused({"ring.uai", "--method", "ais"}, "--method: found 'ais', expected auto or exact of a network");
-  refused({"ring.uai", "--chains", "3", "--temperatures", "5"}, "; --temperatures: only RBMs are annealed");
+  refused({"ring.uai", "--method", "ais"}, "--method: found 'ais', expected auto, exact or sample");
+  refused({"ring.uai", "--seconds", "0", "--temperatures", "5"}, "; --temperatures: only RBMs are annealed");
   refused({"ring.uai", "--memory", "-1"}, "--memory");
   refused({"ring.uai", "--evidence", "nowhere.evid"}, "nowhere.evid");
   refused({"nowhere.uai"}, "nowhere.uai");
-  refused({"ising:size=60", "--memory", "1"}, "over the limit of 1.00 GiB: the partition function is out of reach");
+  refused({"ising:size=60", "--method", "exact", "--memory", "1"},
+          "over the limit of 1.00 GiB; observe more variables");
   refused({"ring.uai", "--out", "nowhere/ring.PR"}, "--out: cannot write");
 }
 

@@ -122,10 +122,10 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   refused({"--json", "nowhere/run.json"}, "--json: cannot write nowhere/run.json");
   refused({"--json", "."}, "is a directory");
   refused({"--sampler", "lsb", "--plot", "nowhere/b.svg"}, "--plot: cannot write");
-  refused({"--plot", "b.svg"}, "auto may choose a sampler that learns none");
+  refused({"--plot", "b.svg"}, "auto may choose a sampler without");
   refused({"--out", "same", "--json", "./same"}, "both write to");
   refused({"--images", "a.png"}, "--keep monitors");
-  refused({"--sampler", "gibbs", "--plot", "b.svg"}, "'gibbs' learns none");
+  refused({"--sampler", "gibbs", "--plot", "b.svg"}, "'gibbs' has none");
   expect_refused({"sample", "ising:size=100", "--draws", "9000", "--images", "nowhere/a.png"},
                  "--images: cannot write");
   expect_refused({"sample", "ising:graph=edges.txt", "--images", "a.png"}, "lattice");

@@ -82,14 +82,16 @@ TEST_F(NetworkProgram, SampledMarginalsSayHowTheyWereFound) {
 }
 
 TEST_F(NetworkProgram, StuckChainsAreWarnedOfAndStrictExitsWithThree) {
-  const Outcome sampled =
-      run({"marginals", "islands.uai", "--method", "sample", "--seconds", "0.1", "--strict", "--json", "out.json"});
+  const Outcome sampled = run({"marginals", "islands.uai", "--method", "sample", "--sampler", "gibbs", "--seconds",
+                               "0.1", "--strict", "--json", "out.json"});
   EXPECT_EQ(sampled.code, 3) << sampled.err;
   EXPECT_NE(sampled.out.find("warning:"), std::string::npos);
   EXPECT_FALSE(json::parse(read_text(work() / "out.json")).at("warnings").empty());
   EXPECT_EQ(run({"sample", "islands.uai", "--draws", "50", "--strict", "--quiet"}).code, 3);
   EXPECT_EQ(run({"sample", "islands.uai", "--sampler", "exact", "--draws", "500", "--strict", "--quiet"}).code, 0);
   EXPECT_EQ(run({"marginals", "islands.uai", "--strict"}).code, 0) << "exact inference has no islands";
+  EXPECT_EQ(run({"marginals", "islands.uai", "--method", "sample", "--seconds", "0.5", "--strict"}).code, 0)
+      << "hot replicas cross between islands";
 }
 
 TEST_F(NetworkProgram, NamesAreKeptInSummariesAndFiles) {

@@ -1,4 +1,5 @@
 /// Marginals as JSON and as a table.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -78,6 +79,7 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
     if (sampled) {
       variable["counted"] = numbers(answer.counted.of(i));
       variable["mcse"] = numbers(answer.mcse.of(i));
+      variable["exact"] = std::binary_search(answer.exact_variables.begin(), answer.exact_variables.end(), i);
     }
     out["variables"].push_back(std::move(variable));
   }
@@ -125,7 +127,8 @@ std::string marginals_text(const MarginalsAnswer& answer, const Network& network
     if (network.is_observed(i)) continue;
     ++shown;
     std::vector<std::string> row{network.variable_name(i), probabilities(answer, network, i)};
-    if (sampled) row.insert(row.begin() + 1, text::number(largest(answer.mcse.of(i)), 2));
+    const bool is_exact = std::binary_search(answer.exact_variables.begin(), answer.exact_variables.end(), i);
+    if (sampled) row.insert(row.begin() + 1, is_exact ? "exact" : text::number(largest(answer.mcse.of(i)), 2));
     table.add(row);
   }
   out += table.text(width);

@@ -35,7 +35,17 @@ class CollapsedEngine final : public Engine {
 
   void advance(ChainGroup group, std::uint64_t steps) override {
     if (core_) core_->advance(group, steps);
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) chains_[c].step += steps;
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      if (core_ || chains_[c].counts.empty()) {
+        chains_[c].step += steps;
+        continue;
+      }
+      // Where nothing is left to sample a step is a draw, and every one counts.
+      for (std::uint64_t k = 0; k < steps; ++k) {
+        ++chains_[c].step;
+        visit(c);
+      }
+    }
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
@@ -73,24 +83,9 @@ class CollapsedEngine final : public Engine {
   }
 
   void visit_marginals(ChainGroup group) override {
-    if (core_) core_->visit_marginals(group);
-    std::vector<Value> levels(traits_.variables);
-    std::vector<double> sums(traits_.entries);
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      Chain& chain = chains_[c];
-      std::fill(sums.begin(), sums.end(), 0.0);
-      draw(c, levels, sums);
-      for (Index i = 0; i < traits_.variables; ++i) {
-        if (levels[i] > 0 && target_->cardinality(i) > 1) ++chain.counts[target_->first_move(i) + levels[i] - 1];
-      }
-      ++chain.counted;
-      if (chain.sums.sums.empty()) continue;
-      // The core counts its steps; a visit stands for all of them since the one before.
-      const auto weight = static_cast<double>(chain.step - chain.last_visit);
-      for (std::size_t k = 0; k < sums.size(); ++k) chain.sums.sums[k] += weight * sums[k];
-      chain.sums.count += chain.step - chain.last_visit;
-      chain.last_visit = chain.step;
-    }
+    if (!core_) return;
+    core_->visit_marginals(group);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) visit(c);
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
@@ -154,6 +149,24 @@ class CollapsedEngine final : public Engine {
   template <class Number>
   static std::span<Number> row(std::span<Number> rows, std::size_t k, std::size_t width) {
     return rows.subspan(k * width, width);
+  }
+
+  /// Counts the levels of a state, and adds up the conditionals of what was summed out.
+  void visit(std::size_t c) {
+    Chain& chain = chains_[c];
+    std::vector<Value> levels(traits_.variables);
+    std::vector<double> sums(chain.sums.sums.empty() ? 0 : traits_.entries);
+    draw(c, levels, sums);
+    for (Index i = 0; i < traits_.variables; ++i) {
+      if (levels[i] > 0 && target_->cardinality(i) > 1) ++chain.counts[target_->first_move(i) + levels[i] - 1];
+    }
+    ++chain.counted;
+    if (sums.empty()) return;
+    // The core counts its steps; a visit stands for all of them since the one before.
+    const auto weight = static_cast<double>(chain.step - chain.last_visit);
+    for (std::size_t k = 0; k < sums.size(); ++k) chain.sums.sums[k] += weight * sums[k];
+    chain.sums.count += chain.step - chain.last_visit;
+    chain.last_visit = chain.step;
   }
 
   /// The state of all variables of a chain at its present step.

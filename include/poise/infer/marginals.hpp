@@ -52,7 +52,8 @@ struct MarginalsAnswer {
   std::optional<double> log_partition_error;  ///< its standard error, when from tempering
   Index width = 0;                            ///< induced width of the plan that was found, and its cost in bytes
   double bytes = 0.0;
-  std::vector<Pilot> pilots;  ///< best first
+  std::vector<Index> exact_variables;  ///< of a sampled answer: those in parts of the network that are exact
+  std::vector<Pilot> pilots;           ///< best first
   /// Chains of pilot runs that had settled where the answer has not been: a sentence each.
   std::vector<std::string> elsewhere;
   std::optional<Report> report;  ///< of the sampling run

@@ -1,0 +1,16 @@
+/// The sampled side of marginals.
+#pragma once
+
+#include <chrono>
+
+#include <poise/infer/marginals.hpp>
+
+namespace poise::marginals_parts {
+
+using Clock = std::chrono::steady_clock;
+
+/// Fills the answer by sampling, until the deadline.
+void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
+                      const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer);
+
+}  // namespace poise::marginals_parts
