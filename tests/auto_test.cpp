@@ -320,8 +320,8 @@ TEST(Auto, EveryCandidateRunsAndItsCostIsKnown) {
     for (const Candidate& candidate : find_candidates(facts)) {
       const SamplerCost& cost = candidate.cost;
       EXPECT_GT(cost.of(cost.step), 0.0) << which.name << " " << candidate.sampler.name;
-      RunOptions options = options_of(2, 3);
-      options.warmup = 2;
+      RunOptions options = options_of(2, 50);
+      options.warmup = 50;
       const RunResult result = run(which.model, candidate.sampler, options);
       EXPECT_EQ(result.options.thin, cost.steps_per_sweep) << which.name << " " << candidate.sampler.name;
       // What a step is expected to evaluate is what it does, but for what depends on the state.

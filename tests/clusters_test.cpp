@@ -6,9 +6,12 @@
 
 #include <poise/check/exactness.hpp>
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/kernel/swendsen_wang.hpp>
+#include <poise/kernel/wolff.hpp>
 #include <poise/run/bonds.hpp>
 #include <poise/run/run.hpp>
 #include <poise/target/markov_network.hpp>
+#include "support/input.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {
@@ -25,8 +28,8 @@ struct Pair {
 std::vector<Pair> pairs_of(const BondGraph& graph) {
   std::vector<Pair> pairs;
   for (Index i = 0; i < graph.num_variables(); ++i) {
-    for (const BondGraph::Bond* bond = graph.begin(i); bond != graph.end(i); ++bond) {
-      if (bond->variable > i) pairs.push_back({i, bond->variable, bond->probability});
+    for (const BondGraph::Bond& bond : graph.bonds(i)) {
+      if (bond.variable > i) pairs.push_back({i, bond.variable, bond.probability});
     }
   }
   return pairs;
@@ -66,7 +69,7 @@ TransitionMatrix swendsen_wang_matrix(const BondGraph& graph, const StateSpace& 
     for_each_bonds(graph, space.states[s], [&](const std::vector<Index>& cluster, double probability) {
       double ways = 1.0;
       for (Index i = 0; i < cluster.size(); ++i) {
-        if (std::find(cluster.begin(), cluster.begin() + i, cluster[i]) == cluster.begin() + i) ways *= graph.levels;
+        if (std::find(cluster.begin(), cluster.begin() + i, cluster[i]) == cluster.begin() + i) ways *= graph.levels();
       }
       for (std::size_t end = 0; end < space.size(); ++end) {
         bool allowed = true;
@@ -82,6 +85,36 @@ TransitionMatrix swendsen_wang_matrix(const BondGraph& graph, const StateSpace& 
   return matrix;
 }
 
+/// One cluster: that of every variable in turn, to every other level.
+TransitionMatrix wolff_matrix(const BondGraph& graph, const StateSpace& space) {
+  TransitionMatrix matrix(space.size(), std::vector<double>(space.size(), 0.0));
+  const double ways = graph.num_variables() * (graph.levels() - 1.0);
+  for (std::size_t s = 0; s < space.size(); ++s) {
+    for_each_bonds(graph, space.states[s], [&](const std::vector<Index>& cluster, double probability) {
+      for (Index from = 0; from < cluster.size(); ++from) {
+        for (Value level = 0; level < graph.levels(); ++level) {
+          std::vector<Value> end = space.states[s];
+          if (level == end[from]) continue;
+          for (Index i = 0; i < cluster.size(); ++i) end[i] = cluster[i] == cluster[from] ? level : end[i];
+          matrix[s][space.number(end)] += probability / ways;
+        }
+      }
+    });
+  }
+  return matrix;
+}
+
+TransitionMatrix product(const TransitionMatrix& a, const TransitionMatrix& b) {
+  TransitionMatrix out(a.size(), std::vector<double>(a.size(), 0.0));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      if (a[i][k] == 0.0) continue;
+      for (std::size_t j = 0; j < a.size(); ++j) out[i][j] += a[i][k] * b[k][j];
+    }
+  }
+  return out;
+}
+
 /// Steps from one state, counted, against its row of the matrix.
 template <class T, class K>
 void expect_steps(const T& target, const K& kernel, const StateSpace& space, const TransitionMatrix& matrix) {
@@ -92,6 +125,7 @@ void expect_steps(const T& target, const K& kernel, const StateSpace& space, con
     std::vector<double> seen(space.size(), 0.0);
     for (int step = 0; step < kSteps; ++step) {
       auto state = target.make_state(space.states[s]);
+      kernel.prepare(target, state, scratch);
       kernel.step(target, state, scratch, rng);
       std::vector<Value> after(target.num_variables());
       for (Index i = 0; i < after.size(); ++i) after[i] = target.level(state, i);
@@ -129,6 +163,14 @@ void expect_exact(const std::shared_ptr<const T>& target, const std::shared_ptr<
   EXPECT_LE(row_error(matrix, space), 1e-12);
   EXPECT_LE(detailed_balance_error(matrix, space), 1e-12);
   expect_steps(*target, SwendsenWang<T>(graph), space, matrix);
+
+  const TransitionMatrix one = wolff_matrix(*graph, space);
+  EXPECT_LE(row_error(one, space), 1e-12);
+  EXPECT_LE(detailed_balance_error(one, space), 1e-12);
+  expect_steps(*target, Wolff<T>(graph, 1), space, one);
+  const TransitionMatrix three = product(one, product(one, one));
+  EXPECT_LE(invariance_error(three, space), 1e-12);
+  expect_steps(*target, Wolff<T>(graph, 3), space, three);
 }
 
 TEST(Clusters, AreExactOnLattices) {
@@ -149,17 +191,105 @@ TEST(Clusters, AreExactOnPottsModels) {
   expect_exact(std::make_shared<const MarkovNetwork>(network), bond_graph(network));
 }
 
+/// Words that are given.
+struct GivenWords {
+  std::vector<std::uint64_t> words;
+  std::size_t position = 0;
+  std::uint64_t next() { return words.at(position++); }
+};
+
+TEST(Clusters, DigitsBeyondTheFirstSixteenDecideWhereThoseAreEqual) {
+  const double weight = 0.3;
+  const std::vector<BondGraph::Pair> pairs = {{0, 1, weight}, {0, 2, 2.0 * weight}};
+  const BondGraph graph(3, 2, pairs);
+  const auto digits = static_cast<std::uint64_t>(std::ldexp(-std::expm1(-weight), 64));
+  for (const int above : {-1, 0, 1}) {
+    // The first bond's sixteen digits are equal, the second's are too large, and so are those of the last word's bonds.
+    const std::uint64_t rest = (digits << 16) + static_cast<std::uint64_t>(above) * 65536;
+    GivenWords words{{digits >> 48 | 0xffffffffffff0000U, rest, ~std::uint64_t{0}}};
+    std::vector<Value> levels = {1, 0, 0};
+    std::vector<Index> members(4, 0);
+    const Index size = graph.grow(levels.data(), 0, 1, members.data(), words);
+    EXPECT_EQ(size, above < 0 ? 2U : 1U);
+    EXPECT_EQ(levels, (std::vector<Value>{1, static_cast<Value>(above < 0 ? 1 : 0), 0}));
+  }
+}
+
+TEST(Clusters, BondsHoldAsTheirWeightsSay) {
+  const std::vector<BondGraph::Pair> pairs = {{0, 1, 0.0},  {1, 2, 1e-9}, {0, 2, 0.7},
+                                              {0, 3, 50.0}, {0, 4, 1.0},  {0, 5, 2.0}};
+  const BondGraph graph(6, 3, pairs);
+  ASSERT_EQ(pairs_of(graph).size(), pairs.size());
+  for (const Pair& pair : pairs_of(graph)) {
+    const auto same = [&](const BondGraph::Pair& other) {
+      return other.first == pair.first && other.second == pair.second;
+    };
+    const double weight = std::find_if(pairs.begin(), pairs.end(), same)->weight;
+    EXPECT_NEAR(pair.probability, -std::expm1(-weight), 1e-16);
+  }
+}
+
+/// A step that ends when enough has changed would be wrong, one that is too short useless.
+TEST(Clusters, WarmUpFindsHowManyMakeASweep) {
+  const LatticeIsing target(32, 32, Boundary::torus, 0.4, std::vector<double>(1024, 0.0));
+  using Kernel = Wolff<LatticeIsing>;
+  Kernel kernel(bond_graph(target), 0);
+  EXPECT_EQ(kernel.clusters(), 1U);
+  Kernel::Scratch scratch(target);
+  auto state = target.make_state(std::vector<Value>(1024, 0));
+  kernel.prepare(target, state, scratch);
+  const std::vector<Kernel::Scratch*> chains = {&scratch};
+  Rng rng(3, 0);
+  kernel.freeze(chains);
+  EXPECT_EQ(kernel.clusters(), 1U) << "nothing was started";
+  kernel.start_tuning(chains);
+  for (int step = 0; step < 300; ++step) kernel.step(target, state, scratch, rng);
+  kernel.freeze(chains);
+  const std::uint64_t found = kernel.clusters();
+  EXPECT_GT(found, 1U);
+  constexpr int kSteps = 2000;
+  const std::uint64_t before = scratch.evals.ratio;
+  for (int step = 0; step < kSteps; ++step) kernel.step(target, state, scratch, rng);
+  const double visited = static_cast<double>(scratch.evals.ratio - before) / kSteps / 1024.0;
+  EXPECT_NEAR(visited, 1.0, 0.25);
+  EXPECT_EQ(kernel.clusters(), found);
+
+  Kernel by_hand(bond_graph(target), 7);
+  by_hand.start_tuning(chains);
+  by_hand.step(target, state, scratch, rng);
+  by_hand.freeze(chains);
+  EXPECT_EQ(by_hand.clusters(), 7U);
+}
+
+TEST(Clusters, DrawTheSameOnAnyNumberOfThreads) {
+  for (const char* sampler : {"sw", "wolff"}) {
+    RunOptions options;
+    options.chains = 5;
+    options.draws = 50;
+    options.threads = 1;
+    const Model model = make_model("ising:size=16,lambda=0.44");
+    const RunResult one = run(model, parse_sampler(sampler), options);
+    options.threads = 3;
+    const RunResult three = run(model, parse_sampler(sampler), options);
+    EXPECT_EQ(one.trace.x, three.trace.x) << sampler;
+    EXPECT_EQ(one.trace.monitors, three.trace.monitors) << sampler;
+  }
+}
+
 TEST(Clusters, RefuseWhatHasNone) {
   RunOptions options;
   options.draws = 1;
   for (const char* model : {"ising:case=1", "ising:size=4,lambda=-0.1", "potts:size=4,levels=3,coupling=-1"}) {
-    try {
-      run(make_model(model), parse_sampler("sw"), options);
-      ADD_FAILURE() << model;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("not negative; here"), std::string::npos) << error.what();
+    for (const char* sampler : {"sw", "wolff"}) {
+      const std::string found = refusal([&] { run(make_model(model), parse_sampler(sampler), options); });
+      EXPECT_NE(found.find("not negative; here"), std::string::npos) << model << ": " << found;
     }
   }
+}
+
+TEST(Clusters, RefuseSettingsThatMakeNoSense) {
+  EXPECT_NE(refusal([] { parse_sampler("wolff:clusters=0"); }).find("clusters"), std::string::npos);
+  EXPECT_NE(refusal([] { parse_sampler("sw:clusters=2"); }).find("clusters"), std::string::npos);
 }
 
 /// Away from the critical coupling, where Gibbs can do it too.
@@ -170,7 +300,7 @@ TEST(Clusters, AgreeWithGibbs) {
   options.keep = Keep::monitors;
   for (const char* model : {"ising:size=12,lambda=0.35", "potts:size=10,levels=3,coupling=0.8"}) {
     std::vector<double> means, errors;
-    for (const char* sampler : {"sw", "gibbs"}) {
+    for (const char* sampler : {"sw", "wolff", "gibbs"}) {
       const RunResult result = run(make_model(model), parse_sampler(sampler), options);
       const std::vector<double>& log_prob = result.trace.monitors[0];
       const ChainsView view{log_prob.data(), result.trace.chains, result.trace.draws};
@@ -179,7 +309,9 @@ TEST(Clusters, AgreeWithGibbs) {
       for (const double value : log_prob) square += (value - means.back()) * (value - means.back());
       errors.push_back(square / static_cast<double>(log_prob.size()) / ess_mean(view));
     }
-    EXPECT_LT(std::abs(means[0] - means[1]), 6.0 * std::sqrt(errors[0] + errors[1])) << model;
+    for (const std::size_t k : {0U, 1U}) {
+      EXPECT_LT(std::abs(means[k] - means[2]), 6.0 * std::sqrt(errors[k] + errors[2])) << model << " " << k;
+    }
   }
 }
 

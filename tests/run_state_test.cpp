@@ -63,7 +63,8 @@ std::vector<Case> cases() {
   out.push_back({"odd torus", make_model("ising:size=5x7,lambda=0.3"), {"gibbs", "lsb"}});
   out.push_back({"small torus", make_model("ising:size=2x4,lambda=0.3,sigma=1"), sparse});
   out.push_back({"potts", make_model("potts:size=4,levels=3,coupling=0.6"), networks});
-  out.push_back({"clusters", make_model("potts:size=4,levels=3,coupling=0.6"), {"sw"}});
+  out.push_back({"clusters", make_model("potts:size=4,levels=3,coupling=0.6"), {"sw", "wolff", "wolff:clusters=3"}});
+  out.push_back({"lattice of clusters", make_model("ising:size=12,lambda=0.4"), {"sw", "wolff"}});
   out.push_back({"zeros", network_model(std::make_shared<const Network>(mixed_network(0.2, 4))), networks});
   out.push_back({"rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(12, 5, 0.6, 4))), rbms});
   out.push_back({"own", own_model("table", std::make_shared<const TableTarget>(small_categorical())), sparse});

@@ -40,6 +40,37 @@ TEST(LatticeIsing, FlippingThereAndBackIsExactlyOpposite) {
   }
 }
 
+/// All levels at once lead to the same state as one after another.
+template <class T>
+void expect_assigns(const T& target) {
+  Rng rng(8, 1);
+  auto state = target.make_state(Levels(target.num_variables(), 0));
+  for (int k = 0; k < 20; ++k) {
+    Levels x(target.num_variables());
+    for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<Value>(rng.uniform() * target.cardinality(i));
+    target.assign(state, x);
+    const auto fresh = target.make_state(x);
+    EXPECT_EQ(target.log_prob(state), target.log_prob(fresh));
+    std::vector<double> statistic(1), expected(1);
+    target.statistics(state, statistic);
+    target.statistics(fresh, expected);
+    EXPECT_EQ(statistic, expected);
+    for (Index i = 0; i < target.num_moves(); ++i) {
+      EXPECT_EQ(target.log_ratio(state, target.move_at(state, i)), target.log_ratio(fresh, target.move_at(fresh, i)));
+    }
+  }
+}
+
+TEST(Assign, IsASetOfMoves) {
+  expect_assigns(small_torus());
+  expect_assigns(small_open());
+  expect_assigns(small_line());
+  expect_assigns(LatticeIsing(1, 1, Boundary::open, 0.6, {0.3}));
+  expect_assigns(LatticeIsing(5, 7, Boundary::torus, 1.1, random_field(35, 1.0, 3)));
+  expect_assigns(LatticeIsing(40, 33, Boundary::open, 0.4, std::vector<double>(1320, 0.0)));
+  expect_assigns(small_graph());
+}
+
 TEST(LatticeIsing, RejectsWhatItCannotHold) {
   EXPECT_THROW(LatticeIsing(2, 5, Boundary::torus, 1.0, std::vector<double>(10)), InputError);
   EXPECT_THROW(LatticeIsing(3, 3, Boundary::torus, 1.0, std::vector<double>(8)), InputError);

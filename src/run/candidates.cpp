@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <poise/network/junction_tree.hpp>
+#include <poise/run/bonds.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/model.hpp>
@@ -41,6 +42,7 @@ void add(ModelFacts& facts, const std::shared_ptr<const LatticeIsing>& target) {
   facts.kind = ModelKind::lattice;
   facts.affected = mean_affected(*target);
   facts.bits = true;
+  facts.clusters = lacks_clusters(*target).empty();
 }
 
 void add(ModelFacts& facts, const std::shared_ptr<const GraphIsing>& target) {
@@ -48,12 +50,14 @@ void add(ModelFacts& facts, const std::shared_ptr<const GraphIsing>& target) {
   facts.affected = mean_affected(*target);
   facts.bits = BitTables::fits(bit_model(target));
   facts.lanes = !facts.bits && LaneModel::fits(lane_source(target));
+  facts.clusters = lacks_clusters(*target).empty();
 }
 
 void add(ModelFacts& facts, const NetworkDescription& network) {
   facts.kind = ModelKind::network;
   facts.affected = mean_affected(*network.target);
   facts.lanes = LaneModel::fits(lane_source(network.target));
+  facts.clusters = lacks_clusters(*network.network).empty();
   const EliminationPlan plan = plan_elimination(*network.network, 0.0);
   if (!plan.complete || plan.bytes > kMostBytes) return;
   // What the search of plan_elimination takes at most.

@@ -53,6 +53,10 @@ struct BlockCost {
 constexpr BlockCost kBlockLattice = {17.0, 93.0};
 constexpr BlockCost kBlockGraph = {31.0, 760.0};
 constexpr BlockCost kBlockNetwork = {127.0, 295.0};
+/// Clusters, by their members.
+constexpr double kClusterLattice = 10.0;
+constexpr double kClusterGraph = 20.0;
+constexpr double kClusterNetwork = 40.0;
 /// Of an RBM: whatever its size, by the unit (hidden ones for ratios, visible ones for gradients, both for Gibbs of its
 /// own), and by hidden times visible units.
 struct RbmCost {
@@ -190,6 +194,25 @@ SamplerCost GibbsRow::cost(const ModelFacts& facts, const SamplerSettings& setti
   cost.steps_per_sweep = std::max<Index>(1, facts.variables / settings.block);
   cost.step.ratio = whole(configurations);
   return cost;
+}
+
+SamplerCost ClusterRow::cost(const ModelFacts& facts, const SamplerSettings&) {
+  SamplerCost cost;
+  cost.ratio = cost.target = facts.kind == ModelKind::lattice ? kClusterLattice
+                             : facts.kind == ModelKind::graph ? kClusterGraph
+                                                              : kClusterNetwork;
+  cost.step.ratio = facts.variables;
+  return cost;
+}
+
+std::vector<std::string> SwendsenWangRow::candidates(const ModelFacts& facts) {
+  if (!facts.clusters) return {};
+  return {"sw"};
+}
+
+std::vector<std::string> WolffRow::candidates(const ModelFacts& facts) {
+  if (!facts.clusters) return {};
+  return {"wolff"};
 }
 
 std::vector<std::string> RbmGibbsRow::candidates(const ModelFacts& facts) {

@@ -1,5 +1,5 @@
 /// Every kernel on Ising models of any graph.
-#include <poise/run/bonds.hpp>
+#include <poise/run/cluster_engine.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
@@ -10,9 +10,7 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<SwendsenWangRow>(sampler)) {
-    return make_engine_of<GraphIsing>(target, SwendsenWang<GraphIsing>(bond_graph(*target)), options);
-  }
+  if (moves_clusters(sampler)) return make_cluster_engine(target, bond_graph(*target), sampler, options);
   if (is_single_site_gibbs(sampler)) {
     if (BitModel model = bit_model(target); BitTables::fits(model)) {
       using Layout = BitLayout<GraphIsing>;

@@ -1,5 +1,5 @@
 /// Every kernel on Ising lattices.
-#include <poise/run/bonds.hpp>
+#include <poise/run/cluster_engine.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
@@ -8,9 +8,7 @@ namespace poise {
 
 TunableEngine make_engine(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
                           const EngineOptions& options) {
-  if (is_row<SwendsenWangRow>(sampler)) {
-    return make_engine_of<LatticeIsing>(target, SwendsenWang<LatticeIsing>(bond_graph(*target)), options);
-  }
+  if (moves_clusters(sampler)) return make_cluster_engine(target, bond_graph(*target), sampler, options);
   if (!is_single_site_gibbs(sampler)) return make_engine<LatticeIsing>(target, sampler, options);
   using Layout = BitLayout<LatticeIsing>;
   return {std::make_unique<BlockEngine<LatticeIsing, Layout>>(target, Layout(target, bit_model(target)), options),

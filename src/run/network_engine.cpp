@@ -1,7 +1,7 @@
 /// Every kernel on networks, and independent draws by a junction tree.
 #include <poise/kernel/exact_draws.hpp>
 #include <poise/network/junction_tree.hpp>
-#include <poise/run/bonds.hpp>
+#include <poise/run/cluster_engine.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "engines.hpp"
@@ -9,9 +9,8 @@
 namespace poise {
 
 TunableEngine make_engine(const NetworkDescription& network, const Sampler& sampler, const EngineOptions& options) {
-  if (is_row<SwendsenWangRow>(sampler)) {
-    return make_engine_of<MarkovNetwork>(network.target, SwendsenWang<MarkovNetwork>(bond_graph(*network.network)),
-                                         options);
+  if (moves_clusters(sampler)) {
+    return make_cluster_engine(network.target, bond_graph(*network.network), sampler, options);
   }
   if (is_single_site_gibbs(sampler)) {
     LaneSource source = lane_source(network.target);

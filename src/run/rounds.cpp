@@ -102,9 +102,7 @@ void Run::Parts::start_warmup(const WarmupPlan& plan) {
   warmup->start();
 }
 
-void Run::Parts::make_warmup(const WarmupPlan& plan) {
-  warmup.emplace(*chains, sampler, sampler.learns() ? made.tuner.get() : nullptr, made.ladder.get(), plan);
-}
+void Run::Parts::make_warmup(const WarmupPlan& plan) { warmup.emplace(*chains, sampler, made, plan); }
 
 void Run::Parts::run_warmup(double fraction, const Run& run) {
   while (!warmup->done() && !stopped()) {
@@ -154,6 +152,7 @@ void Run::Parts::begin_sampling() {
     warmup.reset();
   }
   made.tuner.reset();
+  made.self_tuning.reset();
   made.ladder.reset();
   warmup_evals = total_evals(*made.engine);
   recorder->begin(*made.engine);

@@ -101,6 +101,7 @@ const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
 
 void Run::advance(std::uint64_t steps) {
   decide();
+  if (parts_->made.self_tuning) parts_->made.self_tuning->freeze();  // a warm-up may have been stopped
   for (std::uint64_t done = 0; done < steps && !ended();) {
     const std::uint64_t part = std::min(steps - done, parts_->length->steps(parts_->seconds_left(1.0)));
     parts_->round([&] {
@@ -242,10 +243,10 @@ void Run::load(std::string_view bytes) {
     parts.make_warmup({});
     parts.warmup->load(in);
   }
-  if (parts.sampling) {
-    parts.made.tuner.reset();
-    parts.made.ladder.reset();
-  }
+  if (!parts.sampling) return;
+  parts.made.tuner.reset();
+  parts.made.self_tuning.reset();
+  parts.made.ladder.reset();
 }
 
 void Run::take_choice(const Choice& choice) {

@@ -120,6 +120,13 @@ SpecKeys TemperRow::read(SpecReader& reader, SamplerSettings& settings) {
   return {"of", "collapse"};
 }
 
+SpecKeys SwendsenWangRow::read(SpecReader&, SamplerSettings&) { return {}; }
+
+SpecKeys WolffRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.clusters = static_cast<std::uint64_t>(reader.integer("clusters", 0, 1, 1000000000));
+  return {"clusters"};
+}
+
 SpecKeys RbmGibbsRow::read(SpecReader&, SamplerSettings&) { return {}; }
 
 SpecKeys ExactRow::read(SpecReader& reader, SamplerSettings& settings) {

@@ -44,14 +44,21 @@ bool RiseDetector::still_rising() const {
   });
 }
 
-Warmup::Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, LadderTuner* ladder, const WarmupPlan& plan)
-    : chains_(chains), sampler_(sampler), tuner_(tuner), ladder_(ladder), plan_(plan), rise_(chains.count()) {
+Warmup::Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan)
+    : chains_(chains),
+      sampler_(sampler),
+      tuner_(sampler.learns() ? tunable.tuner.get() : nullptr),
+      self_tuning_(tunable.self_tuning.get()),
+      ladder_(tunable.ladder.get()),
+      plan_(plan),
+      rise_(chains.count()) {
   outcome_.function = BalancingFunction(sampler.settings.function);
   outcome_.objective = std::numeric_limits<double>::quiet_NaN();
 }
 
 void Warmup::start() {
   record();
+  if (self_tuning_ != nullptr && plan_.steps > 0) self_tuning_->start();
   if (!sampler_.learns()) {
     stage_ = plan_.steps > 0 ? Stage::plain : Stage::done;
   } else if (sampler_.settings.paper_schedule) {
@@ -95,6 +102,8 @@ void Warmup::begin() {
 
 void Warmup::end() {
   record();
+  // The other half is made with the kernel as it will be.
+  if (self_tuning_ != nullptr && outcome_.steps >= plan_.steps / 2) self_tuning_->freeze();
   switch (stage_) {
     case Stage::plain:
     case Stage::rest:
@@ -178,6 +187,7 @@ void Warmup::set_function(const BalancingFunction& function, std::uint64_t steps
 void Warmup::freeze() { set_function(learner_->freeze(), kForGood); }
 
 void Warmup::finish() {
+  if (self_tuning_ != nullptr) self_tuning_->freeze();
   if (stage_ == Stage::adaptation) freeze();
   if (stage_ == Stage::initial) outcome_.initial_steps = outcome_.steps;
   if (pending_ > 0 && pending_ < part_length_) record();

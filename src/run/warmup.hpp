@@ -39,9 +39,8 @@ class RiseDetector {
 /// All of it is explicit state, so that a warm-up can be saved between any two rounds and go on elsewhere.
 class Warmup {
  public:
-  /// `tuner` is empty where nothing is learned, `ladder` where nothing is tempered; they and the chains outlive the
-  /// warm-up.
-  Warmup(Chains& chains, const Sampler& sampler, Tuner* tuner, LadderTuner* ladder, const WarmupPlan& plan);
+  /// `tunable` is whose chains these are; it and they outlive the warm-up.
+  Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan);
 
   /// Before the first round, unless a warm-up is loaded.
   void start();
@@ -79,8 +78,9 @@ class Warmup {
 
   Chains& chains_;
   const Sampler& sampler_;
-  Tuner* tuner_;
-  LadderTuner* ladder_;
+  Tuner* tuner_;             // empty where nothing is learned
+  SelfTuning* self_tuning_;  // empty where the kernel has nothing to find out
+  LadderTuner* ladder_;      // empty where nothing is tempered
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;

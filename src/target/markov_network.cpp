@@ -263,6 +263,11 @@ MarkovNetwork::MarkovNetwork(const Network& network) { Builder(network, *this).b
 
 MarkovNetwork::State MarkovNetwork::make_state(std::span<const Value> x) const {
   State state;
+  assign(state, x);
+  return state;
+}
+
+void MarkovNetwork::assign(State& state, std::span<const Value> x) const {
   state.x.resize(levels_.size());
   for (Index i = 0; i < levels_.size(); ++i) state.x[i] = levels_[i] > 1 ? x[i] : clamped_[i];
   state.place.assign(factor_start_.begin(), factor_start_.end());
@@ -282,7 +287,6 @@ MarkovNetwork::State MarkovNetwork::make_state(std::span<const Value> x) const {
       }
     }
   }
-  return state;
 }
 
 double MarkovNetwork::log_prob(const State& state) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <poise/kernel/clusters.hpp>
 #include <poise/network/network.hpp>
@@ -10,11 +11,16 @@
 
 namespace poise {
 
-// Each throws InputError with a sentence that says what the model has that it should not have.
-[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target);
-[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target);
+// What a model has that it should not have, to follow "here"; nothing where it has clusters.
+[[nodiscard]] std::string lacks_clusters(const LatticeIsing& target);
+[[nodiscard]] std::string lacks_clusters(const GraphIsing& target);
 /// Every factor of two variables has one value where they are alike and a smaller or equal one elsewhere, as in Potts
 /// models; factors of one variable are constant.
+[[nodiscard]] std::string lacks_clusters(const Network& network);
+
+// Each throws InputError with a sentence that says what a model lacks.
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target);
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target);
 [[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const Network& network);
 
 }  // namespace poise

@@ -37,6 +37,7 @@ struct ModelFacts {
   Index hidden = 0;                 ///< units of an RBM
   bool bits = false;                ///< Gibbs keeps chains as bits
   bool lanes = false;               ///< or across lanes
+  bool clusters = false;            ///< of variables that like to be alike (run/bonds.hpp)
   bool gradient = false;            ///< user code has one
   bool log_ratios = false;          ///< user code has all ratios of a state in one row
   std::optional<ExactFacts> exact;  ///< networks whose junction tree fits memory

@@ -18,6 +18,16 @@ namespace poise {
 
 template <Target T, class K>
 class TunerOf;
+template <Target T, class K>
+class SelfTuningOf;
+
+/// A kernel that finds something out by itself while chains warm up (run/tuner.hpp), from what their scratches hold.
+template <class K>
+concept SelfTuningKernel = requires(K& kernel, std::span<typename K::Scratch* const> chains, Saver& out) {
+  kernel.start_tuning(chains);
+  kernel.freeze(chains);
+  kernel.archive(out);
+};
 
 template <Target T, class K>
 class EngineOf final : public Engine, public StatesOf<T> {
@@ -129,6 +139,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   void save(Saver& out) const override {
     if constexpr (TunableKernel<K, T>) save_function(out);
+    if constexpr (SelfTuningKernel<K>) out(kernel_);
     for (const auto& chain : chains_) {
       out(chain->rng, chain->distance, chain->empirical_marginals, chain->rao_blackwell, chain->steps, chain->accepted,
           chain->settled, chain->scratch);
@@ -144,6 +155,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   void load(Loader& in) override {
     if constexpr (TunableKernel<K, T>) load_function(in);
+    if constexpr (SelfTuningKernel<K>) in(kernel_);
     for (auto& chain : chains_) {
       in(chain->rng, chain->distance, chain->empirical_marginals, chain->rao_blackwell, chain->steps, chain->accepted,
          chain->settled, chain->scratch);
@@ -161,6 +173,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
  private:
   friend class TunerOf<T, K>;
+  friend class SelfTuningOf<T, K>;
 
   /// Between chunks of this many steps a run looks whether it should stop. Where log p is computed by user code, a step
   /// takes as long as a call.
@@ -349,13 +362,29 @@ class TunerOf final : public Tuner {
   std::vector<std::unique_ptr<Probe>> probes_;
 };
 
+template <Target T, class K>
+class SelfTuningOf final : public SelfTuning {
+ public:
+  explicit SelfTuningOf(EngineOf<T, K>& engine) : engine_(engine) {
+    for (const auto& chain : engine.chains_) scratches_.push_back(&chain->scratch);
+  }
+  void start() override { engine_.kernel_.start_tuning(scratches_); }
+  void freeze() override { engine_.kernel_.freeze(scratches_); }
+
+ private:
+  EngineOf<T, K>& engine_;
+  std::vector<typename K::Scratch*> scratches_;
+};
+
 /// Chains of one kernel on one target, with a tuner where the kernel can be tuned.
 template <Target T, class K>
 TunableEngine make_engine_of(std::shared_ptr<const T> target, K kernel, const EngineOptions& options) {
   auto engine = std::make_unique<EngineOf<T, K>>(std::move(target), std::move(kernel), options);
   std::unique_ptr<Tuner> tuner;
   if constexpr (TunableKernel<K, T>) tuner = std::make_unique<TunerOf<T, K>>(*engine);
-  return {std::move(engine), std::move(tuner)};
+  std::unique_ptr<SelfTuning> self_tuning;
+  if constexpr (SelfTuningKernel<K>) self_tuning = std::make_unique<SelfTuningOf<T, K>>(*engine);
+  return {std::move(engine), std::move(tuner), std::move(self_tuning)};
 }
 
 }  // namespace poise

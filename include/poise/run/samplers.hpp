@@ -146,16 +146,30 @@ struct HammingBallRow {
 };
 
 /// For models that have clusters only: made where their engines are (run/bonds.hpp says which).
-struct SwendsenWangRow {
+struct ClusterRow : Contender {
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
+    throw InputError("the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none");
+  }
+};
+
+struct SwendsenWangRow : ClusterRow {
   static constexpr const char* name = "sw";
   static constexpr const char* help =
       "Swendsen-Wang: all clusters of like variables a step; Ising and Potts models without field that like to be "
       "alike";
-  static SpecKeys read(SpecReader&, SamplerSettings&) { return {}; }
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError("the sampler 'sw' takes Ising and Potts models only, and this model is none");
-  }
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+};
+
+struct WolffRow : ClusterRow {
+  static constexpr const char* name = "wolff";
+  static constexpr const char* help =
+      "Wolff: one cluster after another, for the same models; a step makes as many as warm-up finds to be a sweep, or "
+      "wolff:clusters=10";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
 };
 
 /// Tempering around another sampler: made for a whole model (src/run/temper.hpp), not for a target.
@@ -201,7 +215,7 @@ struct ExactRow : Contender {
 
 /// In the order of the help.
 using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
-                               HammingBallRow, SwendsenWangRow, TemperRow, RbmGibbsRow, ExactRow>;
+                               HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.
 template <class Row>

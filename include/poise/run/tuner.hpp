@@ -1,4 +1,5 @@
-/// What can be changed of chains while they warm up: the balancing function, and what is needed to learn it.
+/// What can be changed of chains while they warm up: the balancing function, with what is needed to learn it, and what
+/// a kernel finds out by itself.
 #pragma once
 
 #include <memory>
@@ -34,10 +35,24 @@ class Tuner {
   virtual void load(Loader& in) = 0;
 };
 
-/// Chains that can still be tuned; `tuner` and `ladder` are empty where there is no function and no ladder to tune.
+/// What a kernel finds out by itself from the steps of its chains, such as how many clusters make a sweep. Belongs to
+/// one engine, which outlives it and saves what there is to save. Chains whose kernel was never started, or is frozen,
+/// move by one transition for good.
+class SelfTuning {
+ public:
+  virtual ~SelfTuning() = default;
+
+  /// From here on the kernel watches its chains and may move them as it likes: no draw may be taken.
+  virtual void start() = 0;
+  /// Settles for what was found. Does nothing where nothing was started.
+  virtual void freeze() = 0;
+};
+
+/// Chains that can still be tuned; what is empty there is none of.
 struct TunableEngine {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Tuner> tuner = nullptr;
+  std::unique_ptr<SelfTuning> self_tuning = nullptr;
   std::unique_ptr<LadderTuner> ladder = nullptr;
 };
 

@@ -70,8 +70,7 @@ class GraphIsing {
     state.spin.resize(field_.size());
     state.local.resize(field_.size());
     state.units.resize(field_.size());
-    for (std::size_t i = 0; i < field_.size(); ++i) state.spin[i] = x[i] != 0 ? 1 : -1;
-    refresh(state);
+    assign(state, x);
     return state;
   }
 
@@ -133,6 +132,12 @@ class GraphIsing {
     }
     // Once every n flips costs O(degree) a flip and keeps the rounding at that of a few additions.
     if (++state.flips >= field_.size() + 1000) refresh(state);
+  }
+
+  /// Puts a state at other levels, all of them at once: for kernels that change so many that it is faster.
+  void assign(State& state, std::span<const Value> x) const {
+    for (std::size_t i = 0; i < field_.size(); ++i) state.spin[i] = x[i] != 0 ? 1 : -1;
+    refresh(state);
   }
 
  private:

@@ -72,6 +72,8 @@ class MarkovNetwork {
 
   /// The levels of observed variables in `x` are not looked at.
   [[nodiscard]] State make_state(std::span<const Value> x) const;
+  /// Puts a state at other levels, all of them at once: for kernels that change so many that it is faster.
+  void assign(State& state, std::span<const Value> x) const;
 
   [[nodiscard]] POISE_INLINE Value level(const State& state, Index i) const { return state.x[i]; }
   /// Sums over all factors: for once in a sweep, not for every step.
