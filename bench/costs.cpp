@@ -66,7 +66,8 @@ void cost(benchmark::State& state, const Model& model, const std::string& name, 
   const auto updates = static_cast<double>(model.layout.variables * chains);
   const std::uint64_t sweeps = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(2e5 / updates));
   const std::uint64_t steps = run.engine().traits().steps_per_sweep * sweeps;
-  run.begin_warm_up(steps);  // in which clusters find out how many make a sweep
+  // In which clusters find out how many make a sweep.
+  run.begin_warm_up(run.engine().traits().steps_per_sweep == 1 ? 200 : steps);
   run.advance(steps);
   const Evals before = total_evals(run.engine());
   for (auto _ : state) run.advance(steps);

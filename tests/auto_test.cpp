@@ -122,7 +122,7 @@ TEST(Auto, ChoosesAndDrawsTheSameOnAnyNumberOfThreads) {
 TEST(Auto, PinnedDrawsAndChoices) {
   // The sampler, the work of every candidate's pilot, a hash of the draws.
   const std::vector<std::pair<std::string, std::string>> expected = {
-      {"lattice", "gibbs 26611 0 0 0 80dcdb1890f5f9a1"}, {"potts", "gibbs 231898 0 0 0 0 58bb82cb825d87a3"},
+      {"lattice", "gibbs 26611 0 0 0 80dcdb1890f5f9a1"}, {"potts", "gibbs 231898 0 0 0 0 0 0 58bb82cb825d87a3"},
       {"zeros", "exact 0 18788 0 0 0 d6a10a7602e8912"},  {"rbm", "rbm-gibbs 18805 0 0 0 0 0 d8bd7a26d6f5b117"},
       {"own", "gibbs 41580 0 0 29172eb26c050461"},       {"callback", "gibbs 1584 0 0 0 0 0 3b8a4f55b6657f63"}};
   std::size_t k = 0;
@@ -151,17 +151,27 @@ TEST(Auto, PilotsTakeAtMostATenthOfTheRun) {
 }
 
 TEST(Auto, FindsExactDrawsOnASmallNetworkWhereChainsAreStuck) {
-  // Two values that all variables must agree on, nearly: single changes all but never lead from one to the other.
+  // Two values that all variables must agree on, nearly: single changes all but never lead from one to the other. One
+  // is more likely than the other, so there are no clusters to change as a whole.
   Network network;
   network.name = "agreement";
   network.cardinalities.assign(10, 2);
   for (Index i = 0; i + 1 < 10; ++i) {
-    network.add_factor(std::vector<Index>{i, static_cast<Index>(i + 1)}, std::vector<double>{1.0, 1e-6, 1e-6, 1.0});
+    network.add_factor(std::vector<Index>{i, static_cast<Index>(i + 1)}, std::vector<double>{1.0, 1e-6, 1e-6, 0.9});
   }
   const Model model = network_model(std::make_shared<const Network>(network));
   const RunResult result = run_auto(model, options_of(4, 1000));
   EXPECT_EQ(result.sampler, "exact");
   EXPECT_EQ(result.warmup_steps, 0U);
+}
+
+TEST(Auto, TakesClustersWhereSingleChangesDoNotMix) {
+  for (const char* model : {"ising:size=32,lambda=0.4407", "ising:size=24,lambda=0.6"}) {
+    EXPECT_EQ(run_auto(make_model(model), options_of(4, 1000)).sampler, "wolff") << model;
+  }
+  for (const char* model : {"ising:size=32,lambda=0.2", "potts:size=12,levels=3,coupling=0.3"}) {
+    EXPECT_EQ(run_auto(make_model(model), options_of(4, 1000)).sampler, "gibbs") << model;
+  }
 }
 
 TEST(Auto, ChainsThatDisagreeAreDisqualified) {

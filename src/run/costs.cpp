@@ -53,10 +53,18 @@ struct BlockCost {
 constexpr BlockCost kBlockLattice = {17.0, 93.0};
 constexpr BlockCost kBlockGraph = {31.0, 760.0};
 constexpr BlockCost kBlockNetwork = {127.0, 295.0};
-/// Clusters, by their members.
-constexpr double kClusterLattice = 10.0;
-constexpr double kClusterGraph = 20.0;
-constexpr double kClusterNetwork = 40.0;
+/// Clusters, a member: whatever its neighbours, and by these times the levels there are.
+struct ClusterCost {
+  double fixed;
+  double neighbour;
+};
+struct ClusterCosts {
+  ClusterCost lattice;
+  ClusterCost graph;
+  ClusterCost network;
+};
+constexpr ClusterCosts kSwendsenWang = {{20.0, 0.0}, {18.0, 2.1}, {20.0, 1.15}};
+constexpr ClusterCosts kWolff = {{15.0, 0.0}, {13.0, 2.0}, {20.0, 0.8}};
 /// Of an RBM: whatever its size, by the unit (hidden ones for ratios, visible ones for gradients, both for Gibbs of its
 /// own), and by hidden times visible units.
 struct RbmCost {
@@ -146,6 +154,18 @@ double block_ratio(const ModelFacts& facts, double configurations) {
   return 1.0;
 }
 
+/// A step changes as many variables as there are, or looks at all of them.
+SamplerCost cluster_cost(const ModelFacts& facts, const ClusterCosts& costs) {
+  const ClusterCost& each = facts.kind == ModelKind::lattice ? costs.lattice
+                            : facts.kind == ModelKind::graph ? costs.graph
+                                                             : costs.network;
+  const double neighbours = std::max(0.0, facts.affected / (facts.most_levels - 1.0) - 1.0);
+  SamplerCost cost;
+  cost.ratio = cost.target = each.fixed + each.neighbour * neighbours * facts.most_levels;
+  cost.step.ratio = facts.variables;
+  return cost;
+}
+
 }  // namespace
 
 std::vector<std::string> LsbRow::candidates(const ModelFacts& facts) {
@@ -196,24 +216,19 @@ SamplerCost GibbsRow::cost(const ModelFacts& facts, const SamplerSettings& setti
   return cost;
 }
 
-SamplerCost ClusterRow::cost(const ModelFacts& facts, const SamplerSettings&) {
-  SamplerCost cost;
-  cost.ratio = cost.target = facts.kind == ModelKind::lattice ? kClusterLattice
-                             : facts.kind == ModelKind::graph ? kClusterGraph
-                                                              : kClusterNetwork;
-  cost.step.ratio = facts.variables;
-  return cost;
-}
-
 std::vector<std::string> SwendsenWangRow::candidates(const ModelFacts& facts) {
   if (!facts.clusters) return {};
   return {"sw"};
+}
+SamplerCost SwendsenWangRow::cost(const ModelFacts& facts, const SamplerSettings&) {
+  return cluster_cost(facts, kSwendsenWang);
 }
 
 std::vector<std::string> WolffRow::candidates(const ModelFacts& facts) {
   if (!facts.clusters) return {};
   return {"wolff"};
 }
+SamplerCost WolffRow::cost(const ModelFacts& facts, const SamplerSettings&) { return cluster_cost(facts, kWolff); }
 
 std::vector<std::string> RbmGibbsRow::candidates(const ModelFacts& facts) {
   if (facts.kind != ModelKind::rbm) return {};

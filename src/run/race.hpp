@@ -83,6 +83,8 @@ class Race {
   [[nodiscard]] double least_slice(const Entrant& entrant) const;
   [[nodiscard]] std::vector<Entrant*> contenders();
   void compete();
+  /// Whether clusters are chosen because single changes were not seen to mix.
+  bool take_clusters();
   void final_heat();
   /// Makes steps of this work, if there is room for as many as can be judged. Scores everybody anew.
   bool pilot(Entrant& entrant, double work);
@@ -113,6 +115,7 @@ class Race {
   bool late_ = false;
   bool broken_ = false;  // by the target
   bool too_short_ = false;
+  Entrant* taken_ = nullptr;  // without a pilot of its own
 };
 
 }  // namespace poise

@@ -147,7 +147,6 @@ struct HammingBallRow {
 
 /// For models that have clusters only: made where their engines are (run/bonds.hpp says which).
 struct ClusterRow : Contender {
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
     throw InputError("the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none");
@@ -161,6 +160,7 @@ struct SwendsenWangRow : ClusterRow {
       "alike";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct WolffRow : ClusterRow {
@@ -170,6 +170,7 @@ struct WolffRow : ClusterRow {
       "wolff:clusters=10";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 /// Tempering around another sampler: made for a whole model (src/run/temper.hpp), not for a target.
