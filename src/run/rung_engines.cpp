@@ -40,7 +40,7 @@ TunableEngine make_rung_engines(const Model& model, const Sampler& inner, const 
   std::unique_ptr<Tuner> tuner;
   if (tunable) tuner = std::make_unique<RungTuner>(*engine);
   auto ladder = std::make_unique<LadderTuner>(*engine);
-  return {std::move(engine), std::move(tuner), std::move(ladder)};
+  return {.engine = std::move(engine), .tuner = std::move(tuner), .ladder = std::move(ladder)};
 }
 
 EngineTraits RungEngines::traits_of(const Engine& cold) {

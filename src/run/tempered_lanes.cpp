@@ -457,7 +457,7 @@ TunableEngine make_tempered_lanes(const std::shared_ptr<const T>& target, LaneSo
   auto engine = std::make_unique<TemperedLanes<T>>(
       target, std::make_shared<const LaneModel>(std::move(source), LaneZeros::soft), options);
   auto tuner = std::make_unique<LadderTuner>(*engine);
-  return {std::move(engine), nullptr, std::move(tuner)};
+  return {.engine = std::move(engine), .ladder = std::move(tuner)};
 }
 
 template TunableEngine make_tempered_lanes<MarkovNetwork>(const std::shared_ptr<const MarkovNetwork>&, LaneSource,
