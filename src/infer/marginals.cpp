@@ -76,8 +76,8 @@ class PartlyExact {
     std::sort(sampled_.begin(), sampled_.end());
   }
 
-  /// Whether some parts are exact; the others are to be sampled.
-  [[nodiscard]] bool is_split() const { return !exact_.empty() && !sampled_.empty(); }
+  [[nodiscard]] bool any_exact() const { return !exact_.empty(); }
+  [[nodiscard]] bool all_exact() const { return any_exact() && sampled_.empty(); }
 
   /// What is left to sample, with the names of the whole network.
   [[nodiscard]] std::shared_ptr<const Network> rest() const {
@@ -89,17 +89,22 @@ class PartlyExact {
 
   /// Makes an answer for the rest one for the whole.
   void complete(MarginalsAnswer& answer) {
-    Marginals counted = marginals_;
-    Marginals mcse(network_.cardinalities);
-    for (Marginals* all : {&marginals_, &counted}) {
-      for (Index i = 0; i < network_.num_variables(); ++i) {
-        if (network_.is_observed(i)) {
-          all->of(i)[network_.observed[i]] = 1.0;
-        } else if (network_.cardinalities[i] == 1) {
-          all->of(i)[0] = 1.0;
-        }
+    for (Index i = 0; i < network_.num_variables(); ++i) {
+      if (network_.is_observed(i)) {
+        marginals_.of(i)[network_.observed[i]] = 1.0;
+      } else if (network_.cardinalities[i] == 1) {
+        marginals_.of(i)[0] = 1.0;
       }
     }
+    if (all_exact()) {
+      answer.method = Method::exact;
+      answer.marginals = std::move(marginals_);
+      answer.log_partition = log_partition_;
+      answer.reason += "; but part by part it fits";
+      return;
+    }
+    Marginals counted = marginals_;
+    Marginals mcse(network_.cardinalities);
     copy_part(answer.marginals, sampled_, marginals_);
     copy_part(answer.counted, sampled_, counted);
     copy_part(answer.mcse, sampled_, mcse);
@@ -182,9 +187,11 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
     // Where nobody says how long everything may take, the search for a plan takes nothing from sampling.
     const auto begins = options.seconds ? started : Clock::now();
     const auto deadline = begins + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(budget));
-    const bool split = parts && parts->is_split();
-    sample_marginals(split ? parts->rest() : network, options, hooks, deadline, answer);
-    if (split && answer.report) parts->complete(answer);
+    const bool split = parts && parts->any_exact();
+    if (!split || !parts->all_exact()) {
+      sample_marginals(split ? parts->rest() : network, options, hooks, deadline, answer);
+    }
+    if (split && (answer.report || parts->all_exact())) parts->complete(answer);
   }
   answer.seconds = seconds_since(started);
   return answer;
