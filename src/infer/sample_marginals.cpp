@@ -269,11 +269,13 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   answer.counted = spread(*network, result.empirical_marginals);
   answer.mcse = spread_errors(*network, result.rao_blackwell_mcse);
   take_log_partition(result, answer);
-  for (const PilotRun& one : pilots) {
+  std::vector<SettledChain> settled;
+  for (PilotRun& one : pilots) {
     take_log_partition(one.result, answer);
-    // Chains of local samplers that are stuck say nothing about ladders, and those of a pilot are on their way.
-    if (!result.tempering) note_other_mode(*network, one.settled, result, answer);
+    std::move(one.settled.begin(), one.settled.end(), std::back_inserter(settled));
   }
+  // Chains of local samplers that are stuck say nothing about ladders, and those of a pilot are on their way.
+  if (!result.tempering) note_other_mode(*network, settled, result, answer);
   std::rotate(pilots.begin(), pilots.begin() + static_cast<std::ptrdiff_t>(chosen),
               pilots.begin() + static_cast<std::ptrdiff_t>(chosen) + 1);
   for (const PilotRun& one : pilots) answer.pilots.push_back(one.pilot);
