@@ -105,6 +105,18 @@ class Fit(ShownAsText):
         return self.report.get("choice")
 
     @property
+    def tempering(self) -> dict[str, Any] | None:
+        """Of ``temper``: the ladder (``betas``), the ``acceptance`` of swaps, ``barrier``, ``round_trips``, and
+        ``log_partition`` with its error; None for other samplers.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=4, coupling=0.8), sampler="temper", draws=200, progress=False)
+        >>> fit.tempering["betas"][0], fit.tempering["betas"][-1]
+        (0.0, 1.0)
+        """
+        return self.report.get("tempering")
+
+    @property
     def empirical_marginals(self) -> npt.NDArray[np.float64] | None:
         """Part of all steps, not of draws alone, spent at each (variable, level > 0); for binary variables that is the
         mean of the level. None for runs that were loaded."""

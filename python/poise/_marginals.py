@@ -45,8 +45,13 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
 
     @property
     def log10_partition(self) -> float | None:
-        """Decimal logarithm of the normalising constant, where the answer is exact."""
+        """Decimal logarithm of the normalising constant: exact, or from tempering."""
         return self._json.get("log10_partition")
+
+    @property
+    def log10_partition_error(self) -> float | None:
+        """Its standard error, where it comes from tempering."""
+        return self._json.get("log10_partition_error")
 
     @property
     def report(self) -> dict[str, Any]:
