@@ -325,7 +325,40 @@ TEST(FiberScheduler, AFailureEndsAllTurns) {
   EXPECT_THROW(turns.for_each(4, work), std::domain_error);
   EXPECT_EQ(unwound, 8);
   EXPECT_EQ(forgotten, 2);
-  EXPECT_THROW(turns.for_each(2, [&](std::size_t) { turns.for_each(2, work); }), std::runtime_error);
+  // Fibers of fibers too.
+  EXPECT_THROW(turns.for_each(2, [&](std::size_t) { turns.for_each(2, work); }), std::domain_error);
+  EXPECT_EQ(unwound, 12);
+  EXPECT_EQ(forgotten, 3);
+}
+
+TEST(FiberScheduler, FibersThatAFiberAddsAreServedWithTheOthers) {
+  int asked = 0;
+  std::vector<int> served;
+  FiberScheduler turns(
+      [&] {
+        if (asked > 0) served.push_back(std::exchange(asked, 0));
+      },
+      [] {});
+  std::vector<int> done(3, 0);
+  turns.for_each(3, [&](std::size_t outer) {
+    for (int round = 0; round < 2; ++round) {
+      turns.for_each(5, [&](std::size_t) {
+        ++asked;
+        turns.wait();
+        ++done[outer];
+      });
+      EXPECT_EQ(done[outer], 5 * (round + 1));
+    }
+  });
+  EXPECT_EQ(served, (std::vector<int>{15, 15}));
+}
+
+/// Whoever is asked cannot ask the same chains again.
+TEST(FiberScheduler, RefusesToBeginAnewInsideOfItsService) {
+  FiberScheduler* again = nullptr;
+  FiberScheduler turns([&] { again->for_each(1, [](std::size_t) {}); }, [] {});
+  again = &turns;
+  EXPECT_THROW(turns.for_each(1, [&](std::size_t) { turns.wait(); }), std::runtime_error);
 }
 
 }  // namespace

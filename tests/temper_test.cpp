@@ -76,8 +76,8 @@ std::vector<Case> cases() {
       {"zeros and evidence", network_model(std::make_shared<const Network>(mixed_network_with_evidence(0.3, 4)))});
   RbmWeights weights = random_rbm(5, 3, 1.5, 4);
   out.push_back({"rbm", rbm_model("rbm", std::make_shared<const Rbm>(weights)), {"rbm-gibbs", "gibbs", "gwg", "lb"}});
-  weights.base_rates = {0.0F, 0.2F, 0.5F, 0.9F, 1.0F};
-  out.push_back({"rbm with base rates", rbm_model("rbm", std::make_shared<const Rbm>(weights)), {"rbm-gibbs", "lb"}});
+  weights.visible_rates = {0.0F, 0.2F, 0.5F, 0.9F, 1.0F};
+  out.push_back({"rbm with rates", rbm_model("rbm", std::make_shared<const Rbm>(weights)), {"rbm-gibbs", "lb"}});
   out.push_back({"callback", wheels(), {"gibbs"}});
   return out;
 }
@@ -222,16 +222,19 @@ TEST(Temper, ProductChainsLeaveTheirDistributionAlone) {
 /// A heated RBM is a target like any other, and its block Gibbs decides by bounds what the exact rule would.
 TEST(Temper, HeatedRbmsKeepTheContract) {
   const Rbm cold(random_rbm(6, 3, 1.2, 5));
-  const std::vector<double> base = {-2.0, -1.0, 0.0, 0.5, 1.0, 2.0};
+  const Rbm::Base base = {{-2.0, -1.0, 0.0, 0.5, 1.0, 2.0}, {-1.5, 0.5, 0.0}};
   for (const double beta : {0.0, 0.3, 0.8}) {
     const Rbm heated = cold.heated(beta, base);
     expect_conforms(heated, 200);
     RbmWeights weights = cold.weights();
     for (float& weight : weights.weights) weight = static_cast<float>(beta * weight);
-    for (float& bias : weights.hidden_bias) bias = static_cast<float>(beta * bias);
-    for (Index i = 0; i < 6; ++i) {
-      weights.visible_bias[i] = static_cast<float>(beta * weights.visible_bias[i] + (1.0 - beta) * base[i]);
-    }
+    const auto mix = [&](std::vector<float>& biases, const std::vector<double>& hot) {
+      for (std::size_t k = 0; k < hot.size(); ++k) {
+        biases[k] = static_cast<float>(beta * biases[k] + (1.0 - beta) * hot[k]);
+      }
+    };
+    mix(weights.visible_bias, base.visible);
+    mix(weights.hidden_bias, base.hidden);
     const StateSpace space = enumerate_states(heated);
     for (const std::vector<Value>& x : space.states) {
       // The plain numbers are floats.

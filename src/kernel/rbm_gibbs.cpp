@@ -66,8 +66,8 @@ RbmGibbs::Scratch::Scratch(const Rbm& target)
 RbmGibbs::RbmGibbs(const Rbm& target, double doubt)
     : layers_(doubt == 0.0 ? target.layers() : std::make_shared<const RbmLayers>(target, doubt)) {
   if (target.beta() == 1.0) return;
-  layers_ = std::make_shared<const RbmLayers>(layers_->hidden.heated(target.beta(), {}),
-                                              layers_->visible.heated(target.beta(), target.offsets()));
+  layers_ = std::make_shared<const RbmLayers>(layers_->hidden.heated(target.beta(), target.offsets().hidden),
+                                              layers_->visible.heated(target.beta(), target.offsets().visible));
 }
 
 void RbmGibbs::draw_hidden(const Rbm& target, std::span<const Member> group) const {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kFirstRungs = 16;
 constexpr std::size_t kMostRungs = 128;
 /// Of these steps one adds to the estimates of normalising constants, which takes gains of all pairs.
-constexpr std::uint64_t kBridge = 4;
+constexpr std::uint64_t kBridge = 8;
 
 /// Random streams of a rung's chains: a chain keeps its number at the cold rung of the first engines; others lie apart
 /// by more than there are chains.

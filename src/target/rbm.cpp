@@ -36,11 +36,13 @@ POISE_INLINE double product8(const Doubles8& v) {
   return (half[0] * half[1]) * (half[2] * half[3]);
 }
 
-void fill_sigmoids(const std::int64_t* units, double unit, std::size_t count, double* on, double* off) {
+/// Sigmoids of unit * units + offset.
+void fill_sigmoids(std::span<const std::int64_t> units, double unit, const double* offset, double* on, double* off) {
   hot([=] {
-    for (std::size_t j = 0; j < count; j += 8) {
+    for (std::size_t j = 0; j < units.size(); j += 8) {
       Doubles8 a;
       for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
+      a += load8(offset + j);
       Doubles8 p, q;
       sigmoids8(a, p, q);
       store8(on + j, p);
@@ -155,19 +157,23 @@ Rbm::Rbm(RbmWeights weights) {
     for (Index j = 0; j < hidden; ++j) numbers->gradient.set(i, j, weights.weights[std::size_t{j} * visible + i]);
   }
   numbers->weights = std::move(weights);
-  *this = Rbm(numbers, 1.0, std::vector<double>(visible, 0.0));
+  *this = Rbm(numbers, 1.0, {std::vector<double>(visible, 0.0), std::vector<double>(hidden, 0.0)});
 }
 
-Rbm::Rbm(std::shared_ptr<const Numbers> numbers, double beta, std::vector<double> offsets)
+Rbm::Rbm(std::shared_ptr<const Numbers> numbers, double beta, Base offsets)
     : numbers_(std::move(numbers)),
       beta_(beta),
       unit_(beta * numbers_->unit),
       offsets_(std::move(offsets)),
-      lazy_(std::make_shared<LazyFactors>()) {}
+      lazy_(std::make_shared<LazyFactors>()) {
+  offsets_.hidden.resize(numbers_->stride, 0.0);
+}
 
-Rbm Rbm::heated(double beta, std::span<const double> base) const {
-  std::vector<double> offsets(base.begin(), base.end());
-  for (double& offset : offsets) offset *= 1.0 - beta;
+Rbm Rbm::heated(double beta, const Base& base) const {
+  Base offsets = base;
+  for (std::vector<double>* layer : {&offsets.visible, &offsets.hidden}) {
+    for (double& offset : *layer) offset *= 1.0 - beta;
+  }
   return {numbers_, beta, std::move(offsets)};
 }
 
@@ -251,7 +257,7 @@ void Rbm::set(std::span<const NewLevels> all) const {
 }
 
 void Rbm::settle(State& state) const {
-  fill_sigmoids(state.units.data(), unit_, numbers_->stride, state.on.data(), state.off.data());
+  fill_sigmoids(state.units, unit_, offsets_.hidden.data(), state.on.data(), state.off.data());
   for (std::size_t j = num_hidden(); j < numbers_->stride; ++j) {  // neutral
     state.on[j] = 0.0;
     state.off[j] = 1.0;
@@ -295,8 +301,12 @@ double Rbm::log_prob(const State& state) const {
   double product = 1.0;
   double positive_sum = 0.0;
   for (Index j = 0; j < num_hidden(); ++j) {
-    positive += std::max<std::int64_t>(state.units[j], 0) >> 12;  // in 4096 units, so that thousands of them fit
-    positive_sum += static_cast<double>(std::max<std::int64_t>(state.units[j], 0) & 4095);
+    if (beta_ == 1.0) {
+      positive += std::max<std::int64_t>(state.units[j], 0) >> 12;  // in 4096 units, so that thousands of them fit
+      positive_sum += static_cast<double>(std::max<std::int64_t>(state.units[j], 0) & 4095);
+    } else {
+      sum += std::max(unit_ * static_cast<double>(state.units[j]) + offsets_.hidden[j], 0.0);
+    }
     product *= std::max(state.on[j], state.off[j]);
     if (j % 256 == 255) {
       sum -= std::log(product);
@@ -305,35 +315,49 @@ double Rbm::log_prob(const State& state) const {
   }
   sum -= std::log(product);
   if (beta_ != 1.0) {
-    for (Index i = 0; i < num_variables(); ++i) sum += state.x[i] != 0 ? offsets_[i] : 0.0;
+    for (Index i = 0; i < num_variables(); ++i) sum += state.x[i] != 0 ? offsets_.visible[i] : 0.0;
   }
   return unit_ * (static_cast<double>(state.bias_units) + 4096.0 * static_cast<double>(positive) + positive_sum) + sum;
 }
 
 /// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
-double Rbm::log_prob_change(const State& state, double from, double to, std::span<const double> base) const {
-  double linear = numbers_->unit * static_cast<double>(state.bias_units);
-  for (Index i = 0; i < num_variables(); ++i) linear -= state.x[i] != 0 ? base[i] : 0.0;
-  const double softplus = hot([units = state.units.data(), unit = numbers_->unit, count = numbers_->stride, from, to] {
+double Rbm::log_prob_change(const State& state, double from, double to, const Base& base) const {
+  const auto count = static_cast<std::size_t>(num_hidden());
+  return hot([&state, &base, unit = numbers_->unit, count, from, to] {
+    // (1 - to) base - (1 - from) base = (from - to) base, of the units that are on.
+    Doubles8 on = {};
+    const std::size_t visible = base.visible.size() / 8 * 8;
+    for (std::size_t i = 0; i < visible; i += 8) {
+      Doubles8 x = {};
+      for (unsigned k = 0; k < 8; ++k) x.set(k, state.x[i + k]);
+      on += x * load8(base.visible.data() + i);
+    }
+    double linear = unit * static_cast<double>(state.bias_units);
+    for (unsigned k = 0; k < 8; ++k) linear -= on[k];
+    for (std::size_t i = visible; i < base.visible.size(); ++i) linear -= state.x[i] * base.visible[i];
+    double sum = (to - from) * linear;
     constexpr std::size_t run = 512;
-    double sum = 0.0;
     for (std::size_t first = 0; first < count; first += 8 * run) {
       Doubles8 positive = {};
       Doubles8 below = broadcast8(1.0);
       Doubles8 above = broadcast8(1.0);
       for (std::size_t j = first; j < std::min(count, first + 8 * run); j += 8) {
-        Doubles8 a;
-        for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(units[j + k]));
-        const Doubles8 size = abs8(a);
-        positive += max8(a, Doubles8{});
-        below = below * (1.0 + exp8(-from * size));
-        above = above * (1.0 + exp8(-to * size));
+        Doubles8 a = {};
+        Doubles8 hot_end = {};
+        for (unsigned k = 0; k < 8 && j + k < count; ++k) {
+          a.set(k, unit * static_cast<double>(state.units[j + k]));
+          hot_end.set(k, base.hidden[j + k]);
+        }
+        const Doubles8 before = from * a + (1.0 - from) * hot_end;
+        const Doubles8 after = to * a + (1.0 - to) * hot_end;
+        positive += max8(after, Doubles8{}) - max8(before, Doubles8{});
+        below = below * (1.0 + exp8(-1.0 * abs8(before)));
+        above = above * (1.0 + exp8(-1.0 * abs8(after)));
       }
-      for (unsigned k = 0; k < 8; ++k) sum += (to - from) * positive[k] + std::log(above[k] / below[k]);
+      for (unsigned k = 0; k < 8; ++k) sum += positive[k] + std::log(above[k] / below[k]);
     }
     return sum;
   });
-  return (to - from) * linear + softplus;
 }
 
 double Rbm::log_ratio(const State& state, Move move) const {
@@ -366,7 +390,7 @@ void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span
     for (Index i = 0; i < num_variables(); ++i) {
       for (std::size_t l = 0; l < count; ++l) {
         const double slope =
-            beta_ * (weights().visible_bias[i] + static_cast<double>(sums[i * lanes + l])) + offsets_[i];
+            beta_ * (weights().visible_bias[i] + static_cast<double>(sums[i * lanes + l])) + offsets_.visible[i];
         out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
       }
     }
@@ -379,14 +403,14 @@ double Rbm::hidden_activation(Index j, std::span<const std::uint64_t> visible) c
   // Row j of the weights lies together, column j of their units does not.
   const float* row = weights().weights.data() + std::size_t{j} * num_variables();
   for_each_unit(visible, [&](Index i) { sum += numbers_->to_units(row[i]); });
-  return unit_ * static_cast<double>(sum);
+  return unit_ * static_cast<double>(sum) + offsets_.hidden[j];
 }
 
 double Rbm::visible_activation(Index i, std::span<const std::uint64_t> hidden) const {
   std::int64_t sum = numbers_->bias_units[i];
   const std::int64_t* row = numbers_->units_row(i);
   for_each_unit(hidden, [&](Index j) { sum += row[j]; });
-  return unit_ * static_cast<double>(sum) + offsets_[i];
+  return unit_ * static_cast<double>(sum) + offsets_.visible[i];
 }
 
 }  // namespace poise

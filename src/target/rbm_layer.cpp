@@ -190,7 +190,7 @@ RbmLayer::RbmLayer(const Rbm& target, Side side, double doubt) : doubt_(doubt) {
 
 RbmLayer RbmLayer::heated(double beta, std::span<const double> offsets) const {
   RbmLayer layer = *this;
-  for (Index unit = 0; unit < units_; ++unit) layer.set_bounds(unit, beta, offsets.empty() ? 0.0 : offsets[unit]);
+  for (Index unit = 0; unit < units_; ++unit) layer.set_bounds(unit, beta, offsets[unit]);
   return layer;
 }
 

@@ -24,6 +24,15 @@ constexpr auto kSetBits = [] {
   return table;
 }();
 
+/// The bits of a byte as bytes.
+constexpr auto kSpread = [] {
+  std::array<std::uint64_t, 256> table{};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    for (unsigned bit = 0; bit < 8; ++bit) table[byte] |= std::uint64_t{byte >> bit & 1U} << 8 * bit;
+  }
+  return table;
+}();
+
 std::size_t list_bits(const std::uint64_t* bits, std::size_t words, std::uint64_t flip, Index* list) {
   return hot<InstructionSet::avx2>([=] {
     std::size_t count = 0;
@@ -44,11 +53,22 @@ std::size_t list_bits(const std::uint64_t* bits, std::size_t words, std::uint64_
 
 void RbmUnits::take(std::span<const Value> levels) {
   std::fill(bits_.begin(), bits_.end(), 0);
-  for (Index unit = 0; unit < units_; ++unit) bits_[unit / 64] |= std::uint64_t{levels[unit]} << unit % 64;
+  Index unit = 0;
+  for (; unit + 8 <= units_; unit += 8) {
+    // Byte k of eight, which is 0 or 1, times 2^(56 - 7 k) is bit k of the highest byte.
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, levels.data() + unit, sizeof bytes);
+    bits_[unit / 64] |= bytes * 0x0102040810204080U >> 56 << unit % 64;
+  }
+  for (; unit < units_; ++unit) bits_[unit / 64] |= std::uint64_t{levels[unit]} << unit % 64;
 }
 
 void RbmUnits::give(std::span<Value> levels) const {
-  for (Index unit = 0; unit < units_; ++unit) levels[unit] = static_cast<Value>(bits_[unit / 64] >> unit % 64 & 1U);
+  Index unit = 0;
+  for (; unit + 8 <= units_; unit += 8) {
+    std::memcpy(levels.data() + unit, &kSpread[bits_[unit / 64] >> unit % 64 & 0xff], 8);
+  }
+  for (; unit < units_; ++unit) levels[unit] = static_cast<Value>(bits_[unit / 64] >> unit % 64 & 1U);
 }
 
 void RbmUnits::list() {

@@ -80,7 +80,7 @@ void check_sizes(const RbmWeights& rbm) {
   const std::size_t hidden = rbm.hidden;
   const bool image = rbm.rows != 0 || rbm.columns != 0;
   if (visible == 0 || hidden == 0 || rbm.weights.size() != visible * hidden || rbm.visible_bias.size() != visible ||
-      rbm.hidden_bias.size() != hidden || (!rbm.base_rates.empty() && rbm.base_rates.size() != visible) ||
+      rbm.hidden_bias.size() != hidden || (!rbm.visible_rates.empty() && rbm.visible_rates.size() != visible) ||
       (image && std::size_t{rbm.rows} * rbm.columns != visible)) {
     throw std::invalid_argument("write_rbm: there are not as many numbers as the sizes say");
   }
@@ -100,7 +100,7 @@ std::optional<FileArray>* array_named(FileArrays& arrays, std::string_view name)
   if (name == "weights") return &arrays.weights;
   if (name == "visible_bias") return &arrays.visible_bias;
   if (name == "hidden_bias") return &arrays.hidden_bias;
-  if (name == "base_rates") return &arrays.base_rates;
+  if (name == "visible_rates") return &arrays.visible_rates;
   return nullptr;
 }
 
@@ -152,7 +152,7 @@ RbmWeights assemble(const FileArrays& arrays, std::string_view name) {
   };
   check_bias(*arrays.visible_bias, "visible_bias", shape[1]);
   check_bias(*arrays.hidden_bias, "hidden_bias", shape[0]);
-  if (arrays.base_rates) check_bias(*arrays.base_rates, "base_rates", shape[1]);
+  if (arrays.visible_rates) check_bias(*arrays.visible_rates, "visible_rates", shape[1]);
   RbmWeights rbm;
   rbm.visible = static_cast<Index>(shape[1]);
   rbm.hidden = static_cast<Index>(shape[0]);
@@ -160,11 +160,10 @@ RbmWeights assemble(const FileArrays& arrays, std::string_view name) {
   rbm.weights = finite_numbers(*arrays.weights, "weights", name);
   rbm.visible_bias = finite_numbers(*arrays.visible_bias, "visible_bias", name);
   rbm.hidden_bias = finite_numbers(*arrays.hidden_bias, "hidden_bias", name);
-  if (arrays.base_rates) rbm.base_rates = finite_numbers(*arrays.base_rates, "base_rates", name);
-  for (const float rate : rbm.base_rates) {
-    if (rate < 0.0F || rate > 1.0F) {
-      refuse_rbm(name, fmt::format("found a base rate of {}, expected a number from 0 to 1", rate));
-    }
+  if (arrays.visible_rates) rbm.visible_rates = finite_numbers(*arrays.visible_rates, "visible_rates", name);
+  for (const float rate : rbm.visible_rates) {
+    if (rate >= 0.0F && rate <= 1.0F) continue;
+    refuse_rbm(name, fmt::format("found a unit that is on at a rate of {}, expected a number from 0 to 1", rate));
   }
   return rbm;
 }

@@ -216,8 +216,8 @@ std::string npz_bytes(const RbmWeights& rbm, std::string_view name) {
   add("weights", npy_header("<f4", fmt::format("({}, {})", rbm.hidden, rbm.visible)), bytes_view(rbm.weights));
   add("visible_bias", npy_header("<f4", fmt::format("({},)", rbm.visible)), bytes_view(rbm.visible_bias));
   add("hidden_bias", npy_header("<f4", fmt::format("({},)", rbm.hidden)), bytes_view(rbm.hidden_bias));
-  if (!rbm.base_rates.empty()) {
-    add("base_rates", npy_header("<f4", fmt::format("({},)", rbm.visible)), bytes_view(rbm.base_rates));
+  if (!rbm.visible_rates.empty()) {
+    add("visible_rates", npy_header("<f4", fmt::format("({},)", rbm.visible)), bytes_view(rbm.visible_rates));
   }
   if (rbm.rows > 0) {
     add("rows", npy_header("<i8", "()"), little_endian(rbm.rows, 8));

@@ -25,7 +25,7 @@ struct FileArrays {
   std::optional<FileArray> weights;
   std::optional<FileArray> visible_bias;
   std::optional<FileArray> hidden_bias;
-  std::optional<FileArray> base_rates;  ///< may be missing
+  std::optional<FileArray> visible_rates;  ///< may be missing
   std::optional<std::int64_t> rows;
   std::optional<std::int64_t> columns;
 };

@@ -179,7 +179,7 @@ std::string safetensors_bytes(const RbmWeights& rbm) {
   add("weights", {rbm.hidden, rbm.visible}, rbm.weights);
   add("visible_bias", {rbm.visible}, rbm.visible_bias);
   add("hidden_bias", {rbm.hidden}, rbm.hidden_bias);
-  if (!rbm.base_rates.empty()) add("base_rates", {rbm.visible}, rbm.base_rates);
+  if (!rbm.visible_rates.empty()) add("visible_rates", {rbm.visible}, rbm.visible_rates);
   header["__metadata__"] = {{"kind", "restricted Boltzmann machine"}};
   if (rbm.rows > 0) {
     header["__metadata__"]["rows"] = std::to_string(rbm.rows);

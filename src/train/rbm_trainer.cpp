@@ -129,7 +129,7 @@ RbmWeights initial_rbm(Index visible, Index hidden, std::span<const Value> data,
   for (const std::uint64_t count : on) {
     const double rate = static_cast<double>(count) / static_cast<double>(rows);
     const double mean = std::clamp(rate, RbmWeights::kRarest, 1.0 - RbmWeights::kRarest);
-    rbm.base_rates.push_back(static_cast<float>(rate));
+    rbm.visible_rates.push_back(static_cast<float>(rate));
     rbm.visible_bias.push_back(static_cast<float>(std::log(mean / (1.0 - mean))));
   }
   rbm.hidden_bias.assign(hidden, 0.0F);

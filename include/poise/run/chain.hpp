@@ -39,7 +39,10 @@ struct Chain {
 
   /// Small models keep the distance up to date at every step. In large ones a look at the reference would be one more
   /// miss of the cache; there it is measured when a draw is recorded.
-  [[nodiscard]] bool tracks_distance() const { return reference.size() <= 8192; }
+  /// Kernels that go many steps by themselves have nobody look.
+  [[nodiscard]] bool tracks_distance() const {
+    return reference.size() <= 8192 && !requires { K::kTogether; };
+  }
 
   typename T::State state;
   typename K::Scratch scratch;
@@ -196,7 +199,6 @@ void advance_bulk(const K& kernel, const T& target, std::span<Chain<T, K>* const
         chain->empirical_marginals.add(chain->scratch.counts, chain->steps);
       }
     }
-    for (Chain<T, K>* chain : group) chain->distance = chain->measure_distance(target);
   }
 }
 

@@ -97,8 +97,10 @@ class EngineOf final : public Engine, public StatesOf<T> {
     auto& there = dynamic_cast<EngineOf&>(other);
     typename T::State& mine = chains_[c]->state;
     typename T::State& theirs = there.chains_[c]->state;
-    settle(*target_, *chains_[c]);
-    settle(*there.target_, *there.chains_[c]);
+    if constexpr (!BulkKernel<K, T>) {  // which count every step by themselves
+      settle(*target_, *chains_[c]);
+      settle(*there.target_, *there.chains_[c]);
+    }
     if constexpr (requires { target_->adopt(mine); }) {
       std::swap(mine, theirs);
       target_->adopt(mine);
@@ -213,7 +215,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
   void prepare(std::size_t c) {
     Chain<T, K>& chain = *chains_[c];
     kernel_.prepare(*target_, chain.state, chain.scratch);
-    chain.distance = chain.measure_distance(*target_);
+    if (chain.tracks_distance()) chain.distance = chain.measure_distance(*target_);
   }
 
   void start_empirical_marginals(Chain<T, K>& chain) {

@@ -56,14 +56,18 @@ class Rbm {
   /// Throws InputError where weights are not finite or sizes do not fit each other.
   explicit Rbm(RbmWeights weights);
 
-  /// The RBM at an inverse temperature: weights and hidden biases times beta, visible biases beta b + (1 - beta) base.
-  /// At 0 visible units are independent, with these biases.
-  [[nodiscard]] Rbm heated(double beta, std::span<const double> base) const;
+  /// Biases of units that are all independent of each other: what there is at beta = 0.
+  struct Base {
+    std::vector<double> visible;
+    std::vector<double> hidden;
+  };
+  /// The RBM at an inverse temperature: weights times beta, biases beta times their own and 1 - beta times the base's.
+  [[nodiscard]] Rbm heated(double beta, const Base& base) const;
   [[nodiscard]] double beta() const { return beta_; }
-  /// (1 - beta) base of each visible unit.
-  [[nodiscard]] std::span<const double> offsets() const { return offsets_; }
+  /// 1 - beta times the base.
+  [[nodiscard]] const Base& offsets() const { return offsets_; }
   /// log p at inverse temperature `to` less that at `from`, of a state at any temperature.
-  [[nodiscard]] double log_prob_change(const State& state, double from, double to, std::span<const double> base) const;
+  [[nodiscard]] double log_prob_change(const State& state, double from, double to, const Base& base) const;
   /// Makes a state at another temperature one at this.
   void adopt(State& state) const { settle(state); }
 
@@ -152,7 +156,7 @@ class Rbm {
     std::unique_ptr<const Factors> made;
   };
 
-  Rbm(std::shared_ptr<const Numbers> numbers, double beta, std::vector<double> offsets);
+  Rbm(std::shared_ptr<const Numbers> numbers, double beta, Base offsets);
 
   [[nodiscard]] const Factors& factors() const {
     const Factors* ready = lazy_->ready.load(std::memory_order_acquire);
@@ -171,13 +175,13 @@ class Rbm {
   void settle(State& state) const;
   /// The part of log p that is linear in x, of one visible unit.
   [[nodiscard]] double bias(Index i) const {
-    return unit_ * static_cast<double>(numbers_->bias_units[i]) + offsets_[i];
+    return unit_ * static_cast<double>(numbers_->bias_units[i]) + offsets_.visible[i];
   }
 
   std::shared_ptr<const Numbers> numbers_;
   double beta_ = 1.0;
   double unit_ = 1.0;  // beta times that of the numbers
-  std::vector<double> offsets_;
+  Base offsets_;       // hidden ones with what fills the stride
   std::shared_ptr<LazyFactors> lazy_;
 };
 
@@ -203,7 +207,7 @@ void Rbm::block_log_ratios(const State& state, std::span<const Index> block, Blo
       [&](std::size_t k, Value level) {
         const Index i = block[k];
         bias_units += level != 0 ? numbers_->bias_units[i] : -numbers_->bias_units[i];
-        offset += level != 0 ? offsets_[i] : -offsets_[i];
+        offset += level != 0 ? offsets_.visible[i] : -offsets_.visible[i];
         multiply_factors(memory.factor(), factors(i, level));
       },
       [&] {

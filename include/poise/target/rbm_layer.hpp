@@ -25,8 +25,7 @@ class RbmLayer {
   /// Of the RBM at beta = 1. `doubt` leaves more open than need be: activations may be off by this much.
   RbmLayer(const Rbm& target, Side side, double doubt);
 
-  /// The layer at an inverse temperature: activations times beta, plus an offset for each unit (none: empty). Weights
-  /// are shared.
+  /// The layer at an inverse temperature: activations times beta, plus an offset for each unit. Weights are shared.
   [[nodiscard]] RbmLayer heated(double beta, std::span<const double> offsets) const;
 
   /// One chain.

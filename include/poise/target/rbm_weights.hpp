@@ -1,10 +1,10 @@
 /// The numbers of a restricted Boltzmann machine, from and to files: safetensors and NumPy's npz.
 ///
 /// Both hold `weights` of shape [hidden, visible], `visible_bias` [visible] and `hidden_bias` [hidden], in 32 or 64
-/// bits; maybe `base_rates` [visible], how often each visible unit is on in the data. Where the visible units are an
-/// image, its `rows` and `columns` are strings in the metadata of a safetensors file and integers without dimensions in
-/// an npz file. Whatever else a file holds is left alone. What is wrong with a
-/// file is an InputError that names it; no size that it declares is believed before it is known to be long enough.
+/// bits; maybe `visible_rates` [visible], how often these are on in the data. Where the
+/// visible units are an image, its `rows` and `columns` are strings in the metadata of a safetensors file and integers
+/// without dimensions in an npz file. Whatever else a file holds is left alone. What is wrong with a file is an
+/// InputError that names it; no size that it declares is believed before it is known to be long enough.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct RbmWeights {
   std::vector<float> hidden_bias;
   Index rows = 0;  ///< of the image that the visible units are; rows and columns are 0 when they are none
   Index columns = 0;
-  /// Of the visible units in the data, between 0 and 1; empty where nobody knows. Tempering starts from them.
-  std::vector<float> base_rates = {};
+  /// How often visible units are on in the data, between 0 and 1; empty where nobody knows. Tempering starts from them.
+  std::vector<float> visible_rates = {};
   /// A unit that the data never turn on, or off, is taken to be on, or off, this often.
   static constexpr double kRarest = 1e-3;
 
