@@ -332,7 +332,7 @@ TEST(Temper, KnowsTheNormalisingConstant) {
       continue;
     }
     const double error = std::isnan(report.log_partition_error) ? 0.0 : report.log_partition_error;
-    EXPECT_LT(error, 0.03) << which.name;
+    EXPECT_LT(error, 0.05) << which.name;
     EXPECT_NEAR(report.log_partition, log_partition(which.model), 6.0 * error + 1e-9) << which.name;
     if (report.betas.size() == 1) continue;  // networks of which nothing is left when variables are summed out
     EXPECT_GT(report.round_trips, 100U) << which.name;

@@ -34,17 +34,15 @@ class CollapsedEngine final : public Engine {
   }
 
   void advance(ChainGroup group, std::uint64_t steps) override {
-    if (core_) core_->advance(group, steps);
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      if (core_ || chains_[c].counts.empty()) {
-        chains_[c].step += steps;
-        continue;
+    while (steps > 0) {
+      const std::uint64_t since = chains_[group.first].step % kVisitEvery;
+      const std::uint64_t part = std::min(steps, core_ ? kVisitEvery - since : 1);
+      if (core_) core_->advance(group, part);
+      for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+        chains_[c].step += part;
+        if (!chains_[c].counts.empty() && (!core_ || since + part == kVisitEvery)) visit(c);
       }
-      // Where nothing is left to sample a step is a draw, and every one counts.
-      for (std::uint64_t k = 0; k < steps; ++k) {
-        ++chains_[c].step;
-        visit(c);
-      }
+      steps -= part;
     }
   }
 
@@ -68,7 +66,8 @@ class CollapsedEngine final : public Engine {
     for (const Index i : collapse_->kept()) kept.push_back(levels[i]);
     if (core_) core_->restart(c, kept);
     std::fill(chains_[c].counts.begin(), chains_[c].counts.end(), std::uint64_t{0});
-    chains_[c].counted = 0;
+    std::fill(chains_[c].sums.sums.begin(), chains_[c].sums.sums.end(), 0.0);
+    chains_[c].sums.count = 0;
   }
 
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
@@ -76,23 +75,22 @@ class CollapsedEngine final : public Engine {
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       Chain& chain = chains_[c];
       chain.counts.assign(traits_.entries, 0);
-      chain.counted = 0;
-      chain.last_visit = chain.step;
       chain.sums = {rao_blackwell ? std::vector<double>(traits_.entries, 0.0) : std::vector<double>(), 0};
     }
   }
 
   void visit_marginals(ChainGroup group) override {
-    if (!core_) return;
-    core_->visit_marginals(group);
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) visit(c);
+    if (core_) core_->visit_marginals(group);
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      if (chains_[c].visited != chains_[c].step) visit(c);  // no draw goes without
+    }
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
     RaoBlackwell out = chains_[c].sums;
     if (!core_ || out.sums.empty()) return out;
     const RaoBlackwell core = core_->rao_blackwell(c);
-    // The core may count in other units; shares of its count are what matters.
+    // The core averages over all of its steps; shares of its count are what matters.
     const double scale = core.count == 0 ? 0.0 : static_cast<double>(out.count) / static_cast<double>(core.count);
     for (std::size_t k = 0; k < core_entries_.size(); ++k) out.sums[core_entries_[k]] = scale * core.sums[k];
     return out;
@@ -122,16 +120,20 @@ class CollapsedEngine final : public Engine {
   }
 
  private:
+  /// Steps between two looks at what was summed out: these cost a few per cent of the steps, whose states differ
+  /// little.
+  static constexpr std::uint64_t kVisitEvery = 4;
+
   struct Chain {
     std::uint64_t step = 0;
-    std::uint64_t last_visit = 0;
-    std::uint64_t counted = 0;  // states that went into `counts`
-    std::vector<std::uint64_t> counts;
-    RaoBlackwell sums;  // of what was summed out
+    std::uint64_t visited = 0;          // the step of the last visit
+    std::vector<std::uint64_t> counts;  // visits at each level above 0
+    RaoBlackwell sums;                  // of what was summed out
+    std::vector<Value> levels;          // room to draw in
 
     template <class A>
     void archive(A& archive) {
-      archive(step, last_visit, counted, counts, sums);
+      archive(step, visited, counts, sums);
     }
   };
 
@@ -154,19 +156,15 @@ class CollapsedEngine final : public Engine {
   /// Counts the levels of a state, and adds up the conditionals of what was summed out.
   void visit(std::size_t c) {
     Chain& chain = chains_[c];
-    std::vector<Value> levels(traits_.variables);
-    std::vector<double> sums(chain.sums.sums.empty() ? 0 : traits_.entries);
-    draw(c, levels, sums);
+    chain.levels.resize(traits_.variables);
+    draw(c, chain.levels, chain.sums.sums);
     for (Index i = 0; i < traits_.variables; ++i) {
-      if (levels[i] > 0 && target_->cardinality(i) > 1) ++chain.counts[target_->first_move(i) + levels[i] - 1];
+      if (chain.levels[i] > 0 && target_->cardinality(i) > 1) {
+        ++chain.counts[target_->first_move(i) + chain.levels[i] - 1];
+      }
     }
-    ++chain.counted;
-    if (sums.empty()) return;
-    // The core counts its steps; a visit stands for all of them since the one before.
-    const auto weight = static_cast<double>(chain.step - chain.last_visit);
-    for (std::size_t k = 0; k < sums.size(); ++k) chain.sums.sums[k] += weight * sums[k];
-    chain.sums.count += chain.step - chain.last_visit;
-    chain.last_visit = chain.step;
+    ++chain.sums.count;
+    chain.visited = chain.step;
   }
 
   /// The state of all variables of a chain at its present step.
@@ -192,7 +190,8 @@ class CollapsedEngine final : public Engine {
 
   static void copy_counts(const Chain& chain, std::span<double> to) {
     for (std::size_t k = 0; k < to.size(); ++k) {
-      to[k] = chain.counted == 0 ? 0.0 : static_cast<double>(chain.counts[k]) / static_cast<double>(chain.counted);
+      to[k] =
+          chain.sums.count == 0 ? 0.0 : static_cast<double>(chain.counts[k]) / static_cast<double>(chain.sums.count);
     }
   }
 
