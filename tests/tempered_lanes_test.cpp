@@ -10,6 +10,8 @@
 #include <poise/lanes/components.hpp>
 #include <poise/lanes/keyed_words.hpp>
 #include <poise/network/junction_tree.hpp>
+#include <poise/report/report.hpp>
+#include <poise/report/tempering.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/tempered_lanes.hpp>
@@ -357,6 +359,38 @@ TEST(TemperedLanes, ChainsDependOnNothingElse) {
       EXPECT_EQ(more.tempering->log_partition, one.tempering->log_partition);
     }
   }
+}
+
+TEST(TemperedLanes, ReportsItsLadder) {
+  const Model model = network_model(std::make_shared<const Network>(wide_network(1.5, 0.0, 11)));
+  const RunResult result = run(model, parse_sampler("temper:collapse=0"), ladders(4, 2000));
+  const Report report = make_report(result);
+  ASSERT_TRUE(report.tempering);
+  EXPECT_EQ(report.tempering->betas.front(), 0.0);
+  EXPECT_EQ(report.tempering->betas.back(), 1.0);
+  EXPECT_GT(report.tempering->round_trips, 0U);
+  const std::string text = report_text(report);
+  EXPECT_NE(text.find("ladders     16 rungs, barrier"), std::string::npos) << text;
+  EXPECT_NE(text.find("log Z "), std::string::npos) << text;
+  const nlohmann::json json = report_json(report).at("tempering");
+  const std::optional<TemperingReport> again = read_tempering(json);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->betas, report.tempering->betas);
+  EXPECT_EQ(again->acceptance, report.tempering->acceptance);
+  EXPECT_EQ(again->log_partition, report.tempering->log_partition);
+  EXPECT_EQ(json.at("paths").at("rungs").size(), ReplicaPaths::kReplicas);
+  EXPECT_FALSE(read_tempering("nothing"));
+  EXPECT_FALSE(read_tempering({{"betas", {0.0, 1.0}}, {"acceptance", "none"}}));
+  EXPECT_TRUE(tempering_plot(*report.tempering).starts_with("<svg"));
+  EXPECT_TRUE(tempering_warnings(*report.tempering).empty());
+  TemperingReport cut = *report.tempering;
+  cut.acceptance[3] = 0.01;
+  cut.round_trips = 0;
+  EXPECT_EQ(tempering_warnings(cut).size(), 2U);
+  const TemperingReport nothing_left = *run(model, parse_sampler("temper:collapse=20"), ladders(2, 50)).tempering;
+  EXPECT_EQ(nothing_left.betas.size(), 1U);
+  EXPECT_NE(tempering_text(nothing_left, 100).find("draws are independent"), std::string::npos);
+  EXPECT_TRUE(tempering_plot(nothing_left).starts_with("<svg"));
 }
 
 TEST(TemperedLanes, RefusesWhatItCannotTemper) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <poise/temper/ladder.hpp>
@@ -25,7 +24,6 @@ struct TemperingReport {
   std::vector<double> log_partition_by_ladder;
   double components =
       0.0;  ///< that two ladders differ in, on average, where these were exchanged; 0 where they were not
-  std::vector<std::string> notes;
 };
 
 }  // namespace poise
