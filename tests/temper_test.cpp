@@ -320,7 +320,7 @@ TEST(Temper, KnowsTheNormalisingConstant) {
   for (const Case& which : cases()) {
     RunOptions options;
     options.chains = 8;
-    options.draws = 2000;
+    options.draws = 8000;
     options.seed = 3;
     options.keep = Keep::monitors;
     poise::Run run(which.model, parse_sampler("temper"), options);

@@ -15,6 +15,7 @@
 #include <poise/target/lattice_ising.hpp>
 #include <poise/target/rbm.hpp>
 #include "heated_network.hpp"
+#include "hot_end.hpp"
 
 namespace poise {
 
@@ -98,78 +99,9 @@ class NetworkHeat final : public Heat {
   SoftenedNetwork softened_;
 };
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-
-double bias_of(double rate, double rarest) {
-  const double kept = std::clamp(rate, rarest, 1.0 - rarest);
-  return std::log(kept / (1.0 - kept));
-}
-
-/// Biases of hidden units at the hot end, from those of the visible ones.
-///
-/// Biases of 0 would do, but on the way states would be darker than at both ends: what is bright at the cold end would
-/// be rare on the way, and the other way round with mean activations. Between them, biases are m / sqrt(1 + k v), m and
-/// v the mean and variance of an activation at the hot end (k = pi / 8 gives the mean of sigmoid(a) over a normal
-/// distribution). k is such that the number of visible units that are on does not begin to change with beta: at beta =
-/// 0 its derivative is the sum over visible units of v_i (b_i + sum_j W_ji sigmoid(d_j) - base_i), v_i = rate (1 -
-/// rate).
-std::vector<double> hidden_base(const RbmWeights& weights, std::span<const double> visible) {
-  std::vector<double> means(weights.hidden_bias.begin(), weights.hidden_bias.end());
-  std::vector<double> variances(weights.hidden, 0.0);
-  std::vector<double> slopes(weights.hidden, 0.0);  // of the derivative by hidden units
-  double rest = 0.0;
-  for (Index i = 0; i < weights.visible; ++i) {
-    const double rate = sigmoid(visible[i]);
-    const double variance = rate * (1.0 - rate);
-    rest += variance * (weights.visible_bias[i] - visible[i]);
-    for (Index j = 0; j < weights.hidden; ++j) {
-      const double weight = weights.weights[std::size_t{j} * weights.visible + i];
-      means[j] += rate * weight;
-      variances[j] += variance * weight * weight;
-      slopes[j] += variance * weight;
-    }
-  }
-  std::vector<double> base(weights.hidden);
-  const auto derivative = [&](double k) {
-    double sum = rest;
-    for (Index j = 0; j < weights.hidden; ++j) {
-      base[j] = means[j] / std::sqrt(1.0 + k * variances[j]);
-      sum += slopes[j] * sigmoid(base[j]);
-    }
-    return sum;
-  };
-  double low = 1e-4;
-  double high = 1e4;
-  if (derivative(low) * derivative(high) < 0.0) {
-    const bool falls = derivative(low) > 0.0;
-    for (int round = 0; round < 40; ++round) {
-      const double middle = std::sqrt(low * high);
-      ((derivative(middle) > 0.0) == falls ? low : high) = middle;
-    }
-  } else {
-    derivative(std::numbers::pi / 8.0);
-  }
-  return base;
-}
-
-/// Biases of independent units at the hot end: of visible units those of their rates in the data, where the weights
-/// have them. Of other RBMs the biases are all that is known of single units; within bounds, because a unit that the
-/// hot end never turns on carries no news to the cold one.
-Rbm::Base base_of(const RbmWeights& weights) {
-  constexpr double kRarestGuess = 0.05;
-  std::vector<double> visible(weights.visible);
-  for (Index i = 0; i < weights.visible; ++i) {
-    visible[i] = weights.visible_rates.empty() ? bias_of(sigmoid(weights.visible_bias[i]), kRarestGuess)
-                                               : bias_of(weights.visible_rates[i], RbmWeights::kRarest);
-  }
-  std::vector<double> hidden = hidden_base(weights, visible);
-  return {std::move(visible), std::move(hidden)};
-}
-
 class RbmHeat final : public Heat {
  public:
-  explicit RbmHeat(std::shared_ptr<const Rbm> target)
-      : target_(std::move(target)), base_(base_of(target_->weights())) {}
+  explicit RbmHeat(std::shared_ptr<const Rbm> target) : target_(std::move(target)), base_(hot_end(*target_)) {}
 
   /// Gains and exchanges cost as much as two sweeps.
   [[nodiscard]] std::uint64_t sweeps_per_swap() const override { return 2; }
