@@ -50,6 +50,7 @@ TEST(RbmFileTest, ReadsWhatItWrites) {
   for (const Index rows : {0U, 3U}) {
     rbm.rows = rows;
     rbm.columns = rows == 0 ? 0 : 2;
+    if (rows > 0) rbm.visible_rates = {0.0F, 0.25F, 0.5F, 1.0F, 0.125F, 1e-3F};
     for (const char* name : {"a.safetensors", "a.npz", "b.NPZ"}) {
       write_rbm(folder.file(name), rbm);
       EXPECT_EQ(read_rbm(folder.file(name)), rbm) << name;
@@ -60,6 +61,21 @@ TEST(RbmFileTest, ReadsWhatItWrites) {
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
   EXPECT_EQ(files, 3U);  // and nothing half written beside them
+}
+
+TEST(RbmFileTest, RefusesRatesThatAreNone) {
+  const TemporaryFolder folder;
+  RbmWeights rbm = small_rbm();
+  rbm.visible_rates = {0.0F, 0.25F, 0.5F, 1.5F, 0.125F, 1.0F};
+  for (const char* name : {"a.safetensors", "a.npz"}) {
+    write_rbm(folder.file(name), rbm);
+    try {
+      static_cast<void>(read_rbm(folder.file(name)));
+      ADD_FAILURE() << name;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("found a unit that is on at a rate of 1.5"), std::string::npos);
+    }
+  }
 }
 
 TEST(RbmFileTest, RefusesToWrite) {
