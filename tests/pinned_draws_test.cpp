@@ -115,11 +115,11 @@ const Pinned kPinned[] = {
     {"rbm", "gibbs:block=2", 0xb56631fe96aec744},
     {"rbm", "hb", 0x16592b737aa781ee},
     {"rbm", "rbm-gibbs", 0x8d4683c86620b7ac},
-    {"lattice", "temper:of=gibbs,block=2", 0x7569204162469247},
-    {"lattice", "temper:of=lsb", 0x283ee77829841b24},
-    {"zeros", "temper:of=lb", 0x2cc7a604279c60bc},
-    {"rbm", "temper", 0x23301afb27b9384b},
-    {"rbm", "temper:of=gwg", 0x1baf90423a82e3ce},
+    {"lattice", "temper:of=gibbs,block=2", 0x04857489d09e0cfc},
+    {"lattice", "temper:of=lsb", 0xbf498ace6d5e229c},
+    {"zeros", "temper:of=lb", 0xe250ae0b7de90d3b},
+    {"rbm", "temper", 0x256edeb7775bea01},
+    {"rbm", "temper:of=gwg", 0x0d2f954f3265aed6},
 };
 // clang-format on
 
