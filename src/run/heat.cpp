@@ -103,8 +103,6 @@ class RbmHeat final : public Heat {
  public:
   explicit RbmHeat(std::shared_ptr<const Rbm> target) : target_(std::move(target)), base_(hot_end(*target_)) {}
 
-  /// Gains and exchanges cost as much as two sweeps.
-  [[nodiscard]] std::uint64_t sweeps_per_swap() const override { return 2; }
   [[nodiscard]] Description at(double beta) const override {
     return beta == 1.0 ? target_ : std::make_shared<const Rbm>(target_->heated(beta, base_));
   }

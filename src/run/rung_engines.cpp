@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <poise/run/samplers.hpp>
 #include "engines.hpp"
 #include "temper.hpp"
 
@@ -23,6 +24,13 @@ constexpr std::uint64_t kBridge = 8;
 /// by more than there are chains.
 std::uint64_t stream_offset(std::size_t rungs_above, std::uint64_t generation) {
   return std::uint64_t{rungs_above} << 32 | generation << 40;
+}
+
+/// Steps between two swaps: a sweep, as a rule. One of block Gibbs on an RBM takes half as long as the swaps of a step,
+/// and leaves states so much alike that the next swaps decide little anew.
+std::uint64_t steps_between(const Sampler& inner, const Engine& engine) {
+  constexpr std::uint64_t kSweepsOfRbm = 4;
+  return engine.traits().steps_per_sweep * (is_row<RbmGibbsRow>(inner) ? kSweepsOfRbm : 1);
 }
 
 TunableEngine make_inner(const RungSource& source, double beta, const EngineOptions& options) {
@@ -54,7 +62,7 @@ RungEngines::RungEngines(RungSource source, const EngineOptions& options, Tunabl
     : TemperedEngine(traits_of(*cold_engine.engine), options, source.heat->log_hot()),
       source_(std::move(source)),
       options_(options),
-      inner_steps_(cold_engine.engine->traits().steps_per_sweep * source_.heat->sweeps_per_swap()),
+      inner_steps_(steps_between(source_.inner, *cold_engine.engine)),
       past_(options.starts.size()) {
   // Where a start had no probability, the cold chain has found another one.
   std::vector<Value> levels(traits_.chains * traits_.variables);

@@ -37,8 +37,6 @@ class Heat {
   [[nodiscard]] virtual double log_hot() const = 0;
   /// log p_to(x) - log p_from(x) of the present state of each chain: what swaps of the two temperatures are decided by.
   virtual void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const = 0;
-  /// Sweeps that are worth making between two swaps, for what the gains cost.
-  [[nodiscard]] virtual std::uint64_t sweeps_per_swap() const { return 1; }
 };
 
 /// Throws InputError where a model cannot be heated.
