@@ -118,8 +118,8 @@ const Pinned kPinned[] = {
     {"lattice", "temper:of=gibbs,block=2", 0x04857489d09e0cfc},
     {"lattice", "temper:of=lsb", 0xbf498ace6d5e229c},
     {"zeros", "temper:of=lb", 0xe250ae0b7de90d3b},
-    {"rbm", "temper", 0x256edeb7775bea01},
-    {"rbm", "temper:of=gwg", 0x0d2f954f3265aed6},
+    {"rbm", "temper", 0x73a70177047bc945},
+    {"rbm", "temper:of=gwg", 0x824fb53761c16788},
 };
 // clang-format on
 
