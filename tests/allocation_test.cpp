@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include <poise/kernel/block_balanced.hpp>
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
@@ -84,6 +85,7 @@ TEST(Allocation, StepsTakeNoMemory) {
     const Rbm rbm(random_rbm(12, 21, scale, 8));
     EXPECT_EQ(allocations_of_steps(rbm, BlockGibbs<Rbm>(6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, HammingBall<Rbm>(6, 2)), 0U);
+    EXPECT_EQ(allocations_of_steps(rbm, BlockBalanced<Rbm>(BalancingFunction(), 6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs(rbm)), 0U);
   }
 }

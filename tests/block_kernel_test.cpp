@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include <poise/kernel/block_balanced.hpp>
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
 #include "support/enumerate.hpp"
@@ -113,6 +114,7 @@ TEST(BlockKernels, NumbersOfConfigurationsAreThoseOfTheWalks) {
   walk_all(
       cardinalities, now, direction, [](std::size_t, Value) {},
       [&] {
+        ASSERT_EQ(gray_number(cardinalities, now), number);
         gray_code(cardinalities, number++, found);
         ASSERT_EQ(found, now);
       });

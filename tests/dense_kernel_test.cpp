@@ -166,6 +166,18 @@ TEST(Exactness, BlockGibbsOnCategorical) {
     expect_block_gibbs_invariant(MarkovNetwork(mixed_network_with_evidence(0.1, 2)), 2);
   }
 }
+TEST(Exactness, BlockBalancedOnRbm) {
+  for (const Index size : {1U, 2U, 4U, 6U}) expect_block_balanced_invariant(small_rbm(), size);
+  expect_block_balanced_invariant(steep_rbm(), 3);
+}
+TEST(Exactness, BlockBalancedOnCategorical) {
+  for (const Index size : {1U, 2U, 3U}) {
+    expect_block_balanced_invariant(TableTarget::random({3, 2, 1, 4, 2}, 3.0, 5), size);
+    expect_block_balanced_invariant(TableTarget::random({2, 3, 2, 3}, 2.0, 6, 8), size);
+    expect_block_balanced_invariant(MarkovNetwork(mixed_network(0.2, 2)), size);
+    expect_block_balanced_invariant(MarkovNetwork(mixed_network_with_evidence(0.1, 2)), 2);
+  }
+}
 TEST(Exactness, HammingBallOnRbm) {
   for (const unsigned radius : {1U, 2U, 3U}) expect_ball_invariant(small_rbm(), 4, radius);
 }
@@ -201,6 +213,8 @@ TEST(Range, DenseAndBlockKernelsFindIllegalNumbers) {
       for (const Index size : {1U, 2U, 3U}) {
         EXPECT_TRUE(finds_fault(table, BlockGibbs<TableTarget>(size))) << size << where << illegal;
         EXPECT_TRUE(finds_fault(table, HammingBall<TableTarget>(size, 1))) << size << where << illegal;
+        EXPECT_TRUE(finds_fault(table, BlockBalanced<TableTarget>(BalancingFunction(), size)))
+            << size << where << illegal;
       }
     }
   }
@@ -222,6 +236,7 @@ TEST(Range, BlockKernelsDoNotPassOverABrokenRatio) {
     const BrokenRatios target({2, 2, 2}, illegal);
     EXPECT_TRUE(finds_fault(target, BlockGibbs<BrokenRatios>(2)));
     EXPECT_TRUE(finds_fault(target, HammingBall<BrokenRatios>(2, 1)));
+    EXPECT_TRUE(finds_fault(target, BlockBalanced<BrokenRatios>(BalancingFunction(), 2)));
   }
 }
 
@@ -236,6 +251,7 @@ TEST(Range, DenseKernelsKeepAnIsolatedState) {
   }
   expect_stays(target, BlockGibbs<TableTarget>(2));
   expect_stays(target, HammingBall<TableTarget>(2, 1));
+  expect_stays(target, BlockBalanced<TableTarget>(BalancingFunction(), 2));
 }
 
 /// K(x, x') = sum over hidden states of P(h | x) P(x' | h).
@@ -314,10 +330,12 @@ TEST(Law, DenseAndBlockKernelsKeepIt) {
   expect_law_kept(rbm, InformedProposal<Rbm>(BalancingFunction(BalancingFunction::Kind::barker), Ratios::exact), 5);
   expect_law_kept(rbm, BlockGibbs<Rbm>(2), 3);
   expect_law_kept(rbm, HammingBall<Rbm>(3, 2), 3);
+  expect_law_kept(rbm, BlockBalanced<Rbm>(BalancingFunction(BalancingFunction::Kind::barker), 2), 3);
   expect_law_kept(rbm, RbmGibbs(rbm), 2);
   const TableTarget table = TableTarget::random({3, 2, 3}, 1.0, 5);
   expect_law_kept(table, BlockGibbs<TableTarget>(2), 3);
   expect_law_kept(table, HammingBall<TableTarget>(2, 1), 3);
+  expect_law_kept(table, BlockBalanced<TableTarget>(BalancingFunction(), 2), 3);
   expect_law_kept(table, InformedProposal<TableTarget>(BalancingFunction()), 5);
 }
 

@@ -45,8 +45,9 @@ struct Case {
 
 std::vector<Case> cases() {
   const std::vector<std::string> sparse = {
-      "lsb",      "lsb1",  "lsb2:hidden=4", "lsb:objective=mi-bound,schedule=paper",
-      "lb:g=max", "gibbs", "gibbs:block=3", "hb:block=4,radius=2"};
+      "lsb",        "lsb1",       "lsb2:hidden=4", "lsb:objective=mi-bound,schedule=paper",
+      "lb:g=max",   "gibbs",      "gibbs:block=3", "hb:block=4,radius=2",
+      "lb:block=3", "lsb:block=3"};
   std::vector<std::string> dense = sparse;
   dense.insert(dense.end(), {"gwg", "flsb"});
   dense.insert(dense.end(), {"temper:of=lsb", "temper:of=gwg"});

@@ -43,7 +43,19 @@ SpecKeys read_network(SpecReader& reader, SamplerSettings& settings) {
   return joined(std::move(keys), {"hidden"});
 }
 
+Index read_block(SpecReader& reader) { return static_cast<Index>(reader.integer("block", 1, 1, 20)); }
+
 }  // namespace
+
+void check_learned_block(const std::vector<Index>& cardinalities, Index block) {
+  const std::size_t most = most_configurations(cardinalities, block);
+  if (most <= kMostLearnedConfigurations) return;
+  throw InputError(
+      fmt::format("sampler 'lsb': found {} configurations of a block of {} variables, expected at most {} to learn "
+                  "from; 'lb' takes "
+                  "larger blocks",
+                  most, block, kMostLearnedConfigurations));
+}
 
 BalancingFunction::Kind read_function(SpecReader& reader, const char* key) {
   const std::string name = reader.choice(key, "sqrt", {kFunctionNames.begin(), kFunctionNames.end()});
@@ -69,12 +81,18 @@ SpecKeys AutoRow::read(SpecReader&, SamplerSettings&) { return {}; }
 
 SpecKeys LsbRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.family = FunctionFamily::spline;
-  return read_learning(reader, settings);
+  settings.block = read_block(reader);
+  SpecKeys keys = joined(read_learning(reader, settings), {"block"});
+  if (settings.block > 1 && settings.learn.objective != LearningObjectiveKind::variance) {
+    throw InputError("sampler 'lsb': blocks learn by objective=variance only");
+  }
+  return keys;
 }
 
 SpecKeys LbRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.function = read_function(reader, "g");
-  return {"g"};
+  settings.block = read_block(reader);
+  return {"g", "block"};
 }
 
 SpecKeys Lsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
@@ -86,12 +104,14 @@ SpecKeys Lsb2Row::read(SpecReader& reader, SamplerSettings& settings) { return r
 
 SpecKeys GwgRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.first_order = true;
-  return LbRow::read(reader, settings);
+  settings.function = read_function(reader, "g");
+  return {"g"};
 }
 
 SpecKeys FlsbRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.first_order = true;
-  return LsbRow::read(reader, settings);
+  settings.family = FunctionFamily::spline;
+  return read_learning(reader, settings);
 }
 
 SpecKeys Flsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
@@ -105,7 +125,7 @@ SpecKeys Flsb2Row::read(SpecReader& reader, SamplerSettings& settings) {
 }
 
 SpecKeys GibbsRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.block = static_cast<Index>(reader.integer("block", 1, 1, 20));
+  settings.block = read_block(reader);
   return {"block"};
 }
 

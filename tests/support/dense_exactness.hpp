@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include <poise/kernel/block_balanced.hpp>
 #include <poise/kernel/block_gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
 #include <poise/kernel/informed_proposal.hpp>
@@ -19,12 +20,12 @@ void expect_dense_balance(const T& target, Ratios ratios) {
 }
 
 /// pi K = pi for a kernel that picks a block at random, over all blocks of its size.
-template <class T, class Add>
+template <class Scratch, class T, class Add>
 void expect_block_invariant(const T& target, Index size, Add&& add_row) {
   const StateSpace space = enumerate_states(target);
   const std::vector<Levels>& states = space.states;
   const std::vector<double>& p = space.probabilities;
-  BlockScratch<T> scratch(target);
+  Scratch scratch(target);
   const std::vector<Index> free = scratch.free;
   for (unsigned set = 0; set < 1U << free.size(); ++set) {
     if (static_cast<Index>(std::popcount(set)) != size) continue;
@@ -50,7 +51,7 @@ template <class T>
 void expect_block_gibbs_invariant(const T& target, Index size) {
   const BlockGibbs<T> kernel(size);
   std::size_t expected = 0;
-  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
+  expect_block_invariant<BlockScratch<T>>(target, size, [&](const auto& state, auto& scratch, auto&& add) {
     kernel.conditional(target, state, scratch);
     expected = 1;
     for (const Index i : scratch.block) expected *= target.cardinality(i);
@@ -63,9 +64,33 @@ void expect_block_gibbs_invariant(const T& target, Index size) {
 }
 
 template <class T>
+void expect_block_balanced_invariant(const T& target, Index size) {
+  for (const auto& [name, balance] : all_balances()) {
+    SCOPED_TRACE(name);
+    const BlockBalanced<T> kernel(balance, size);
+    expect_block_invariant<typename BlockBalanced<T>::Scratch>(
+        target, size, [&](const auto& state, auto& scratch, auto&& add) {
+          kernel.look(target, state, scratch);
+          ASSERT_EQ(scratch.failure, nullptr);
+          const std::size_t present = scratch.here.from;
+          double moved = 0.0;
+          for (std::size_t number = 0; number < scratch.weights.size(); ++number) {
+            if (number == present) continue;
+            const auto proposal = kernel.evaluate(scratch, number);
+            gray_code(scratch.cardinalities, number, scratch.now);
+            add(proposal.prob * proposal.accept_prob);
+            moved += proposal.prob * proposal.accept_prob;
+          }
+          gray_code(scratch.cardinalities, present, scratch.now);
+          add(1.0 - moved);
+        });
+  }
+}
+
+template <class T>
 void expect_ball_invariant(const T& target, Index size, unsigned radius) {
   const HammingBall<T> kernel(size, radius);
-  expect_block_invariant(target, size, [&](const auto& state, auto& scratch, auto&& add) {
+  expect_block_invariant<BlockScratch<T>>(target, size, [&](const auto& state, auto& scratch, auto&& add) {
     const std::size_t count = kernel.num_centers(target, state, scratch);
     for (std::size_t u = 0; u < count; ++u) {
       look_at_block(target, state, scratch);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <poise/adapt/transition_gradient_block.hpp>
 #include <poise/adapt/transition_gradient_dense.hpp>
 #include <poise/adapt/transition_gradient_sparse.hpp>
 #include <poise/kernel/block_gibbs.hpp>
@@ -45,12 +46,20 @@ struct AutoRow {
 /// A row that `auto` knows of.
 struct Contender {};
 
-/// Balanced proposals of single changes, by the kernel that fits the target.
+/// Throws InputError where a balancing function cannot be learned over the configurations of such blocks.
+void check_learned_block(const std::vector<Index>& cardinalities, Index block);
+
+/// Balanced proposals, of single changes by the kernel that fits the target, or of random blocks.
 struct BalancedRow {
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
     const BalancingFunction function(settings.function);
+    if (settings.block > 1) {
+      if (settings.family != FunctionFamily::fixed)
+        check_learned_block(BlockScratch<T>(*target).free_cardinalities(*target), settings.block);
+      return make_engine_of<T>(std::move(target), BlockBalanced<T>(function, settings.block), options);
+    }
     if constexpr (SparseTarget<T>) {
       // On the sparse targets there are, log p is linear in every variable: first-order ratios are the exact ones.
       return make_engine_of<T>(std::move(target), LocallyBalanced<T>(function), options);
@@ -63,7 +72,10 @@ struct BalancedRow {
 
 struct LsbRow : BalancedRow, Contender {
   static constexpr const char* name = "lsb";
-  static constexpr const char* help = "locally balanced, balancing function learned in warm-up (a monotone spline)";
+  static constexpr const char* help =
+      "locally balanced, balancing function learned in warm-up (a monotone spline); lsb:block=4 over the "
+      "configurations "
+      "of random blocks";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
@@ -71,7 +83,8 @@ struct LsbRow : BalancedRow, Contender {
 
 struct LbRow : BalancedRow, Contender {
   static constexpr const char* name = "lb";
-  static constexpr const char* help = "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max)";
+  static constexpr const char* help =
+      "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over those of random blocks";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
