@@ -89,6 +89,23 @@ Examples:
                      models(), samplers(), kExitCodes);
 }
 
+std::string resume_footer() {
+  return fmt::format(
+      R"(A run with --out leaves FILE.nc.checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start),
+and when it is interrupted. From there it goes on with the same model, sampler and options, and the finished file has
+the same draws, bit by bit, as if nothing had happened. While a run lasts, FILE.nc.draws holds its draws too.
+A finished run is made longer by --draws, and has the draws that it would have had if so many had been asked for at
+first. The files of the model must be what they were.
+
+Examples:
+  poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
+  poise resume run.nc
+  poise resume run.nc --draws 200000
+
+{})",
+      kExitCodes);
+}
+
 std::string compare_footer() {
   return fmt::format(
       R"(Every sampler gets the same chains, warm-up and draws (or seconds). A comma in --samplers begins the next

@@ -17,6 +17,7 @@ class HelpFormatter : public CLI::Formatter {
 
 std::string program_footer();
 std::string sample_footer();
+std::string resume_footer();
 std::string compare_footer();
 std::string summary_footer();
 std::string mmd_footer();

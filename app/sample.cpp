@@ -1,5 +1,7 @@
 /// `poise sample`: runs chains and leaves a summary, and files where they were asked for.
 #include <cstdio>
+#include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -9,6 +11,9 @@
 #include <poise/report/report.hpp>
 #include <poise/report/svg_plot.hpp>
 #include <poise/report/tempering.hpp>
+
+#include <poise/run/checkpoint.hpp>
+#include <poise/spec.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"
@@ -32,9 +37,93 @@ struct SampleFlags {
   std::string json;
   std::string images;
   std::string plot;
+  std::string checkpoint_every;
+  bool checkpoint = false;
+  bool no_checkpoint = false;
   bool strict = false;
   bool quiet = false;
 };
+
+struct ResumeFlags {
+  std::string path;
+  std::string draws;
+  std::string threads;
+  bool strict = false;
+  bool quiet = false;
+};
+
+/// The words of a command that a checkpoint keeps: with their names, empty where they were not given.
+template <class Flags, class Visit>
+void for_each_word(Flags& flags, Visit&& visit) {
+  visit("model", flags.run.model.model);
+  visit("field", flags.run.model.field);
+  visit("evidence", flags.run.model.evidence);
+  visit("chains", flags.run.chains);
+  visit("warmup", flags.run.warmup);
+  visit("draws", flags.run.draws);
+  visit("thin", flags.run.thin);
+  visit("seed", flags.run.seed);
+  visit("threads", flags.run.threads);
+  visit("seconds", flags.run.seconds);
+  visit("init", flags.run.init);
+  visit("sampler", flags.sampler);
+  visit("keep", flags.keep);
+  visit("first_chain", flags.first_chain);
+  visit("json", flags.json);
+  visit("images", flags.images);
+  visit("plot", flags.plot);
+  visit("checkpoint_every", flags.checkpoint_every);
+}
+
+/// The files that a model is read from, whatever its kind: everything that its words name and that is a file.
+std::vector<std::string> input_files(const SampleFlags& flags) {
+  std::vector<std::string> names = {flags.run.model.model, flags.run.model.field, flags.run.model.evidence,
+                                    flags.run.init};
+  try {
+    for (const auto& [key, value] : parse_spec(flags.run.model.model).settings) names.push_back(value);
+  } catch (const InputError&) {
+    // A path need not be a spec.
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    if (!name.empty() && std::filesystem::is_regular_file(name, ignored)) files.push_back(name);
+  }
+  return files;
+}
+
+nlohmann::json command_of(const SampleFlags& flags) {
+  nlohmann::json words = nlohmann::json::object();
+  for_each_word(flags, [&](const char* name, const std::string& word) { words[name] = word; });
+  nlohmann::json files = nlohmann::json::array();
+  for (const std::string& file : input_files(flags)) files.push_back(file_fingerprint(file));
+  std::error_code ignored;
+  return {{"program", "poise sample"},
+          {"words", words},
+          {"files", files},
+          {"folder", std::filesystem::current_path(ignored).string()}};
+}
+
+CheckpointOptions checkpoint_options(const SampleFlags& flags, Problems& problems) {
+  CheckpointOptions options;
+  options.enabled = !flags.no_checkpoint && !flags.out.empty();
+  if (flags.no_checkpoint && (flags.checkpoint || !flags.checkpoint_every.empty())) {
+    problems.add("--no-checkpoint cannot go with --checkpoint or --checkpoint-every");
+  }
+  if (flags.out.empty() && (flags.checkpoint || !flags.checkpoint_every.empty())) {
+    problems.add("--checkpoint: a run is resumed from its file, so it needs --out FILE.nc");
+  }
+  options.always = flags.checkpoint || !flags.checkpoint_every.empty();
+  if (!flags.checkpoint_every.empty()) {
+    std::string number = flags.checkpoint_every;
+    if (number.ends_with('s')) number.pop_back();
+    double seconds = 0.0;
+    read_positive(number, "--checkpoint-every", seconds, problems);
+    options.interval = std::chrono::duration<double>(seconds);
+  }
+  if (options.always) options.first = options.interval;
+  return options;
+}
 
 void check_pictures(const SampleFlags& flags, const Model& model, const Sampler& sampler, const RunOptions& options) {
   if (!flags.images.empty()) {
@@ -57,15 +146,14 @@ void check_pictures(const SampleFlags& flags, const Model& model, const Sampler&
   }
 }
 
-std::unique_ptr<NetcdfSink> make_sink(const std::string& path, const Model& model, const RunOptions& options) {
-  if (path.empty()) return nullptr;
+NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
   NetcdfOptions shape;
   shape.chains = options.chains;
   shape.draws = options.seconds > 0 ? 0 : options.draws;
   shape.variables = options.keep == Keep::draws ? model.layout.variables : 0;
   for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
   shape.monitors = model.statistics.size() + 2;  // log_prob before them, hamming behind
-  return std::make_unique<NetcdfSink>(path, shape);
+  return shape;
 }
 
 /// Up to a hundred draws, evenly spaced over all chains.
@@ -115,8 +203,9 @@ void write_files(const SampleFlags& flags, const Model& model, const RunResult& 
   }
 }
 
-int sample(const SampleFlags& flags) {
+int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nullopt) {
   Problems problems;
+  const CheckpointOptions checkpoints = checkpoint_options(flags, problems);
   RunOptions options = read_options(flags.run, problems);
   read_integer(flags.first_chain, "--first-chain", 0, std::int64_t{1} << 40, options.first_chain, problems);
   if (flags.keep == "monitors") {
@@ -131,15 +220,35 @@ int sample(const SampleFlags& flags) {
   check_pictures(flags, model, sampler, options);
   if (flags.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
   check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--images", flags.images}, {"--plot", flags.plot}});
-  const std::unique_ptr<NetcdfSink> sink = make_sink(flags.out, model, options);
+  const bool resumes = resumed.has_value();
+  std::optional<CheckpointedSink> sink;
+  if (!flags.out.empty()) {
+    const NetcdfOptions shape = file_shape(model, options);
+    sink.emplace(flags.out, shape, draw_shape(model.layout, shape.chains, shape.monitors, shape.variables > 0),
+                 checkpoints, command_of(flags), std::move(resumed));
+  }
 
   ProgressDisplay display(progress_style(flags.quiet));
-  const RunResult result = run(model, sampler, options,
-                               {.progress = [&](const Progress& progress) { display.update(progress); },
-                                .sink = sink.get(),
-                                .stop = &stop_on_interrupt()});
+  RunHooks hooks{.progress = [&](const Progress& progress) { display.update(progress); },
+                 .sink = sink ? &*sink : nullptr,
+                 .stop = &stop_on_interrupt()};
+  if (sink) hooks.after_round = [&](const Run& now) { sink->after_round(now); };
+  Run run(model, sampler, options, hooks);
+  if (resumes) {
+    sink->load(run);
+    if (!flags.quiet) fmt::print(stderr, "resumed with {} draws of each chain\n", run.draws());
+  }
+  run.warm_up();
+  const bool by_clock = options.seconds > 0.0;
+  const std::size_t wanted = by_clock ? std::numeric_limits<std::size_t>::max() : options.draws;
+  run.sample(wanted - std::min(wanted, run.draws()));
+  if (sink) sink->after_last_round(run, !run.stopped());
+  const RunResult result = run.finish();
   display.end(result.interrupted);
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
+  if (sink) {
+    for (const std::string& note : sink->notes()) fmt::print(stderr, "note: {}\n", note);
+  }
 
   const Report report = make_report(result);
   const std::string json = json_text(report_json(report));
@@ -150,8 +259,56 @@ int sample(const SampleFlags& flags) {
   } else if (!flags.quiet) {
     fmt::print(stderr, "{}", report_text(report, table_width(stderr)));
   }
-  if (result.interrupted) return kInterrupted;
+  if (result.interrupted) {
+    if (sink && checkpoints.enabled && sink->notes().empty() && !flags.quiet) {
+      fmt::print(stderr, "'poise resume {}' goes on with it\n", flags.out);
+    }
+    return kInterrupted;
+  }
   return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
+}
+
+int resume(const ResumeFlags& flags) {
+  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  std::string note;
+  Checkpoint checkpoint = read_checkpoint(flags.path, note);
+  if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
+  SampleFlags again;
+  again.out = std::filesystem::absolute(flags.path).lexically_normal().string();
+  std::error_code ignored;
+  try {
+    if (checkpoint.command.at("program") != "poise sample") {
+      throw InputError(fmt::format("{} was begun by {}, which goes on with it too", flags.path,
+                                   checkpoint.command.at("program").get<std::string>()));
+    }
+    const nlohmann::json& words = checkpoint.command.at("words");
+    for_each_word(again, [&](const char* name, std::string& word) { word = words.at(name).get<std::string>(); });
+    // Files are named as they were when the run began, from the folder of that time where it is still there.
+    std::filesystem::current_path(checkpoint.command.at("folder").get<std::string>(), ignored);
+    for (const nlohmann::json& file : checkpoint.command.at("files")) check_fingerprint(file);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format("{} is damaged", checkpoint_path(flags.path)));
+  }
+  again.checkpoint = true;
+  again.strict = flags.strict;
+  again.quiet = flags.quiet;
+  if (!flags.threads.empty()) again.run.threads = flags.threads;
+  if (!flags.draws.empty()) {
+    if (!again.run.seconds.empty()) throw InputError("--draws: the run was asked for so many seconds, not for draws");
+    Problems problems;
+    std::uint64_t draws = 0;
+    read_integer(flags.draws, "--draws", 1, 1'000'000'000, draws, problems);
+    problems.throw_if_any();
+    if (draws < checkpoint.draws) {
+      throw InputError(fmt::format("--draws: found {}, but {} has {} draws of each chain already", draws, flags.path,
+                                   checkpoint.draws));
+    }
+    again.run.draws = flags.draws;
+  } else if (checkpoint.finished) {
+    throw InputError(fmt::format("the run at {} is finished: it has {} draws of each chain; --draws N makes it longer",
+                                 flags.path, checkpoint.draws));
+  }
+  return sample(again, std::move(checkpoint));
 }
 
 }  // namespace
@@ -176,10 +333,32 @@ Command add_sample(CLI::App& program) {
       ->add_option("--plot", flags->plot,
                    "Plot of the learned balancing function, or of the ladder of temper: swaps and paths")
       ->type_name("FILE.svg");
+  command->add_flag("--checkpoint", flags->checkpoint,
+                    "Leave a checkpoint beside --out however short the run [where it lasts over a minute]");
+  command
+      ->add_option("--checkpoint-every", flags->checkpoint_every,
+                   "Time between two checkpoints, such as 30s or 0.5 [30s]")
+      ->type_name("S");
+  command->add_flag("--no-checkpoint", flags->no_checkpoint, "Write none");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(sample_footer());
   return {command, [flags] { return sample(*flags); }};
+}
+
+Command add_resume(CLI::App& program) {
+  const auto flags = std::make_shared<ResumeFlags>();
+  CLI::App* command =
+      program.add_subcommand("resume", "Go on with a run that was killed or interrupted, or make it longer");
+  command->add_option("run", flags->path, "File given to 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("--draws", flags->draws, "Recorded draws per chain in all [as the run was asked for]")
+      ->type_name("N");
+  command->add_option("--threads", flags->threads, "Threads; the draws do not depend on it [as before]")
+      ->type_name("T");
+  command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
+  command->add_flag("--quiet", flags->quiet, "Show no progress");
+  command->footer(resume_footer());
+  return {command, [flags] { return resume(*flags); }};
 }
 
 }  // namespace poise::app

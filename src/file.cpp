@@ -1,6 +1,7 @@
 /// Reading and writing of whole files.
 #include <poise/file.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -109,6 +110,29 @@ void write_atomically(const std::string& path, std::string_view content) {
   file.sync();
   file.close();
   if (!special) file.take_place();
+}
+
+void sync_directory(const std::string& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+std::uint64_t checksum(std::string_view bytes, std::uint64_t before) {
+  static const std::array<std::uint64_t, 256> table = [] {
+    constexpr std::uint64_t kReversedPolynomial = 0xc96c5795d7870f42;
+    std::array<std::uint64_t, 256> made{};
+    for (std::uint64_t byte = 0; byte < made.size(); ++byte) {
+      std::uint64_t rest = byte;
+      for (int bit = 0; bit < 8; ++bit) rest = (rest & 1U) != 0 ? rest >> 1U ^ kReversedPolynomial : rest >> 1U;
+      made[byte] = rest;
+    }
+    return made;
+  }();
+  std::uint64_t sum = ~before;
+  for (const char byte : bytes) sum = table[(sum ^ static_cast<unsigned char>(byte)) & 0xffU] ^ sum >> 8U;
+  return ~sum;
 }
 
 std::string temporary_beside(const std::string& path) { return fmt::format("{}.{}.tmp", path, ::getpid()); }

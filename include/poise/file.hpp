@@ -32,6 +32,12 @@ inline constexpr std::uint64_t kLongestFile = std::uint64_t{1} << 31;
 /// the path is wrong, and a std::runtime_error where the disk is; both are "Cannot write PATH: ... .".
 void write_atomically(const std::string& path, std::string_view content);
 
+/// Waits until what was renamed or created in a directory is on the disk. Does nothing where file systems cannot.
+void sync_directory(const std::string& directory);
+
+/// CRC-64 (that of xz) of bytes, or of bytes that follow others with the checksum `before`.
+[[nodiscard]] std::uint64_t checksum(std::string_view bytes, std::uint64_t before = 0);
+
 /// The name that write_atomically uses until the file is complete.
 [[nodiscard]] std::string temporary_beside(const std::string& path);
 

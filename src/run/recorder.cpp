@@ -121,6 +121,20 @@ DrawBlock Recorder::block_since(std::size_t first) const {
   return block;
 }
 
+void Recorder::take(const DrawBlock& block, bool states) {
+  const auto add = [&](const auto& from, std::size_t chain, std::size_t width, auto& to) {
+    const auto first = from.begin() + static_cast<std::ptrdiff_t>(chain * block.count * width);
+    to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(block.count * width));
+  };
+  for (std::size_t c = 0; c < x_.size(); ++c) {
+    for (std::size_t k = 0; k < names_.size(); ++k) add(block.monitors[k], c, 1, series_[k][c]);
+    add(block.acceptance_rate, c, 1, acceptance_[c]);
+    add(block.n_steps, c, 1, steps_[c]);
+    if (keep_ == Keep::draws && states) add(block.x, c, layout_.variables, x_[c]);
+  }
+  if (!states) forgotten_ = draws();
+}
+
 void Recorder::forget_states() {
   forgotten_ = draws();
   for (auto& values : x_) values.clear();

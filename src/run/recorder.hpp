@@ -44,9 +44,17 @@ class Recorder {
   /// Hands everything over as a trace; the recorder is empty afterwards.
   [[nodiscard]] Trace take();
 
+  /// The draws of a block, after those that there are; their states only where `states`, and then those of all blocks.
+  void take(const DrawBlock& block, bool states);
+
   template <class A>
   void archive(A& archive) {
     archive(series_, acceptance_, steps_, x_, accepted_, forgotten_);
+  }
+  /// The same without draws, which are kept elsewhere.
+  template <class A>
+  void archive_rest(A& archive) {
+    archive(accepted_);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -121,6 +122,7 @@ void Run::sample(std::size_t draws) {
   if (parts.stopped()) return;  // a warm-up that was stopped can still be saved and go on
   parts.begin_sampling();
   parts.phase_began = Clock::now();
+  parts.in_sample = true;
   const std::size_t most = std::numeric_limits<std::size_t>::max() - parts.recorder->draws();
   const std::size_t wanted = parts.recorder->draws() + std::min(draws, most);
   const double bytes = static_cast<double>(wanted) * static_cast<double>(parts.options.chains) *
@@ -133,6 +135,7 @@ void Run::sample(std::size_t draws) {
     parts.between_rounds(wanted, *this);
   }
   parts.sampling_seconds += seconds_since(parts.phase_began);
+  parts.in_sample = false;
 }
 
 bool Run::ended() const { return parts_->ended(); }
@@ -201,22 +204,48 @@ RunResult Run::finish() {
   return result;
 }
 
-std::string Run::save() const {
+std::string Run::save() const { return save(Draws::included); }
+std::string Run::save_rest() const { return save(Draws::elsewhere); }
+
+std::string Run::save(Draws draws) const {
   Parts& parts = *parts_;
   if (parts.broken) throw std::runtime_error("a run that was broken off inside a round cannot be saved");
   Saver out;
   const double elapsed = parts.elapsed_before + seconds_since(parts.started);
+  const double in_phase = seconds_since(parts.phase_began);
+  const double warmup_seconds = parts.warmup_seconds + (parts.warmup ? in_phase : 0.0);
+  const double sampling_seconds = parts.sampling_seconds + (parts.in_sample ? in_phase : 0.0);
   out(parts.choice.has_value());
   if (parts.choice) out(*parts.choice);
   out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches,
-      parts.warmup_evals, elapsed, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
+      parts.warmup_evals, elapsed, warmup_seconds, sampling_seconds, parts.warmed);
+  if (draws == Draws::elsewhere) {
+    std::vector<double> log_prob(parts.options.chains);
+    engine().observe({0, parts.options.chains}, {.log_prob = log_prob});
+    out(states(), log_prob);
+  }
   parts.made.engine->save(out);
-  out(*parts.recorder, parts.warmup.has_value());
+  if (draws == Draws::included) {
+    out(*parts.recorder);
+  } else {
+    parts.recorder->archive_rest(out);
+  }
+  out(parts.warmup.has_value());
   if (parts.warmup) parts.warmup->save(out);
   return out.take();
 }
 
-void Run::load(std::string_view bytes) {
+void Run::load(std::string_view bytes) { load(bytes, Draws::included); }
+void Run::load_rest(std::string_view bytes) { load(bytes, Draws::elsewhere); }
+
+void Run::take_draws(const DrawBlock& block) {
+  const Parts& parts = *parts_;
+  const double bytes = static_cast<double>(parts.written) * static_cast<double>(parts.options.chains) *
+                       bytes_per_draw(parts.model, parts.options.keep);
+  parts_->recorder->take(block, bytes <= memory_for_draws());
+}
+
+void Run::load(std::string_view bytes, Draws draws) {
   Loader in(bytes);
   bool chosen = false;
   in(chosen);
@@ -235,9 +264,21 @@ void Run::load(std::string_view bytes) {
   in(parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches, parts.warmup_evals,
      parts.elapsed_before, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
   parts.started = Clock::now();
+  if (draws == Draws::elsewhere) {
+    std::vector<Value> levels;
+    std::vector<double> log_prob;
+    in(levels, log_prob);
+    check_same_model(levels, log_prob);
+  }
   parts.made.engine->load(in);
+  if (draws == Draws::included) {
+    in(*parts.recorder);
+  } else {
+    parts.recorder.emplace(parts.model, parts.options);
+    parts.recorder->archive_rest(in);
+  }
   bool warming = false;
-  in(*parts.recorder, warming);
+  in(warming);
   parts.warmup.reset();
   if (warming) {
     parts.make_warmup({});
@@ -247,6 +288,20 @@ void Run::load(std::string_view bytes) {
   parts.made.tuner.reset();
   parts.made.self_tuning.reset();
   parts.made.ladder.reset();
+}
+
+void Run::check_same_model(std::span<const Value> levels, std::span<const double> log_prob) {
+  constexpr const char* sentence =
+      "the model is not the one that the run was made with: its log p of the saved states is another";
+  try {
+    restart(levels);
+  } catch (const std::exception&) {
+    throw InputError(sentence);
+  }
+  const std::vector<double> now = this->log_prob();
+  for (std::size_t c = 0; c < now.size(); ++c) {
+    if (!(std::abs(now[c] - log_prob[c]) <= 1e-9 * std::max(1.0, std::abs(log_prob[c])))) throw InputError(sentence);
+  }
 }
 
 void Run::take_choice(const Choice& choice) {

@@ -89,6 +89,7 @@ struct Run::Parts {
   Evals warmup_evals;
   std::uint64_t steps = 0;  // of each chain, in all
   bool sampling = false;
+  bool in_sample = false;  // inside of a call that adds its time when it ends
   bool sink_begun = false;
   std::uint64_t steps_in_draw = 0;
   std::size_t written = 0;  // draws that the sink has

@@ -22,7 +22,7 @@
 
 #include <poise/file.hpp>
 
-#include "draw_queue.hpp"
+#include <poise/trace/draw_queue.hpp>
 #include "layout_text.hpp"
 #include "netcdf_call.hpp"
 #include "netcdf_plan.hpp"

@@ -133,7 +133,7 @@ struct RunResult {
   bool balanced = false;      ///< whether the sampler has a balancing function
   std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
   std::vector<double> log_phi;
-  double objective = 0.0;  ///< value of the learning objective at the end of learning; NaN without
+  double objective = 0.0;                    ///< value of the learning objective at the end of learning; NaN without
   std::optional<TemperingReport> tempering;  ///< of ladders, where chains have them
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
@@ -198,6 +198,13 @@ class Run {
   [[nodiscard]] std::string save() const;
   void load(std::string_view bytes);
 
+  /// The same without the draws that the sink has, for whoever reads them back from there: `load_rest` is followed by
+  /// `take_draws` of as many. Draws that do not fit into memory stay with the sink. Throws InputError where the model
+  /// gives the states of the chains another log p than they had: it is not the one that the run was made with.
+  [[nodiscard]] std::string save_rest() const;
+  void load_rest(std::string_view bytes);
+  void take_draws(const DrawBlock& block);
+
  private:
   struct Parts;
   explicit Run(std::unique_ptr<Parts> parts);
@@ -206,6 +213,10 @@ class Run {
   void decide();
   /// The choice that a saved run had made.
   void take_choice(const Choice& choice);
+  void check_same_model(std::span<const Value> levels, std::span<const double> log_prob);
+  enum class Draws { included, elsewhere };
+  [[nodiscard]] std::string save(Draws draws) const;
+  void load(std::string_view bytes, Draws draws);
 
   std::unique_ptr<Parts> parts_;
 };

@@ -1,0 +1,98 @@
+/// A run that survives: its state beside the file of its draws, from which it goes on bit by bit.
+///
+/// Three files belong to a run at PATH. PATH itself is the NetCDF file; PATH.checkpoint is the state that chains had a
+/// while ago, and what was asked for; PATH.draws is the journal of the draws, there only while the run is under way. A
+/// state counts the draws that it goes with, and the journal has them on the disk before the state is.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/run/run.hpp>
+#include <poise/trace/journal.hpp>
+#include <poise/trace/netcdf.hpp>
+
+namespace poise {
+
+struct Checkpoint {
+  nlohmann::json command;  ///< what was asked for, in the words of whoever runs it
+  std::size_t draws = 0;   ///< of each chain, that go with the state
+  bool finished = false;   ///< whether these are all that were asked for
+  std::string state;       ///< Run::save_rest
+};
+
+[[nodiscard]] std::string checkpoint_path(const std::string& path);
+[[nodiscard]] std::string journal_path(const std::string& path);
+
+/// The last checkpoint of the run at PATH, or the one before where that is damaged, which `note` then says. Throws
+/// InputError where there is none to go on from.
+[[nodiscard]] Checkpoint read_checkpoint(const std::string& path, std::string& note);
+
+/// Writes a checkpoint beside its place, waits for the disk and renames it; the one before is kept as ".old".
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+/// A file, as it was when a run began.
+[[nodiscard]] nlohmann::json file_fingerprint(const std::string& path);
+/// Throws InputError where the file is another one now.
+void check_fingerprint(const nlohmann::json& fingerprint);
+
+struct CheckpointOptions {
+  bool enabled = true;
+  std::chrono::duration<double> first = std::chrono::seconds(60);  ///< until the first checkpoint
+  std::chrono::duration<double> interval = std::chrono::seconds(30);
+  bool always = false;  ///< also leaves one where the run was shorter than `first`
+};
+
+/// Where the draws of a run go: to its NetCDF file and to the journal. Writes checkpoints between rounds.
+class CheckpointedSink final : public Sink {
+ public:
+  /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
+  /// where there is an unfinished run that `resumed` is not.
+  CheckpointedSink(std::string path, const NetcdfOptions& shape, const DrawShape& draws,
+                   const CheckpointOptions& options, nlohmann::json command,
+                   std::optional<Checkpoint> resumed = std::nullopt);
+  ~CheckpointedSink() override;
+  CheckpointedSink(const CheckpointedSink&) = delete;
+  CheckpointedSink& operator=(const CheckpointedSink&) = delete;
+
+  /// Makes a new run the one that was resumed.
+  void load(Run& run);
+
+  void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+             const std::string& settings) override;
+  void write(const DrawBlock& block) override;
+  void finish(const std::string& results) override;
+
+  /// To be called between rounds; writes a checkpoint where one is due.
+  void after_round(const Run& run);
+  /// To be called when the run ends, before its draws are handed over.
+  void after_last_round(const Run& run, bool finished);
+
+  /// What went wrong with checkpoints; the run goes on without.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void save(const Run& run, bool finished);
+  /// Gives the draws that go with the checkpoint, from the journal or, where a finished run has none, its file.
+  void take_draws_back();
+
+  std::string path_;
+  CheckpointOptions options_;
+  nlohmann::json command_;
+  std::optional<Checkpoint> resumed_;
+  DrawShape shape_;
+  NetcdfSink file_;
+  std::optional<DrawJournal> journal_;
+  Clock::time_point due_;
+  bool saved_ = false;  // a checkpoint, by this object
+  std::vector<std::string> notes_;
+};
+
+}  // namespace poise

@@ -1,0 +1,247 @@
+/// The file of a checkpoint, and when one is written.
+#include <poise/run/checkpoint.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <poise/file.hpp>
+#include <poise/spec.hpp>
+#include <poise/trace/draw_queue.hpp>
+
+namespace poise {
+
+namespace {
+
+constexpr std::uint64_t kFormat = 1;
+constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'c', 'h',
+                                         'e', 'c', 'k', 'p', 'o', 'i', 'n', 't'};
+
+struct Head {
+  std::array<char, 16> magic = kMagic;
+  std::uint64_t format = kFormat;
+  std::uint64_t words = 0;  // bytes of the JSON text
+  std::uint64_t state = 0;  // bytes of the state behind it
+  std::uint64_t sum = 0;    // checksum of both
+};
+
+std::string old_path(const std::string& path) { return checkpoint_path(path) + ".old"; }
+
+/// Throws InputError with a sentence about the file.
+Checkpoint read_one(const std::string& path) {
+  const std::string bytes = read_file(path);
+  Head head;
+  if (bytes.size() < sizeof head || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+    throw InputError(fmt::format("{} is not a checkpoint of poise, or only a part of one", path));
+  }
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.format > kFormat) {
+    throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to go on from it", path));
+  }
+  const std::uint64_t left = bytes.size() - sizeof head;
+  if (head.format == 0 || head.words > left || head.state != left - head.words ||
+      checksum(std::string_view(bytes).substr(sizeof head)) != head.sum) {
+    throw InputError(fmt::format("{} is damaged or only a part of a checkpoint", path));
+  }
+  Checkpoint found;
+  try {
+    const auto words = nlohmann::json::parse(bytes.substr(sizeof head, head.words));
+    const auto version = words.at("version").get<std::string>();
+    if (version != POISE_VERSION) {
+      throw InputError(
+          fmt::format("{} was made by poise {}, and this is {}: a run goes on with the version that began it", path,
+                      quote(version), POISE_VERSION));
+    }
+    found.command = words.at("command");
+    found.draws = words.at("draws").get<std::size_t>();
+    found.finished = words.at("finished").get<bool>();
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format("{} is damaged", path));
+  }
+  found.state = bytes.substr(sizeof head + head.words);
+  return found;
+}
+
+bool has_unfinished_run(const std::string& path) {
+  std::string note;
+  try {
+    return !read_checkpoint(path, note).finished;
+  } catch (const InputError&) {
+    return false;  // nothing that anybody could go on with
+  }
+}
+
+}  // namespace
+
+std::string journal_path(const std::string& path) { return path + ".draws"; }
+std::string checkpoint_path(const std::string& path) { return path + ".checkpoint"; }
+
+Checkpoint read_checkpoint(const std::string& path, std::string& note) {
+  try {
+    return read_one(checkpoint_path(path));
+  } catch (const InputError& error) {
+    const bool missing = ::access(checkpoint_path(path).c_str(), F_OK) != 0;
+    if (::access(old_path(path).c_str(), F_OK) != 0) {
+      if (!missing) throw;
+      throw InputError(fmt::format("{} has no checkpoint to go on from: there is no {}", path, checkpoint_path(path)));
+    }
+    note =
+        fmt::format("{}, so the one before it is used", missing ? checkpoint_path(path) + " is missing" : error.what());
+    return read_one(old_path(path));
+  }
+}
+
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  const nlohmann::json words{{"version", POISE_VERSION},
+                             {"command", checkpoint.command},
+                             {"draws", checkpoint.draws},
+                             {"finished", checkpoint.finished}};
+  const std::string text = words.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  Head head;
+  head.words = text.size();
+  head.state = checkpoint.state.size();
+  head.sum = checksum(checkpoint.state, checksum(text));
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  bytes += text;
+  bytes += checkpoint.state;
+  const std::string place = checkpoint_path(path);
+  // A link rather than a rename, so that there is a checkpoint at its place at all times.
+  const std::string before = old_path(path);
+  if (::access(place.c_str(), F_OK) == 0) {
+    const std::string beside = temporary_beside(before);
+    ::unlink(beside.c_str());
+    if (::link(place.c_str(), beside.c_str()) == 0) {
+      if (std::rename(beside.c_str(), before.c_str()) != 0) ::unlink(beside.c_str());
+    } else {
+      std::rename(place.c_str(), before.c_str());  // file systems without links
+    }
+  }
+  write_atomically(place, bytes);
+  sync_directory(directory_of(path));
+}
+
+nlohmann::json file_fingerprint(const std::string& path) {
+  const std::string bytes = read_file(path);
+  return {{"path", path}, {"bytes", bytes.size()}, {"checksum", fmt::format("{:016x}", checksum(bytes))}};
+}
+
+void check_fingerprint(const nlohmann::json& fingerprint) {
+  const auto path = fingerprint.at("path").get<std::string>();
+  if (file_fingerprint(path) == fingerprint) return;
+  throw InputError(fmt::format("{} has changed since the run began, so the run cannot go on with it", path));
+}
+
+CheckpointedSink::CheckpointedSink(std::string path, const NetcdfOptions& shape, const DrawShape& draws,
+                                   const CheckpointOptions& options, nlohmann::json command,
+                                   std::optional<Checkpoint> resumed)
+    : path_(std::move(path)),
+      options_(options),
+      command_(std::move(command)),
+      resumed_(std::move(resumed)),
+      shape_(draws),
+      file_(path_, shape),
+      due_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)) {
+  if (!options_.enabled) return;
+  journal_.emplace(journal_path(path_), draws);
+  if (resumed_) {
+    due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options.interval);
+    take_draws_back();
+  } else if (has_unfinished_run(path_)) {
+    throw InputError(
+        fmt::format("{0} has an unfinished run: 'poise resume {0}' goes on with it; to begin anew, delete {1}", path_,
+                    checkpoint_path(path_)));
+  }
+}
+
+CheckpointedSink::~CheckpointedSink() = default;
+
+void CheckpointedSink::take_draws_back() {
+  const std::size_t wanted = resumed_->draws;
+  const std::size_t in_journal = journal_->draws();
+  if (in_journal > 0 && in_journal >= wanted) {
+    journal_->cut(wanted);
+    return;
+  }
+  std::size_t in_file = 0;
+  if (wanted > 0) {
+    Trace trace = read_netcdf(path_, {.draws = shape_.variables > 0}).trace;
+    in_file = trace.draws;
+    if (in_file < wanted || trace.chains != shape_.chains || trace.monitors.size() != shape_.monitors) {
+      throw InputError(fmt::format(
+          "the checkpoint of {0} goes with {1} draws of each chain, but {2} has {3} of them and {0} has {4}", path_,
+          wanted, journal_path(path_), in_journal, in_file));
+    }
+    DrawQueue queue(trace.chains);
+    queue.push({in_file, std::move(trace.x), std::move(trace.monitors), std::move(trace.acceptance_rate),
+                std::move(trace.n_steps)});
+    journal_->begin();
+    journal_->write(queue.take(wanted));
+    journal_->sync();
+    return;
+  }
+  journal_->begin();
+}
+
+void CheckpointedSink::load(Run& run) {
+  try {
+    run.load_rest(resumed_->state);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw InputError(fmt::format("{} cannot be gone on with: {}", path_, error.what()));
+  }
+  journal_->read(resumed_->draws, [&](const DrawBlock& block) { run.take_draws(block); });
+}
+
+void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
+                             const std::vector<std::string>& monitor_names, const std::string& settings) {
+  if (journal_ && !resumed_) {
+    // Those of an earlier run would not go with the draws that follow.
+    ::unlink(checkpoint_path(path_).c_str());
+    ::unlink(old_path(path_).c_str());
+    journal_->begin();
+  }
+  file_.begin(layout, chains, monitor_names, settings);
+  if (resumed_) journal_->read(resumed_->draws, [&](const DrawBlock& block) { file_.write(block); });
+}
+
+void CheckpointedSink::write(const DrawBlock& block) {
+  if (journal_) journal_->write(block);
+  file_.write(block);
+}
+
+void CheckpointedSink::finish(const std::string& results) {
+  file_.finish(results);
+  if (journal_) journal_->remove();
+}
+
+void CheckpointedSink::after_round(const Run& run) {
+  if (!journal_ || Clock::now() < due_) return;
+  save(run, false);
+  due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.interval);
+}
+
+void CheckpointedSink::after_last_round(const Run& run, bool finished) {
+  if (journal_ && (options_.always || saved_ || resumed_ || !finished || Clock::now() >= due_)) save(run, finished);
+}
+
+void CheckpointedSink::save(const Run& run, bool finished) {
+  try {
+    journal_->sync();
+    write_checkpoint(path_, {command_, run.draws(), finished, run.save_rest()});
+    saved_ = true;
+  } catch (const std::exception& error) {
+    const std::string note = fmt::format("no checkpoint could be written: {}", error.what());
+    if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
+  }
+}
+
+}  // namespace poise
