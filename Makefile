@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang wheel bench peers sanitize fuzz format lint clean
+.PHONY: help build quickstart test test-clang wheel bench peers sanitize torture fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
@@ -14,6 +14,7 @@ help:
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
+	@echo "make torture      runs that are killed KILLS (default 1000) times at random and resumed"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
 
@@ -66,6 +67,13 @@ sanitize:
 	@cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan
 	@ctest --test-dir build/tsan --output-on-failure --parallel 2 --tests-regex '$(THREADED)'
+
+KILLS ?= 1000
+torture:
+	@tools/install-packages build test
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target poise_tests
+	@POISE_KILLS=$(KILLS) build/release/tests/poise_tests --gtest_filter='Resume.*'
 
 fuzz:
 	@tools/install-packages build fuzz

@@ -304,7 +304,8 @@ int resume(const ResumeFlags& flags) {
                                    checkpoint.draws));
     }
     again.run.draws = flags.draws;
-  } else if (checkpoint.finished) {
+  } else if (checkpoint.finished && !std::filesystem::exists(journal_path(flags.path), ignored)) {
+    // With a journal the file of the draws may not be whole yet.
     throw InputError(fmt::format("the run at {} is finished: it has {} draws of each chain; --draws N makes it longer",
                                  flags.path, checkpoint.draws));
   }
