@@ -12,6 +12,7 @@
 #include <poise/target/markov_network.hpp>
 #include "support/dense_exactness.hpp"
 #include "support/faults.hpp"
+#include "support/rough_target.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
@@ -26,26 +27,6 @@ static_assert(BlockTarget<Rbm>);
 
 Rbm small_rbm() { return Rbm(random_rbm(6, 4, 1.2, 1)); }
 Rbm steep_rbm() { return Rbm(random_rbm(5, 11, 8.0, 2)); }
-
-/// A categorical target whose first-order ratios are wrong by a fixed amount at each (state, move): any such thing must
-/// leave the distribution alone.
-class RoughTarget : public TableTarget {
- public:
-  explicit RoughTarget(TableTarget target) : TableTarget(std::move(target)) {}
-  void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
-    for (std::size_t c = 0; c < states.size(); ++c) {
-      log_ratios(*states[c], {out[c], num_moves()});
-      std::uint64_t hash = 7;
-      for (const Value level : states[c]->x) hash = hash * 31 + level;
-      for (Index m = 0; m < num_moves(); ++m) {
-        if (std::isfinite(out[c][m]))
-          out[c][m] += std::sin(static_cast<double>(hash * 17 + m));
-        else
-          out[c][m] = -1.5;  // a gradient knows nothing of zeros
-      }
-    }
-  }
-};
 
 TEST(Rbm, LogProbAndRatiosAreThoseOfTheDefinition) {
   for (const auto& weights : {random_rbm(6, 4, 1.2, 1), random_rbm(5, 11, 8.0, 2), random_rbm(3, 300, 0.5, 3)}) {

@@ -1,4 +1,4 @@
-/// exp over eight lanes, the same bits on every machine.
+/// exp and log over eight lanes, the same bits on every machine.
 #pragma once
 
 #include <poise/simd.hpp>
@@ -35,6 +35,32 @@ POISE_INLINE Doubles8 exp8(const Doubles8& x) {
   // Multiply by 2^n through the exponent bits; n is in the low bits of `shifted`.
   const Ints8 scaled = bits8<std::int64_t>(p) + (bits8<std::int64_t>(shifted) << 52);
   return select8(less8(x, broadcast8(-708.0)), Doubles8{}, bits8<double>(scaled));
+}
+
+/// log x of normal positive numbers, to within 2 units in the last place of it, or of 1. x = 2^n m with m between
+/// sqrt(1/2) and sqrt(2), and log m = 2 artanh s = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1), |s| < 0.172;
+/// what is left out is below 2e-18 of the first term. For 0 the result is some finite number.
+POISE_INLINE Doubles8 log8(const Doubles8& x) {
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr std::uint64_t kFraction = 0x000fffffffffffff;
+  constexpr std::uint64_t kOne = 0x3ff0000000000000;
+  constexpr std::uint64_t kTwo52 = 0x4330000000000000;  // 2^52, whose low bits are an integer
+  const Words8 bits = bits8<std::uint64_t>(x);
+  const Doubles8 m = bits8<double>((bits & kFraction) | kOne);
+  const Doubles8 n = bits8<double>((bits >> 52) | kTwo52) - (4503599627370496.0 + 1023.0);
+  const Ints8 small = less8(m, broadcast8(1.4142135623730951));
+  const Doubles8 mantissa = select8(small, m, m * 0.5);
+  const Doubles8 exponent = select8(small, n, n + 1.0);
+  const Doubles8 s = (mantissa - 1.0) / (mantissa + 1.0);
+  const Doubles8 t = s * s;
+  const Doubles8 t2 = t * t;
+  const Doubles8 t4 = t2 * t2;
+  const Doubles8 low = (2.0 / 3 + t * (2.0 / 5)) + t2 * (2.0 / 7 + t * (2.0 / 9));
+  const Doubles8 high = (2.0 / 11 + t * (2.0 / 13)) + t2 * (2.0 / 15 + t * (2.0 / 17));
+  const Doubles8 last = 2.0 / 19 + t * (2.0 / 21);
+  const Doubles8 series = s * t * (low + t4 * (high + t4 * last));
+  return exponent * kLn2High + ((s + s) + (series + exponent * kLn2Low));
 }
 
 }  // namespace poise

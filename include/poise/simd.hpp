@@ -109,8 +109,9 @@ struct alignas(64) Line8 {
   double lanes[8];
 };
 
-POISE_INLINE Doubles8 load8(const double* from) {
-  Doubles8 v;
+template <class T>
+POISE_INLINE Lanes8<T> load8(const T* from) {
+  Lanes8<T> v;
   std::memcpy(&v.low, from, sizeof v.low);
   std::memcpy(&v.high, from + 4, sizeof v.high);
   return v;

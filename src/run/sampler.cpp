@@ -2,6 +2,7 @@
 #include <poise/run/samplers.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -122,6 +123,24 @@ SpecKeys Flsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
 SpecKeys Flsb2Row::read(SpecReader& reader, SamplerSettings& settings) {
   settings.first_order = true;
   return read_network(reader, settings);
+}
+
+SpecKeys DlmcRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.function = read_function(reader, "g");
+  settings.level = std::log(reader.real("tau", 0.5, 1e-6, 1e6));
+  return {"g", "tau"};
+}
+
+SpecKeys DmalaRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.function = read_function(reader, "g");
+  settings.level = -0.5 / reader.real("alpha", 0.2, 1e-3, 1e6);
+  return {"g", "alpha"};
+}
+
+SpecKeys PasRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.function = read_function(reader, "g");
+  settings.radius = static_cast<unsigned>(reader.integer("radius", 8, 1, 1000000));
+  return {"g", "radius"};
 }
 
 SpecKeys GibbsRow::read(SpecReader& reader, SamplerSettings& settings) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
@@ -79,28 +78,43 @@ void add_units(std::int64_t* to, const std::int64_t* row, std::int64_t sign, std
   });
 }
 
-POISE_INLINE Ints8 load_units8(const std::int64_t* from) {
-  Ints8 v;
-  std::memcpy(&v.low, from, sizeof v.low);
-  std::memcpy(&v.high, from + 4, sizeof v.high);
-  return v;
-}
-
 /// The sum of rows, kColumns columns of them, in registers.
 void sum_rows(const std::int64_t* matrix, std::size_t stride, std::span<const Index> rows, std::int64_t* sums) {
   hot([=] {
     Ints8 s0 = {}, s1 = {}, s2 = {}, s3 = {};
     for (const Index row : rows) {
       const std::int64_t* from = matrix + row * stride;
-      s0 += load_units8(from);
-      s1 += load_units8(from + 8);
-      s2 += load_units8(from + 16);
-      s3 += load_units8(from + 24);
+      s0 += load8(from);
+      s1 += load8(from + 8);
+      s2 += load8(from + 16);
+      s3 += load8(from + 24);
     }
     store8(sums, s0);
     store8(sums + 8, s1);
     store8(sums + 16, s2);
     store8(sums + 24, s3);
+  });
+}
+
+/// Adds rows that are switched on and takes away those that are switched off, kColumns columns of them, in registers.
+/// -v is ~v + 1: the ones are added at the end.
+void add_changes(const std::int64_t* matrix, std::size_t stride, std::span<const Move> moves, std::int64_t* to) {
+  hot([=] {
+    Ints8 s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    std::int64_t off = 0;
+    for (const Move& move : moves) {
+      const std::int64_t* from = matrix + move.variable * stride;
+      const std::int64_t mask = std::int64_t{move.value} - 1;
+      off -= mask;
+      s0 += load8(from) ^ mask;
+      s1 += load8(from + 8) ^ mask;
+      s2 += load8(from + 16) ^ mask;
+      s3 += load8(from + 24) ^ mask;
+    }
+    store8(to, load8(to) + s0 + off);
+    store8(to + 8, load8(to + 8) + s1 + off);
+    store8(to + 16, load8(to + 16) + s2 + off);
+    store8(to + 24, load8(to + 24) + s3 + off);
   });
 }
 
@@ -252,6 +266,31 @@ void Rbm::set(std::span<const NewLevels> all) const {
       to->bias_units += numbers_->bias_units[i];
       to->count += 1;
     });
+    settle(*state);
+  }
+}
+
+void Rbm::change(std::span<const Changes> all) const {
+  for (std::size_t first = 0; first < numbers_->stride; first += kColumns) {
+    const std::size_t columns = std::min(kColumns, numbers_->stride - first);
+    for (const auto& [state, moves] : all) {
+      if (columns == kColumns) {
+        add_changes(numbers_->units_row(0) + first, numbers_->stride, moves, state->units.data() + first);
+        continue;
+      }
+      for (const Move& move : moves) {
+        add_units(state->units.data() + first, numbers_->units_row(move.variable) + first, move.value != 0 ? 1 : -1,
+                  columns);
+      }
+    }
+  }
+  for (const auto& [state, moves] : all) {
+    for (const Move& move : moves) {
+      const std::int64_t sign = move.value != 0 ? 1 : -1;
+      state->x[move.variable] = move.value;
+      state->count += sign;
+      state->bias_units += sign * numbers_->bias_units[move.variable];
+    }
     settle(*state);
   }
 }

@@ -30,8 +30,9 @@ class BalanceTable {
   static constexpr double kStep = 0.125;
   static constexpr double kRange = kCells * kStep;
 
-  /// phi(k * kStep) for k = 0 .. kCells. Values are shifted so that phi(0) = 0, which changes no proposal.
-  explicit BalanceTable(std::span<const double> phi) {
+  /// phi(k * kStep) for k = 0 .. kCells. Values are shifted so that phi(0) = 0, which changes no proposal of single
+  /// changes; `level` says by how much.
+  explicit BalanceTable(std::span<const double> phi) : level_(phi[0]) {
     for (int k = 0; k < kPoints; ++k) phi_[k] = phi[k] - phi[0];
     for (int k = 0; k < kPoints; ++k) value_[k] = std::exp(phi_[k]);
     for (int k = 0; k < kCells; ++k) {
@@ -43,6 +44,8 @@ class BalanceTable {
 
   [[nodiscard]] static double grid(int k) { return k * kStep; }
   [[nodiscard]] std::span<const double> phi() const { return phi_; }
+  /// What was taken from phi.
+  [[nodiscard]] double level() const { return level_; }
 
   /// log(e^u/2 * e^phi) in two parts: an exponent and a factor.
   POISE_INLINE void parts(const Doubles8& u, Doubles8& exponent, Doubles8& factor) const {
@@ -109,6 +112,7 @@ class BalanceTable {
   std::array<double, kPoints> value_{};
   std::array<Cell, kCells> cell_{};
   double tail_slope_ = 0.0;
+  double level_;
 };
 
 /// A balancing function as a value. Cheap to copy; a table is shared.
@@ -117,11 +121,14 @@ class BalancingFunction {
   enum class Kind { sqrt, barker, min, max, table };
 
   BalancingFunction() = default;
-  explicit BalancingFunction(Kind kind) : kind_(kind) {}
+  explicit BalancingFunction(Kind kind, double level = 0.0) : kind_(kind), level_(level) {}
   explicit BalancingFunction(std::shared_ptr<const BalanceTable> table)
-      : kind_(Kind::table), table_(std::move(table)) {}
+      : kind_(Kind::table), level_(table->level()), table_(std::move(table)) {}
 
   [[nodiscard]] Kind kind() const { return kind_; }
+  /// Log of a constant factor, which `log_g` and `weights` leave out: proposals of single changes do not depend on it.
+  /// To those of many it is the length of a step.
+  [[nodiscard]] double level() const { return level_; }
   [[nodiscard]] const BalanceTable* table() const { return table_.get(); }
 
   /// log g(e^u); -inf where u = -inf, also for max: a state without probability is not in the neighbourhood.
@@ -160,12 +167,13 @@ class BalancingFunction {
   void archive(A& archive) {
     std::vector<double> phi;
     if (table_) phi.assign(table_->phi().begin(), table_->phi().end());
-    archive(kind_, phi);
+    archive(kind_, phi, level_);
     table_ = phi.empty() ? nullptr : std::make_shared<const BalanceTable>(phi);
   }
 
  private:
   Kind kind_ = Kind::sqrt;
+  double level_ = 0.0;
   std::shared_ptr<const BalanceTable> table_;
 };
 

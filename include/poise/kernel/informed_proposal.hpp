@@ -19,6 +19,7 @@
 #include <poise/concepts.hpp>
 #include <poise/kernel/changes.hpp>
 #include <poise/kernel/legal_numbers.hpp>
+#include <poise/kernel/weighed_moves.hpp>
 
 namespace poise {
 
@@ -34,19 +35,7 @@ concept GradientTarget = Target<T> &&
 template <Target T>
 class InformedProposal {
  public:
-  /// Ratios and weights of all moves of one state.
-  struct Weighed {
-    std::vector<double> log_ratios;  // padded with -inf to a multiple of eight
-    std::vector<double> weights;     // g e^-offset
-    double offset = 0.0;
-    double total = 0.0;
-
-    [[nodiscard]] double log_total() const { return std::log(total) + offset; }
-    template <class A>
-    void archive(A& archive) {
-      archive(log_ratios, weights, offset, total);
-    }
-  };
+  using Weighed = WeighedMoves;
   struct Scratch {
     explicit Scratch(const T& target)
         : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {}
@@ -220,8 +209,7 @@ class InformedProposal {
     std::vector<double*> out;
     for (Scratch* scratch : group) {
       Weighed& weighed = pick(*scratch);
-      weighed.log_ratios.resize((target.num_moves() + 7) / 8 * 8, -std::numeric_limits<double>::infinity());
-      weighed.weights.resize(weighed.log_ratios.size());
+      weighed.resize(target.num_moves());
       out.push_back(weighed.log_ratios.data());
     }
     if constexpr (GradientTarget<T>) {
@@ -240,48 +228,8 @@ class InformedProposal {
     }
   }
 
-  /// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range.
   void weigh(Weighed& out, Scratch& scratch) const {
-    hot([&] {
-      constexpr double infinity = std::numeric_limits<double>::infinity();
-      const std::size_t padded = out.log_ratios.size();
-      Doubles8 most = broadcast8(-infinity);
-      Ints8 legal = all8(std::int64_t{-1});
-      for (std::size_t k = 0; k < padded; k += 8) {
-        const Doubles8 u = load8(out.log_ratios.data() + k);
-        most = max8(most, u);
-        legal = legal & legal8(u);
-      }
-      double largest = -infinity;
-      for (unsigned lane = 0; lane < 8; ++lane) largest = std::max(largest, most[lane]);
-      if (!all_of8(legal)) {
-        scratch.failure = kBadLogRatio;
-        return;
-      }
-      out.offset = largest > -infinity ? function_.log_g(largest) : 0.0;
-      out.total = fill(out);
-      if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
-        // g need not be monotone: look for its largest value.
-        out.offset = -infinity;
-        for (const double u : out.log_ratios) out.offset = std::max(out.offset, function_.log_g(u));
-        out.total = fill(out);
-      }
-    });
-  }
-
-  POISE_INLINE double fill(Weighed& out) const {
-    const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
-    const double* const log_ratios = out.log_ratios.data();
-    double* const weights = out.weights.data();
-    const std::size_t size = out.weights.size();
-    const double offset = out.offset;
-    Doubles8 total = {};
-    for (std::size_t k = 0; k < size; k += 8) {
-      const Doubles8 one = function.weights(load8(log_ratios + k), offset);
-      store8(weights + k, one);
-      total += one;
-    }
-    return sum8(total);
+    if (!weigh_moves(function_, out)) scratch.failure = kBadLogRatio;
   }
 
   BalancingFunction function_;

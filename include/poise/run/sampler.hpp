@@ -25,7 +25,8 @@ struct SamplerSettings {
   int units = 20;
   bool first_order = false;    ///< ratios from one gradient instead of exact ones
   Index block = 1;             ///< variables that a block kernel changes at once
-  unsigned radius = 1;         ///< of the Hamming ball
+  unsigned radius = 1;         ///< of the Hamming ball; of paths: their mean length
+  double level = 0.0;          ///< log of the step length of proposals that change many variables
   std::uint64_t clusters = 0;  ///< that a step of Wolff's makes; 0: as many as warm-up finds
   double memory = 4.0;         ///< GiB that the tables of the exact sampler may take
   unsigned collapse = 12;      ///< log2 of the entries that tables of a collapsed network may have; 0: not collapsed

@@ -16,8 +16,10 @@
 #include <poise/adapt/transition_gradient_dense.hpp>
 #include <poise/adapt/transition_gradient_sparse.hpp>
 #include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/factorised_proposal.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/path_proposal.hpp>
 #include <poise/run/candidates.hpp>
 #include <poise/run/engine_of.hpp>
 #include <poise/run/sampler.hpp>
@@ -132,6 +134,63 @@ struct Flsb2Row : BalancedRow {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
 };
 
+/// Whether a kernel that changes many variables a step has exact ratios on a target, or first-order ones: the latter
+/// where one gradient gives them.
+template <Target T>
+Ratios cheap_ratios(const T& target) {
+  if constexpr (requires { target.function().has_gradient(); }) {
+    if (target.function().has_gradient()) return Ratios::first_order;
+    if (target.function().has_log_ratios()) return Ratios::exact;
+    throw InputError(
+        "samplers that change many variables a step need the gradient of log p or all its log ratios, and this target "
+        "has neither");
+  } else {
+    return GradientTarget<T> && !SparseTarget<T> ? Ratios::first_order : Ratios::exact;
+  }
+}
+
+/// Proposals that change all variables at once, each by itself.
+template <FactorisedForm form>
+struct FactorisedRow {
+  template <Target T>
+  static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
+                            const EngineOptions& options) {
+    const Ratios ratios = cheap_ratios(*target);
+    const BalancingFunction function(settings.function, settings.level);
+    return make_engine_of<T>(std::move(target), FactorisedProposal<T>(form, function, ratios), options);
+  }
+};
+
+struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
+  static constexpr const char* name = "dlmc";
+  static constexpr const char* help =
+      "discrete Langevin Monte Carlo: all variables relax for a time tau at once, with ratios from one gradient where "
+      "there is one: dlmc:g=sqrt,tau=0.7";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
+  static constexpr const char* name = "dmala";
+  static constexpr const char* help =
+      "discrete Metropolis-adjusted Langevin: all variables at once, changes penalised by 1/(2 alpha): "
+      "dmala:g=sqrt,alpha=0.2";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct PasRow {
+  static constexpr const char* name = "pas";
+  static constexpr const char* help =
+      "path auxiliary: a path of changes of different variables, of 1 to 2 radius - 1 of them: pas:g=sqrt,radius=8";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  template <Target T>
+  static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
+                            const EngineOptions& options) {
+    const Ratios ratios = cheap_ratios(*target);
+    const PathProposal<T> kernel(BalancingFunction(settings.function), settings.radius, ratios);
+    return make_engine_of<T>(std::move(target), kernel, options);
+  }
+};
+
 struct GibbsRow : Contender {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
@@ -228,8 +287,9 @@ struct ExactRow : Contender {
 };
 
 /// In the order of the help.
-using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, GibbsRow,
-                               HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
+using SamplerRows =
+    std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow, DmalaRow, PasRow,
+               GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.
 template <class Row>

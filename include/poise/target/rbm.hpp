@@ -91,6 +91,12 @@ class Rbm {
   [[nodiscard]] double log_ratio(const State& state, Move move) const;
   void log_ratios(const State& state, std::span<double> out) const;
   void apply(State& state, Move move) const;
+  /// Changes many variables of many states, in one walk through the weights.
+  struct Changes {
+    State* state;
+    std::span<const Move> moves;  ///< each to a level that its variable does not have
+  };
+  void change(std::span<const Changes> all) const;
   /// Gives states all new levels, in one walk through the weights.
   struct NewLevels {
     State* state;

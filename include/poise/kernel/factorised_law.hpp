@@ -1,0 +1,262 @@
+/// The law of a proposal in which every variable changes by itself: what a variable does has a probability that depends
+/// on its own log ratios alone.
+///
+/// Relaxation. With the others held fixed, a variable under the jump process with rates g relaxes to its conditional
+/// distribution pi at the rate s = g(r) + g(1/r) = 2 e^phi(|u|) cosh(u/2), r = e^u; so after the time tau it has gone
+/// to level k with probability pi_k (1 - e^(-tau s)). With more than two levels s is taken at |log(pi_max / (1 -
+/// pi_max))|: it may depend on pi, but not on where the variable is.
+///
+/// Langevin (DMALA). Level k has the weight g(e^(u_k)) e^(-1/(2 alpha)), the present one g(1).
+///
+/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). Log ratios beyond 600
+/// in size count as 600. Whatever is computed here *is* the law: draws are made from it and acceptance probabilities
+/// take it as it is, so rounding does no harm.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <poise/balance/balancing_function.hpp>
+#include <poise/concepts.hpp>
+#include <poise/kernel/changes.hpp>
+#include <poise/kernel/legal_numbers.hpp>
+#include <poise/kernel/log_product.hpp>
+
+namespace poise {
+
+enum class FactorisedForm { relaxation, langevin };
+
+/// Which moves belong to which variable.
+struct VariableMoves {
+  template <Target T>
+  explicit VariableMoves(const T& target) : first(first_moves(target)) {
+    for (Index i = 0; i < target.num_variables(); ++i) binary = binary && target.cardinality(i) <= 2;
+  }
+  [[nodiscard]] Index variables() const { return static_cast<Index>(first.size() - 1); }
+  [[nodiscard]] Index moves() const { return first.back(); }
+  [[nodiscard]] Index moves(Index i) const { return first[i + 1] - first[i]; }
+
+  std::vector<Index> first;  ///< number of the first move of each variable; the number of all moves last
+  bool binary = true;        ///< no variable has more than one move
+};
+
+/// What all variables of one state may do.
+struct FactorisedLaw {
+  std::vector<double> log_ratios;  ///< of all moves; padded with -inf
+  /// Where variables have two levels, by move: the smaller one of the probabilities of changing and of staying, with
+  /// the sign bit set where it is that of staying. So neither loses its digits beside the other.
+  std::vector<double> minor;
+  /// Where some have more: probabilities of moves, and by variable that of staying. Padded with 0.
+  std::vector<double> move_probs;
+  std::vector<double> stay_probs;
+
+  void resize(const VariableMoves& moves) {
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    log_ratios.resize(padded(moves.moves()), none);
+    if (moves.binary) {
+      minor.resize(log_ratios.size());
+    } else {
+      move_probs.resize(log_ratios.size());
+      stay_probs.resize(padded(moves.variables()));
+    }
+  }
+  /// A multiple of sixteen: as many variables share eight random words.
+  [[nodiscard]] static std::size_t padded(std::size_t count) { return (count + 15) / 16 * 16; }
+
+  template <class A>
+  void archive(A& archive) {
+    archive(log_ratios, minor, move_probs, stay_probs);
+  }
+};
+
+class FactorisedRule {
+ public:
+  FactorisedRule(FactorisedForm form, BalancingFunction function) : form_(form), function_(std::move(function)) {}
+
+  [[nodiscard]] FactorisedForm form() const { return form_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+
+  /// The law from its log ratios; false where one of these is illegal.
+  [[nodiscard]] bool fill(FactorisedLaw& law, const VariableMoves& moves) const {
+    return hot([&, this] {
+      const double* const log_ratios = law.log_ratios.data();
+      Ints8 legal = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < law.log_ratios.size(); k += 8) legal = legal & legal8(load8(log_ratios + k));
+      if (!all_of8(legal)) return false;
+      if (moves.binary) {
+        fill_binary(law);
+      } else if (form_ == FactorisedForm::relaxation) {
+        fill_relaxation(law, moves);
+      } else {
+        fill_langevin(law, moves);
+      }
+      return true;
+    });
+  }
+
+  static constexpr double kSteepest = 600.0;
+
+  /// Of one variable with two levels: probabilities of changing and of staying, where a change is possible.
+  struct Outcome {
+    Doubles8 change;
+    Doubles8 stay;
+  };
+  POISE_INLINE Outcome outcome(const Doubles8& u, const BalancingFunction& function) const {
+    if (form_ == FactorisedForm::langevin) {
+      const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
+      const Doubles8 weight = function.weights(inside, -function.level());
+      const double present = weight_of_present(function);
+      const Doubles8 scale = 1.0 / (present + weight);
+      return {weight * scale, present * scale};
+    }
+    const Doubles8 size = min8(broadcast8(kSteepest), abs8(u));
+    const Doubles8 small = exp8(-1.0 * size);
+    const Doubles8 still = remaining(size, small, function);
+    const Doubles8 likely = 1.0 / (1.0 + small);
+    const Doubles8 moved = (1.0 - still) * likely;
+    const Ints8 up = less8(Doubles8{}, u);
+    return {select8(up, moved, small * moved), likely * select8(up, small + still, 1.0 + small * still)};
+  }
+
+ private:
+  /// g(1), beside which a step of Langevin form weighs changes.
+  [[nodiscard]] static double weight_of_present(const BalancingFunction& function) {
+    return function.kind() == BalancingFunction::Kind::barker ? 0.5 : 1.0;
+  }
+
+  /// e^(-tau s) at |u| = size, where `small` is e^-size: s = g(e^size) (1 + e^-size).
+  POISE_INLINE static Doubles8 remaining(const Doubles8& size, const Doubles8& small,
+                                         const BalancingFunction& function) {
+    return exp8(-1.0 * (function.weights(size, -function.level()) * (1.0 + small)));
+  }
+
+  POISE_INLINE void fill_binary(FactorisedLaw& law) const {
+    const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
+    const double* const log_ratios = law.log_ratios.data();
+    double* const minor = law.minor.data();
+    for (std::size_t k = 0; k < law.log_ratios.size(); k += 8) {
+      const Doubles8 u = load8(log_ratios + k);
+      const Outcome both = outcome(u, function);
+      const Ints8 stays_less = less8(both.stay, both.change);
+      const Ints8 possible = less8(broadcast8(-1e300), u);
+      const Ints8 value = bits8<std::int64_t>(select8(stays_less, both.stay, both.change)) |
+                          (stays_less & std::numeric_limits<std::int64_t>::min());
+      store8(minor + k, bits8<double>(value & possible));
+    }
+  }
+
+  /// The conditional distribution of every variable relative to its largest probability, then how far it has relaxed.
+  POISE_INLINE void fill_relaxation(FactorisedLaw& law, const VariableMoves& moves) const {
+    const BalancingFunction function = function_;
+    double* const weights = law.move_probs.data();
+    double* const present = law.stay_probs.data();
+    for (Index i = 0; i < moves.variables(); ++i) {
+      double most = 0.0;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) most = std::max(most, law.log_ratios[m]);
+      present[i] = -most;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] = law.log_ratios[m] - most;
+    }
+    for (std::size_t k = moves.variables(); k < law.stay_probs.size(); ++k) present[k] = 0.0;
+    for (std::size_t k = moves.moves(); k < law.move_probs.size(); ++k) weights[k] = 0.0;
+    for (std::size_t k = 0; k < law.move_probs.size(); k += 8) store8(weights + k, exp8(load8(weights + k)));
+    for (std::size_t k = 0; k < law.stay_probs.size(); k += 8) store8(present + k, exp8(load8(present + k)));
+    for (Index first = 0; first < moves.variables(); first += 8) {
+      const Index last = std::min(first + 8, moves.variables());
+      Line8 changes = {}, others = {};  // weights of all moves, and of all levels but the likeliest
+      for (Index i = first; i < last; ++i) {
+        double sum = 0.0, rest = present[i], most = 0.0;
+        for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) {
+          sum += weights[m];
+          rest += std::min(most, weights[m]);
+          most = std::max(most, weights[m]);
+        }
+        changes.lanes[i - first] = sum;
+        others.lanes[i - first] = most > present[i] ? rest : sum;
+      }
+      // Odds of the likeliest level against the others, or of them against it: at least e^-600.
+      const Doubles8 rest = load8(others.lanes);
+      const Doubles8 odds = max8(broadcast8(1e-260), min8(rest, 1.0 / max8(rest, broadcast8(1e-260))));
+      const Doubles8 still = remaining(-1.0 * log8(odds), odds, function);
+      const Doubles8 here = load8(present + first);
+      const Doubles8 scale = 1.0 / (here + load8(changes.lanes));
+      Line8 moved;
+      store8(moved.lanes, (1.0 - still) * scale);
+      store8(present + first, (here + load8(changes.lanes) * still) * scale);
+      for (Index i = first; i < last; ++i) {
+        for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] *= moved.lanes[i - first];
+      }
+    }
+  }
+
+  POISE_INLINE void fill_langevin(FactorisedLaw& law, const VariableMoves& moves) const {
+    const BalancingFunction function = function_;
+    double* const weights = law.move_probs.data();
+    const double present = weight_of_present(function);
+    for (std::size_t k = 0; k < law.move_probs.size(); k += 8) {
+      const Doubles8 u = load8(law.log_ratios.data() + k);
+      const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
+      const Doubles8 weight = function.weights(inside, -function.level());
+      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight));
+    }
+    for (Index i = 0; i < moves.variables(); ++i) {
+      double sum = present;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) sum += weights[m];
+      const double scale = 1.0 / sum;
+      law.stay_probs[i] = present * scale;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] *= scale;
+    }
+  }
+
+  FactorisedForm form_;
+  BalancingFunction function_;
+};
+
+/// Probabilities of what eight variables of two levels did, by their entries of `FactorisedLaw::minor`; `flips` is -1
+/// where one changed.
+POISE_INLINE Doubles8 probs_of_flips(const double* minor, const std::int64_t* flips) {
+  const Doubles8 value = load8(minor);
+  const Ints8 is_minor = (bits8<std::int64_t>(value) >> 63) ^ load8(flips);
+  const Doubles8 less = abs8(value);
+  return select8(is_minor, less, 1.0 - less);
+}
+
+/// Log of the probability of what all variables did, where none has more than two levels.
+inline double log_prob_of_flips(const FactorisedLaw& law, const std::int64_t* flips) {
+  const double* const minor = law.minor.data();
+  const std::size_t size = law.minor.size();
+  double log = 0.0;
+  const bool in_range = hot([&log, minor, flips, size] {
+    LogProduct all;
+    for (std::size_t k = 0; k < size; k += 8) all.multiply(probs_of_flips(minor + k, flips + k));
+    log = all.log();
+    return all.in_range();
+  });
+  if (in_range) return log;
+  log = 0.0;
+  for (std::size_t k = 0; k < size; k += 8) {
+    const Doubles8 probs = probs_of_flips(minor + k, flips + k);
+    for (unsigned lane = 0; lane < 8; ++lane) log += std::log(probs[lane]);
+  }
+  return log;
+}
+
+/// Sum of the logarithms of probabilities; the size is a multiple of eight.
+inline double sum_of_logs(std::span<const double> probs) {
+  double log = 0.0;
+  const bool in_range = hot([&log, data = probs.data(), size = probs.size()] {
+    LogProduct all;
+    for (std::size_t k = 0; k < size; k += 8) all.multiply(load8(data + k));
+    log = all.log();
+    return all.in_range();
+  });
+  if (in_range) return log;
+  log = 0.0;
+  for (const double prob : probs) log += std::log(prob);
+  return log;
+}
+
+}  // namespace poise
