@@ -359,6 +359,35 @@ double Rbm::log_prob(const State& state) const {
   return unit_ * (static_cast<double>(state.bias_units) + 4096.0 * static_cast<double>(positive) + positive_sum) + sum;
 }
 
+/// Of every unit the likelier state has a probability of at least a half, so hundreds of them can be multiplied.
+double Rbm::quick_log_prob(const State& state) const {
+  double sum = hot([&state, unit = unit_, offset = offsets_.hidden.data(), count = numbers_->stride] {
+    constexpr std::size_t run = 512;
+    double total = 0.0;
+    for (std::size_t first = 0; first < count; first += 8 * run) {
+      Doubles8 positive = {};
+      Doubles8 product = broadcast8(1.0);
+      for (std::size_t j = first; j < std::min(count, first + 8 * run); j += 8) {
+        Doubles8 a = {};
+        for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(state.units[j + k]));
+        positive += max8(Doubles8{}, a + load8(offset + j));
+        product = product * max8(load8(state.on.data() + j), load8(state.off.data() + j));
+      }
+      double all = 1.0;
+      for (unsigned k = 0; k < 4; ++k) all *= product[k];
+      total += sum8(positive) - std::log(all);
+      all = 1.0;
+      for (unsigned k = 4; k < 8; ++k) all *= product[k];
+      total -= std::log(all);
+    }
+    return total;
+  });
+  if (beta_ != 1.0) {
+    for (Index i = 0; i < num_variables(); ++i) sum += state.x[i] != 0 ? offsets_.visible[i] : 0.0;
+  }
+  return unit_ * static_cast<double>(state.bias_units) + sum;
+}
+
 /// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
 double Rbm::log_prob_change(const State& state, double from, double to, const Base& base) const {
   const auto count = static_cast<std::size_t>(num_hidden());

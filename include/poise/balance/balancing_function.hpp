@@ -49,8 +49,14 @@ class BalanceTable {
 
   /// log(e^u/2 * e^phi) in two parts: an exponent and a factor.
   POISE_INLINE void parts(const Doubles8& u, Doubles8& exponent, Doubles8& factor) const {
+    Doubles8 tail;
+    phi_parts(abs8(u), tail, factor);
+    exponent = 0.5 * u + tail;
+  }
+
+  /// log(e^phi) at |u| = size in two parts: the exponent is 0 within the grid.
+  POISE_INLINE void phi_parts(const Doubles8& size, Doubles8& exponent, Doubles8& factor) const {
     constexpr double kMagic = 6755399441055744.0;
-    const Doubles8 size = abs8(u);
     const Doubles8 inside = min8(broadcast8(kRange), size);
     // Rounding to the nearest picks either neighbour on a grid point, where both cells agree.
     const Doubles8 place = min8(broadcast8(kCells - 1.0), inside * (1.0 / kStep) - 0.5) + kMagic;
@@ -59,7 +65,7 @@ class BalanceTable {
     gather(index.low, intercept.low, slope.low);
     gather(index.high, intercept.high, slope.high);
     factor = intercept + slope * inside;
-    exponent = 0.5 * u + tail_slope_ * min8(broadcast8(1e8), size - inside);
+    exponent = tail_slope_ * min8(broadcast8(1e8), size - inside);
   }
 
   [[nodiscard]] double log_g(double u) const {

@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <poise/balance/balancing_function.hpp>
@@ -82,76 +84,132 @@ class FactorisedRule {
 
   /// The law from its log ratios; false where one of these is illegal.
   [[nodiscard]] bool fill(FactorisedLaw& law, const VariableMoves& moves) const {
-    return hot([&, this] {
-      const double* const log_ratios = law.log_ratios.data();
-      Ints8 legal = all8(std::int64_t{-1});
-      for (std::size_t k = 0; k < law.log_ratios.size(); k += 8) legal = legal & legal8(load8(log_ratios + k));
-      if (!all_of8(legal)) return false;
-      if (moves.binary) {
-        fill_binary(law);
-      } else if (form_ == FactorisedForm::relaxation) {
-        fill_relaxation(law, moves);
-      } else {
-        fill_langevin(law, moves);
-      }
-      return true;
+    const bool legal = hot([from = law.log_ratios.data(), size = law.log_ratios.size()] {
+      Ints8 all = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < size; k += 8) all = all & legal8(load8(from + k));
+      return all_of8(all);
     });
-  }
-
-  static constexpr double kSteepest = 600.0;
-
-  /// Of one variable with two levels: probabilities of changing and of staying, where a change is possible.
-  struct Outcome {
-    Doubles8 change;
-    Doubles8 stay;
-  };
-  POISE_INLINE Outcome outcome(const Doubles8& u, const BalancingFunction& function) const {
+    if (!legal) return false;
     if (form_ == FactorisedForm::langevin) {
-      const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
-      const Doubles8 weight = function.weights(inside, -function.level());
-      const double present = weight_of_present(function);
-      const Doubles8 scale = 1.0 / (present + weight);
-      return {weight * scale, present * scale};
+      hot([&, this] { moves.binary ? fill_langevin(law) : fill_langevin(law, moves); });
+      return true;
     }
-    const Doubles8 size = min8(broadcast8(kSteepest), abs8(u));
-    const Doubles8 small = exp8(-1.0 * size);
-    const Doubles8 still = remaining(size, small, function);
-    const Doubles8 likely = 1.0 / (1.0 + small);
-    const Doubles8 moved = (1.0 - still) * likely;
-    const Ints8 up = less8(Doubles8{}, u);
-    return {select8(up, moved, small * moved), likely * select8(up, small + still, 1.0 + small * still)};
+    switch (function_.kind()) {
+      case Kind::sqrt: relax<Kind::sqrt>(law, moves); break;
+      case Kind::barker: relax<Kind::barker>(law, moves); break;
+      case Kind::min: relax<Kind::min>(law, moves); break;
+      case Kind::max: relax<Kind::max>(law, moves); break;
+      case Kind::table: relax<Kind::table>(law, moves); break;
+    }
+    return true;
   }
 
  private:
+  using Kind = BalancingFunction::Kind;
+  static constexpr double kSteepest = 600.0;
+
+  /// What the loops need of the function, in registers.
+  struct Step {
+    double length;     // e^level
+    double unit_rate;  // e^-length
+    const BalanceTable* table;
+  };
+  [[nodiscard]] Step step() const {
+    const double length = std::exp(function_.level());
+    return {length, std::exp(-length), function_.table()};
+  }
+
+  /// The loop is compiled for every kind of function.
+  template <Kind kind>
+  void relax(FactorisedLaw& law, const VariableMoves& moves) const {
+    if (moves.binary) {
+      hot([&law, step = step()] {
+        for_each_eight(law, [step](const Doubles8& u, Doubles8& change, Doubles8& stay) {
+          const Doubles8 size = min8(broadcast8(kSteepest), abs8(u));
+          const Doubles8 root = exp8(-0.5 * size);
+          Doubles8 still, likely;
+          relax_for_step<kind>(size, root, step, still, likely);
+          const Doubles8 small = root * root;
+          const Doubles8 moved = (1.0 - still) * likely;
+          const Ints8 up = less8(Doubles8{}, u);
+          change = select8(up, moved, small * moved);
+          stay = likely * select8(up, small + still, 1.0 + small * still);
+        });
+      });
+    } else {
+      hot([&law, &moves, step = step()] { fill_relaxation<kind>(law, moves, step); });
+    }
+  }
+
+  // Results go through references: a struct of vectors would be stored in halves and loaded as a whole.
+
+  /// e^(-tau s) at |u| = size and 1 / (1 + e^-|u|), by `root` = e^(-|u|/2): tau s with s = 2 e^phi cosh(u/2) is tau
+  /// e^phi (1 + root^2) / root, so that all takes two exponentials and one division.
+  template <Kind kind>
+  POISE_INLINE static void relax_for_step(const Doubles8& size, const Doubles8& root, const Step& step, Doubles8& still,
+                                          Doubles8& likely) {
+    const Doubles8 small = root * root;
+    const Doubles8 sum = 1.0 + small;
+    if constexpr (kind == Kind::barker || kind == Kind::min) {
+      likely = 1.0 / sum;
+      still = kind == Kind::barker ? broadcast8(step.unit_rate) : exp8(-step.length * sum);
+      return;
+    }
+    const Doubles8& denominator = kind == Kind::max ? small : root;
+    const Doubles8 inverse = 1.0 / (denominator * sum);
+    likely = denominator * inverse;
+    Doubles8 rate = step.length * (sum * sum * inverse);
+    if constexpr (kind == Kind::table) {
+      Doubles8 exponent, factor;
+      step.table->phi_parts(size, exponent, factor);
+      rate = rate * factor;
+      if (!all_of8(less_equal8(size, broadcast8(BalanceTable::kRange)))) rate = rate * exp8(exponent);
+    }
+    still = exp8(-1.0 * rate);
+  }
+
+  POISE_INLINE static Doubles8 weight_of_change(const Doubles8& u, const BalancingFunction& function) {
+    const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
+    return function.weights(inside, -function.level());
+  }
+
   /// g(1), beside which a step of Langevin form weighs changes.
   [[nodiscard]] static double weight_of_present(const BalancingFunction& function) {
-    return function.kind() == BalancingFunction::Kind::barker ? 0.5 : 1.0;
+    return function.kind() == Kind::barker ? 0.5 : 1.0;
   }
 
-  /// e^(-tau s) at |u| = size, where `small` is e^-size: s = g(e^size) (1 + e^-size).
-  POISE_INLINE static Doubles8 remaining(const Doubles8& size, const Doubles8& small,
-                                         const BalancingFunction& function) {
-    return exp8(-1.0 * (function.weights(size, -function.level()) * (1.0 + small)));
-  }
-
-  POISE_INLINE void fill_binary(FactorisedLaw& law) const {
+  POISE_INLINE void fill_langevin(FactorisedLaw& law) const {
     const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
+    const double present = weight_of_present(function);
+    for_each_eight(law, [&](const Doubles8& u, Doubles8& change, Doubles8& stay) {
+      const Doubles8 weight = weight_of_change(u, function);
+      const Doubles8 scale = 1.0 / (present + weight);
+      change = weight * scale;
+      stay = present * scale;
+    });
+  }
+
+  /// What `find` says of eight variables, as FactorisedLaw::minor has it.
+  template <class Find>
+  POISE_INLINE static void for_each_eight(FactorisedLaw& law, Find&& find) {
     const double* const log_ratios = law.log_ratios.data();
     double* const minor = law.minor.data();
-    for (std::size_t k = 0; k < law.log_ratios.size(); k += 8) {
+    const std::size_t size = law.log_ratios.size();
+    for (std::size_t k = 0; k < size; k += 8) {
       const Doubles8 u = load8(log_ratios + k);
-      const Outcome both = outcome(u, function);
-      const Ints8 stays_less = less8(both.stay, both.change);
+      Doubles8 change, stay;
+      find(u, change, stay);
+      const Ints8 stays_less = less8(stay, change);
       const Ints8 possible = less8(broadcast8(-1e300), u);
-      const Ints8 value = bits8<std::int64_t>(select8(stays_less, both.stay, both.change)) |
+      const Ints8 value = bits8<std::int64_t>(select8(stays_less, stay, change)) |
                           (stays_less & std::numeric_limits<std::int64_t>::min());
       store8(minor + k, bits8<double>(value & possible));
     }
   }
 
   /// The conditional distribution of every variable relative to its largest probability, then how far it has relaxed.
-  POISE_INLINE void fill_relaxation(FactorisedLaw& law, const VariableMoves& moves) const {
-    const BalancingFunction function = function_;
+  template <Kind kind>
+  POISE_INLINE static void fill_relaxation(FactorisedLaw& law, const VariableMoves& moves, const Step& step) {
     double* const weights = law.move_probs.data();
     double* const present = law.stay_probs.data();
     for (Index i = 0; i < moves.variables(); ++i) {
@@ -180,7 +238,9 @@ class FactorisedRule {
       // Odds of the likeliest level against the others, or of them against it: at least e^-600.
       const Doubles8 rest = load8(others.lanes);
       const Doubles8 odds = max8(broadcast8(1e-260), min8(rest, 1.0 / max8(rest, broadcast8(1e-260))));
-      const Doubles8 still = remaining(-1.0 * log8(odds), odds, function);
+      const Doubles8 size = -1.0 * log8(odds);
+      Doubles8 still, likely;
+      relax_for_step<kind>(size, exp8(-0.5 * size), step, still, likely);
       const Doubles8 here = load8(present + first);
       const Doubles8 scale = 1.0 / (here + load8(changes.lanes));
       Line8 moved;
@@ -198,9 +258,7 @@ class FactorisedRule {
     const double present = weight_of_present(function);
     for (std::size_t k = 0; k < law.move_probs.size(); k += 8) {
       const Doubles8 u = load8(law.log_ratios.data() + k);
-      const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
-      const Doubles8 weight = function.weights(inside, -function.level());
-      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight));
+      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight_of_change(u, function)));
     }
     for (Index i = 0; i < moves.variables(); ++i) {
       double sum = present;

@@ -96,7 +96,7 @@ class FactorisedProposal {
     Scratch* one = &scratch;
     look(target, std::span<Scratch* const>(&one, 1));
     std::swap(scratch.here, scratch.there);
-    scratch.log_prob = target.log_prob(state);
+    scratch.log_prob = find_log_prob(target, state);
     if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
   }
 
@@ -125,7 +125,7 @@ class FactorisedProposal {
     scratch.changed.clear();
     if (scratch.variables.binary) {
       draw_flips(scratch, rng);
-      list_flips(target, state, scratch);
+      hot([&] { list_flips(target, state, scratch); });
       if (!scratch.moves.empty()) scratch.log_forth = log_prob_of_flips(scratch.here, scratch.flips.data());
     } else {
       draw_levels(target, state, scratch);
@@ -194,11 +194,12 @@ class FactorisedProposal {
     return below ^ sure;
   }
 
-  static void list_flips(const T& target, const typename T::State& state, Scratch& scratch) {
+  POISE_INLINE static void list_flips(const T& target, const typename T::State& state, Scratch& scratch) {
     const std::int64_t* const flips = scratch.flips.data();
+    constexpr Ints8 kBits = {{1, 2, 4, 8}, {16, 32, 64, 128}};
     for (Index first = 0; first < scratch.flips.size(); first += 8) {
-      unsigned bits = 0;
-      for (unsigned lane = 0; lane < 8; ++lane) bits |= static_cast<unsigned>(flips[first + lane] & 1) << lane;
+      const Ints8 lanes = load8(flips + first) & kBits;
+      auto bits = static_cast<unsigned>(sum4(lanes.low + lanes.high));
       for (; bits != 0; bits &= bits - 1) {
         const Index move = first + static_cast<Index>(std::countr_zero(bits));
         const Index i = scratch.variable_of[move];

@@ -124,7 +124,7 @@ class PathProposal {
     Scratch* one = &scratch;
     look(target, std::span<Scratch* const>(&one, 1));
     std::swap(scratch.here, scratch.there);
-    scratch.log_prob = target.log_prob(state);
+    scratch.log_prob = find_log_prob(target, state);
     if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
   }
 

@@ -85,6 +85,8 @@ class Rbm {
   [[nodiscard]] State make_state(std::span<const Value> x) const;
   [[nodiscard]] POISE_INLINE Value level(const State& state, Index i) const { return state.x[i]; }
   [[nodiscard]] double log_prob(const State& state) const;
+  /// The same up to rounding, in vectors: for kernels that need it at every step.
+  [[nodiscard]] double quick_log_prob(const State& state) const;
   [[nodiscard]] POISE_INLINE Move move_at(const State& state, Index i) const {
     return {i, static_cast<Value>(1 - state.x[i])};
   }
