@@ -108,7 +108,8 @@ void expect_path_balance(const T& target, Ratios ratios) {
   for (const Index radius : {1U, 2U}) {
     for (const auto& [name, balance] : all_balances()) {
       SCOPED_TRACE(name);
-      const TransitionMatrix matrix = path_matrix(PathProposal<T>(balance, radius, ratios), target, space);
+      const TransitionMatrix matrix =
+          path_matrix(PathProposal<T>(at_level(balance, std::log(radius)), ratios), target, space);
       EXPECT_LE(row_error(matrix, space), 1e-12);
       EXPECT_LE(detailed_balance_error(matrix, space), 1e-12);
     }
@@ -308,8 +309,8 @@ TEST(Law, KernelsOfManyChangesKeepIt) {
     expect_law_kept(rbm, FactorisedProposal<Rbm>(form, BalancingFunction(), Ratios::first_order));
     expect_law_kept(table, FactorisedProposal<TableTarget>(form, BalancingFunction()));
   }
-  expect_law_kept(rbm, PathProposal<Rbm>(BalancingFunction(), 2, Ratios::first_order));
-  expect_law_kept(table, PathProposal<TableTarget>(BalancingFunction(), 2));
+  expect_law_kept(rbm, PathProposal<Rbm>(at_level(BalancingFunction(), std::log(2.0)), Ratios::first_order));
+  expect_law_kept(table, PathProposal<TableTarget>(at_level(BalancingFunction(), std::log(2.0))));
 }
 
 TEST(Range, KernelsOfManyChangesFindIllegalNumbers) {
@@ -324,7 +325,7 @@ TEST(Range, KernelsOfManyChangesFindIllegalNumbers) {
                                 FactorisedProposal<RoughTarget>(form, BalancingFunction(), Ratios::first_order)))
             << where;
       }
-      EXPECT_TRUE(finds_fault(table, PathProposal<TableTarget>(BalancingFunction(), 2))) << where;
+      EXPECT_TRUE(finds_fault(table, PathProposal<TableTarget>(at_level(BalancingFunction(), std::log(2.0))))) << where;
     }
   }
 }

@@ -48,13 +48,15 @@ std::vector<Case> cases() {
       "lsb",        "lsb1",       "lsb2:hidden=4", "lsb:objective=mi-bound,schedule=paper",
       "lb:g=max",   "gibbs",      "gibbs:block=3", "hb:block=4,radius=2",
       "lb:block=3", "lsb:block=3"};
+  const std::vector<std::string> many = {
+      "dlmc", "dlmc:g=min,tau=0.5", "dlsb", "dmala", "pas", "pas:radius=2", "dlmc:tune=acceptance,target=0.7"};
   std::vector<std::string> dense = sparse;
   dense.insert(dense.end(), {"gwg", "flsb"});
   dense.insert(dense.end(), {"temper:of=lsb", "temper:of=gwg"});
   std::vector<std::string> networks = sparse;
   networks.insert(networks.end(), {"exact", "temper", "temper:collapse=0", "temper:collapse=3"});
   std::vector<std::string> rbms = dense;
-  rbms.insert(rbms.end(), {"rbm-gibbs", "temper"});
+  rbms.insert(rbms.end(), {"rbm-gibbs", "temper", "temper:of=dlsb"});
   const std::vector<std::string> tempered = {"temper", "temper:of=lsb", "temper:of=gibbs,block=2"};
   std::vector<Case> out;
   out.push_back({"lattice", make_model("ising:size=6,lambda=0.5,mu=1,sigma=2,seed=3"), sparse});
@@ -72,6 +74,12 @@ std::vector<Case> cases() {
   out.push_back({"callback",
                  callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}),
                  {"lb:g=sqrt", "flsb", "gwg", "gibbs", "gibbs:block=2", "temper", "temper:of=flsb"}});
+  out.push_back({"many changes of a lattice", make_model("ising:size=6,lambda=0.5,mu=1,sigma=2,seed=3"), many});
+  out.push_back({"many changes of levels", make_model("potts:size=4,levels=3,coupling=0.6"), many});
+  out.push_back(
+      {"many changes of an rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(12, 5, 0.6, 4))), many});
+  out.push_back({"many changes by callback",
+                 callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}), many});
   return out;
 }
 

@@ -87,8 +87,8 @@ def target(
       ``[chains, 28, 28]``.
     - ``levels``: how many values a variable has, one number for all or one each. Values are 0, 1, ..., or ``labels``, such
       as (-1, 1). With ``one_hot`` a batch has one more dimension with a 1 at the level.
-    - ``gradient(x)`` is the derivative of log p by x, of the shape of x, for the samplers that need it (``gwg``, ``flsb``).
-      PyTorch and JAX find it themselves.
+    - ``gradient(x)`` is the derivative of log p by x, of the shape of x, for the samplers that need it (``gwg``, ``flsb``,
+      ``dlsb`` and its kin). PyTorch and JAX find it themselves.
     - ``log_ratios(x)``, where you know a faster way than to evaluate every neighbour: log p(x')/p(x) for every change of
       one variable: ``[chains, variables]`` (the flips), or ``[chains, variables, levels]`` with more than two levels.
     - ``framework``: what arrays your code takes, ``"numpy"``, ``"torch"`` or ``"jax"``. Modules and jitted functions are

@@ -11,6 +11,7 @@ import poise
 from conftest import Quadratic, required
 
 SAMPLERS = ["lb:g=sqrt", "lsb", "lsb1", "gwg", "flsb", "flsb1", "gibbs", "gibbs:block=2", "hb:block=3,radius=1"]
+SAMPLERS += ["dlmc", "dlmc:g=min,tau=0.5", "dlsb", "dmala", "pas", "temper:of=dlmc"]
 
 
 def close_to_exact(fit, expected):

@@ -46,6 +46,8 @@ void Learner::update(std::span<const TransitionGradient> chains, std::span<const
   for (const std::vector<double>& gradient : gradients) {
     for (std::size_t k = 0; k < by_phi.size(); ++k) by_phi[k] += gradient[k];
   }
+  // Steps that cost more are worth less: the logarithm of their work counts as that of a variance does.
+  for (const TransitionGradient& chain : chains) by_phi[0] += chain.work_slope / static_cast<double>(chains.size());
   const std::span<double> parameters = function_->parameters();
   std::vector<double> gradient(parameters.size() + 1, 0.0);
   slope_penalty(table_->phi(), ridge_, by_phi);

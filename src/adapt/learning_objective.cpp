@@ -23,6 +23,27 @@ double stay_probability(const TransitionGradient& chain) {
   return std::max(1.0 - chain.scale * moved, 1e-12);
 }
 
+/// What many independent changes add to the entropy of a step: A sum_i h_i + h(A), h_i the entropy of what variable i
+/// does and A the mean acceptance. Calls visit(first, last, stay) with the entries of each variable.
+template <class Visit>
+void for_each_variable(const TransitionGradient& chain, double accept, Visit&& visit) {
+  const auto& entries = chain.entries;
+  for (std::size_t first = 0; first < entries.size();) {
+    double change = 0.0;
+    std::size_t last = first;
+    while (last < entries.size() && entries[last].position == entries[first].position) {
+      change += entries[last++].transition / accept;
+    }
+    visit(first, last, std::max(1.0 - change, kTiny));
+    first = last;
+  }
+}
+
+double mean_acceptance(const TransitionGradient& chain) {
+  constexpr double kEdge = 1e-6;
+  return chain.entries.empty() ? kEdge : std::clamp(chain.entries[0].accept_prob, kEdge, 1.0 - kEdge);
+}
+
 double log_term(double x) { return x > 0.0 ? x * std::log(x) : 0.0; }
 
 }  // namespace
@@ -107,13 +128,27 @@ void LearningObjective::observe_variance(std::span<const TransitionGradient> cha
 }
 
 void LearningObjective::coefficients(const TransitionGradient& chain, std::vector<double>& out) const {
-  out.assign(chain.entries.size() + chain.sampled.size(), 0.0);
+  out.assign(chain.entries.size() + chain.sampled.size() + (chain.many ? 1 : 0), 0.0);
   const std::size_t n = chain.entries.size();
   switch (kind_) {
     case LearningObjectiveKind::variance:
       for (std::size_t k = 0; k < n; ++k) out[k] = rate_gradient_[chain.entries[k].position] / num_chains_;
       return;
     case LearningObjectiveKind::entropy: {
+      if (chain.many) {
+        // dH = A sum_i dh_i + dA (sum_i h_i + log((1 - A)/A)), and dh_i = sum_k dq_ik log(stay_i/q_ik).
+        const double accept = mean_acceptance(chain);
+        const double share = chain.scale / num_chains_;
+        out.back() = -std::log((1.0 - accept) / accept) / num_chains_;
+        for_each_variable(chain, accept, [&](std::size_t first, std::size_t last, double stay) {
+          for (std::size_t k = first; k < last; ++k) {
+            const double change = std::max(chain.entries[k].transition / accept, kTiny);
+            out[k] = share * (std::log(change) - std::log(stay));
+          }
+          out.back() += share * std::log(stay);
+        });
+        return;
+      }
       const double log_stay = std::log(stay_probability(chain));
       for (std::size_t k = 0; k < n; ++k) {
         const double log_move = std::log(std::max(chain.entries[k].transition, kTiny));
@@ -148,6 +183,18 @@ double LearningObjective::value(std::span<const TransitionGradient> chains) cons
   if (kind_ == LearningObjectiveKind::variance) return value_;
   double sum = 0.0;
   for (const TransitionGradient& chain : chains) {
+    if (kind_ == LearningObjectiveKind::entropy && chain.many) {
+      const double accept = mean_acceptance(chain);
+      double entropy = -log_term(accept) - log_term(1.0 - accept);
+      for_each_variable(chain, accept, [&](std::size_t first, std::size_t last, double stay) {
+        entropy -= chain.scale * accept * log_term(stay);
+        for (std::size_t k = first; k < last; ++k) {
+          entropy -= chain.scale * accept * log_term(chain.entries[k].transition / accept);
+        }
+      });
+      sum -= entropy / num_chains_;
+      continue;
+    }
     if (kind_ == LearningObjectiveKind::entropy) {
       double entropy = -log_term(stay_probability(chain));
       for (const auto& entry : chain.entries) entropy -= chain.scale * log_term(entry.transition);

@@ -10,7 +10,8 @@ SettleDetector::SettleDetector() : now_(BalanceTable::kPoints, 0.0), frequency_(
 
 void SettleDetector::add(const BalanceTable& table, std::span<const TransitionGradient> chains) {
   const std::span<const double> phi = table.phi();
-  for (std::size_t k = 0; k < now_.size(); ++k) now_[k] += phi[k];
+  many_ = chains[0].many;
+  for (std::size_t k = 0; k < now_.size(); ++k) now_[k] += phi[k] + (many_ ? table.level() : 0.0);
   for (const TransitionGradient& chain : chains) {
     const auto& entries = chain.entries.empty() ? chain.sampled : chain.entries;
     for (const TransitionGradient::Entry& entry : entries) {
@@ -35,7 +36,7 @@ double SettleDetector::change() const {
     mean += frequency_[k] * (now_[k] - before_[k]);
   }
   if (!(total > 0.0)) return HUGE_VAL;
-  mean /= total;
+  mean = many_ ? 0.0 : mean / total;
   double square = 0.0;
   for (std::size_t k = 0; k < now_.size(); ++k) {
     const double difference = now_[k] - before_[k] - mean;

@@ -110,4 +110,44 @@ void SplineFunction::backward(std::span<const double> points, std::span<const do
   }
 }
 
+LevelledFunction::LevelledFunction(std::unique_ptr<LearnedFunction> family)
+    : LearnedFunction(family->parameters().size() + 1), family_(std::move(family)) {
+  std::copy(family_->parameters().begin(), family_->parameters().end(), parameters_.begin());
+}
+
+LearnedFunction& LevelledFunction::family() const {
+  std::copy(parameters_.begin(), parameters_.end() - 1, family_->parameters().begin());
+  return *family_;
+}
+
+void LevelledFunction::phi(std::span<const double> points, std::span<double> out) const {
+  if (family_) {
+    family().phi(points, out);
+  } else {
+    for (std::size_t k = 0; k < points.size(); ++k) out[k] = fixed_phi(points[k])[static_cast<std::size_t>(kind_)];
+  }
+  // Whatever constant a family has, phi at 0 is the level.
+  double origin = 0.0;
+  if (family_) family_->phi(std::span<const double>(&origin, 1), std::span<double>(&origin, 1));
+  if (!family_) origin = fixed_phi(0.0)[static_cast<std::size_t>(kind_)];
+  for (double& value : out) value += parameters_.back() - origin;
+}
+
+void LevelledFunction::backward(std::span<const double> points, std::span<const double> weights,
+                                std::span<double> out) const {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  out[parameters_.size() - 1] += sum;
+  if (!family_) return;
+  LearnedFunction& inner = family();
+  const std::span<double> own = out.first(parameters_.size() - 1);
+  inner.backward(points, weights, own);
+  const double origin = 0.0, minus = -sum;
+  inner.backward(std::span<const double>(&origin, 1), std::span<const double>(&minus, 1), own);
+}
+
+BalancingFunction LevelledFunction::function() const {
+  if (!family_) return BalancingFunction(kind_, parameters_.back());
+  return LearnedFunction::function();
+}
+
 }  // namespace poise

@@ -76,6 +76,7 @@ constexpr RbmCost kGibbsRbm = {45.0, 0.9, 0.0};
 constexpr RbmCost kBlockRbm = {35.0, 0.65, 0.0};
 constexpr RbmCost kBalancedRbm = {2.0, 0.25, 0.0};
 constexpr RbmCost kGradientRbm = {310.0, 2.9, 0.087};
+constexpr RbmCost kManyRbm = {400.0, 10.0, 0.06};
 constexpr RbmCost kRbmGibbs = {105.0, 1.35, 0.0197};
 // Of the junction tree: a look at an edge, an operation, and a draw by the variable.
 constexpr double kLook = 4.0;
@@ -86,6 +87,8 @@ constexpr double kGradientRows = 3.0;
 constexpr double kLogRatiosRows = 3.0;
 // Configurations of a block beyond which nobody would try it.
 constexpr double kMostInBlock = 256.0;
+// The same where every update looks at proposals of its own, each at the price of a step.
+constexpr double kLearningMany = 3.0;
 // A warm-up that learns, beside one of as many steps that does not.
 constexpr double kLearning = 1.5;
 
@@ -192,6 +195,19 @@ std::vector<std::string> FlsbRow::candidates(const ModelFacts& facts) {
   return {"flsb"};
 }
 SamplerCost FlsbRow::cost(const ModelFacts& facts, const SamplerSettings&) { return learned(first_order_cost(facts)); }
+
+std::vector<std::string> DlsbRow::candidates(const ModelFacts& facts) {
+  // On sparse models a sweep of Gibbs changes every variable for the same price, and nothing is rejected.
+  if (!facts.gradient && facts.kind != ModelKind::rbm) return {};
+  return {"dlsb"};
+}
+SamplerCost DlsbRow::cost(const ModelFacts& facts, const SamplerSettings&) {
+  SamplerCost cost = first_order_cost(facts);
+  cost.steps_per_sweep = 1;
+  if (facts.kind == ModelKind::rbm) cost.gradient = rbm_cost(kManyRbm, facts, facts.variables);
+  cost.learning = kLearningMany;
+  return cost;
+}
 
 std::vector<std::string> GibbsRow::candidates(const ModelFacts& facts) {
   std::vector<std::string> specs = {"gibbs"};

@@ -46,6 +46,18 @@ SpecKeys read_network(SpecReader& reader, SamplerSettings& settings) {
 
 Index read_block(SpecReader& reader) { return static_cast<Index>(reader.integer("block", 1, 1, 20)); }
 
+/// Whether the step length is given by `key`, or how it is tuned.
+SpecKeys read_tuning(SpecReader& reader, SamplerSettings& settings, const char* key) {
+  settings.many = true;
+  if (reader.has(key)) return {"g", key};
+  const std::string tune = reader.choice("tune", "variance", {"variance", "entropy", "acceptance"});
+  settings.tuning = tune == "acceptance" ? StepTuning::acceptance : StepTuning::objective;
+  if (tune == "entropy") settings.learn.objective = LearningObjectiveKind::entropy;
+  if (settings.tuning == StepTuning::objective) return {"g", key, "tune"};
+  settings.acceptance = reader.real("target", settings.acceptance, 0.01, 0.99);
+  return {"g", key, "tune", "target"};
+}
+
 }  // namespace
 
 void check_learned_block(const std::vector<Index>& cardinalities, Index block) {
@@ -127,20 +139,33 @@ SpecKeys Flsb2Row::read(SpecReader& reader, SamplerSettings& settings) {
 
 SpecKeys DlmcRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.function = read_function(reader, "g");
-  settings.level = std::log(reader.real("tau", 0.5, 1e-6, 1e6));
-  return {"g", "tau"};
+  const double tau = reader.real("tau", 0.1, 1e-6, 1e6);
+  settings.level = std::log(tau);
+  return read_tuning(reader, settings, "tau");
+}
+
+SpecKeys DlsbRow::read(SpecReader& reader, SamplerSettings& settings) {
+  settings.many = true;
+  settings.family = FunctionFamily::spline;
+  settings.tuning = StepTuning::objective;
+  settings.level = std::log(0.1);
+  const std::string objective = reader.choice("objective", "variance", {"variance", "entropy"});
+  settings.learn.objective = objective == "variance" ? LearningObjectiveKind::variance : LearningObjectiveKind::entropy;
+  settings.learn.rate = reader.real("rate", settings.learn.rate, 1e-8, 10.0);
+  settings.learn.ridge = reader.real("ridge", settings.learn.ridge, 0.0, 1e6);
+  return {"objective", "rate", "ridge"};
 }
 
 SpecKeys DmalaRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.function = read_function(reader, "g");
-  settings.level = -0.5 / reader.real("alpha", 0.2, 1e-3, 1e6);
-  return {"g", "alpha"};
+  settings.level = -0.5 / reader.real("alpha", 0.15, 1e-3, 1e6);
+  return read_tuning(reader, settings, "alpha");
 }
 
 SpecKeys PasRow::read(SpecReader& reader, SamplerSettings& settings) {
   settings.function = read_function(reader, "g");
-  settings.radius = static_cast<unsigned>(reader.integer("radius", 8, 1, 1000000));
-  return {"g", "radius"};
+  settings.level = std::log(static_cast<double>(reader.integer("radius", 8, 1, 1000000)));
+  return read_tuning(reader, settings, "radius");
 }
 
 SpecKeys GibbsRow::read(SpecReader& reader, SamplerSettings& settings) {
@@ -224,7 +249,9 @@ Sampler parse_sampler(const std::string& text) {
 
 bool Sampler::tempers() const { return is_row<TemperRow>(*this); }
 
-std::unique_ptr<LearnedFunction> Sampler::make_function() const {
+namespace {
+
+std::unique_ptr<LearnedFunction> make_family(const SamplerSettings& settings) {
   std::unique_ptr<LearnedFunction> made;
   switch (settings.family) {
     case FunctionFamily::fixed: return nullptr;
@@ -234,6 +261,17 @@ std::unique_ptr<LearnedFunction> Sampler::make_function() const {
     case FunctionFamily::monotone: made = std::make_unique<MonotoneFunction>(settings.blocks, settings.units); break;
   }
   fit(*made, settings.function, 2000);
+  return made;
+}
+
+}  // namespace
+
+std::unique_ptr<LearnedFunction> Sampler::make_function(double level) const {
+  std::unique_ptr<LearnedFunction> family = make_family(settings);
+  if (!settings.many) return family;
+  auto made = family ? std::make_unique<LevelledFunction>(std::move(family))
+                     : std::make_unique<LevelledFunction>(settings.function);
+  made->level() = level;
   return made;
 }
 

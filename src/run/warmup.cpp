@@ -2,6 +2,7 @@
 #include "warmup.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -44,6 +45,24 @@ bool RiseDetector::still_rising() const {
   });
 }
 
+void StepLength::add(double acceptance_rate, double wanted) {
+  constexpr double kGain = 1.5, kDecay = 0.6;
+  constexpr double kLongest = 14.0;  // e^14: every variable forgets its level
+  const double gain = kGain * std::pow(static_cast<double>(++updates_), -kDecay);
+  level_ = std::clamp(level_ + gain * (acceptance_rate - wanted), -kLongest, kLongest);
+  if (std::has_single_bit(updates_)) {
+    sums_ = {sums_[1], 0.0};
+    counts_ = {counts_[1], 0};
+  }
+  sums_[1] += level_;
+  counts_[1] += 1;
+}
+
+double StepLength::average() const {
+  const std::uint64_t count = counts_[0] + counts_[1];
+  return count > 0 ? (sums_[0] + sums_[1]) / static_cast<double>(count) : level_;
+}
+
 Warmup::Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan)
     : chains_(chains),
       sampler_(sampler),
@@ -51,8 +70,9 @@ Warmup::Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, c
       self_tuning_(tunable.self_tuning.get()),
       ladder_(tunable.ladder.get()),
       plan_(plan),
+      step_length_(sampler.settings.level),
       rise_(chains.count()) {
-  outcome_.function = BalancingFunction(sampler.settings.function);
+  outcome_.function = BalancingFunction(sampler.settings.function, sampler.settings.level);
   outcome_.objective = std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -64,7 +84,8 @@ void Warmup::start() {
   } else if (sampler_.settings.paper_schedule) {
     start_adaptation();
   } else {
-    set_function(BalancingFunction(BalancingFunction::Kind::sqrt), kForGood);
+    // Where steps change many variables, the function that was asked for.
+    if (!sampler_.settings.many) set_function(BalancingFunction(BalancingFunction::Kind::sqrt), kForGood);
     stage_ = Stage::initial;
     if (plan_.steps / 2 == 0) next_stage();
   }
@@ -111,11 +132,13 @@ void Warmup::end() {
       break;
     case Stage::initial: {
       const double accepted = total_accepted(chains_.engine()) - accepted_before_;
-      escape_trap(accepted / static_cast<double>(part_length_ * chains_.count()));
+      const double rate = accepted / static_cast<double>(part_length_ * chains_.count());
+      sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
       std::vector<double> log_prob(chains_.count());
       chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
       for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
-      if (outcome_.steps >= plan_.steps / 2 || !rise_.still_rising()) next_stage();
+      const bool may_end = sampler_.settings.tuning != StepTuning::acceptance;
+      if (outcome_.steps >= plan_.steps / 2 || (may_end && !rise_.still_rising())) next_stage();
       break;
     }
     case Stage::adaptation:
@@ -128,10 +151,14 @@ void Warmup::end() {
 void Warmup::next_stage() {
   if (stage_ == Stage::initial) {
     outcome_.initial_steps = outcome_.steps;
-    start_adaptation();
-    return;
+    if (sampler_.settings.tuning != StepTuning::acceptance) {
+      start_adaptation();
+      return;
+    }
+    set_function(BalancingFunction(sampler_.settings.function, step_length_.average()), kForGood);
+  } else {
+    freeze();
   }
-  freeze();
   // Chains near stationarity with a function that has settled need no more, but half of a warm-up is always made.
   if (plan_.may_end_early) plan_.steps = std::max(outcome_.steps, plan_.steps / 2);
   stage_ = outcome_.steps < plan_.steps ? Stage::rest : Stage::done;
@@ -139,7 +166,7 @@ void Warmup::next_stage() {
 
 void Warmup::start_adaptation() {
   stage_ = Stage::adaptation;
-  learner_.emplace(sampler_.make_function(), sampler_.settings.learn);
+  learner_.emplace(sampler_.make_function(step_length_.average()), sampler_.settings.learn);
   observed_.resize(chains_.count());
   gradients_.resize(chains_.count());
   adaptation_start_ = outcome_.steps;
@@ -171,7 +198,7 @@ void Warmup::learn() {
   outcome_.objective = learner_->objective().value(observed_);
   const double progress = plan_.average ? static_cast<double>(round_) / static_cast<double>(rounds_) : 0.0;
   if (!sampler_.settings.paper_schedule && 2 * (round_ + 1) < rounds_) {
-    settled_.add(*learner_->balancing_function().table(), observed_);
+    settled_.add(learner_->table(), observed_);
     // As many rounds as it took to get here follow, at a falling rate and averaged.
     if (settled_.settled()) rounds_ = 2 * (round_ + 1);
   }
@@ -208,11 +235,16 @@ void Warmup::escape_trap(double acceptance_rate) {
   set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
 }
 
+void Warmup::tune_level(double acceptance_rate) {
+  step_length_.add(acceptance_rate, sampler_.settings.acceptance);
+  set_function(BalancingFunction(sampler_.settings.function, step_length_.level()), kForGood);
+}
+
 void Warmup::record() { outcome_.trace.push_back({outcome_.steps, mean_log_prob(chains_.engine())}); }
 
 void Warmup::save(Saver& out) const {
-  out(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, rise_, settled_, adaptation_start_,
-      available_, rounds_, planned_, round_, plan_);
+  out(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, step_length_, rise_, settled_,
+      adaptation_start_, available_, rounds_, planned_, round_, plan_);
   out(learner_.has_value());
   if (learner_) out(*learner_);
   if (tuner_ != nullptr) tuner_->save(out);
@@ -220,8 +252,8 @@ void Warmup::save(Saver& out) const {
 }
 
 void Warmup::load(Loader& in) {
-  in(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, rise_, settled_, adaptation_start_,
-     available_, rounds_, planned_, round_, plan_);
+  in(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, step_length_, rise_, settled_,
+     adaptation_start_, available_, rounds_, planned_, round_, plan_);
   bool learning = false;
   in(learning);
   learner_.reset();

@@ -2,6 +2,7 @@
 /// which learns the balancing function there, then the rest of the steps with what was learned.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,29 @@ class RiseDetector {
 
  private:
   std::vector<std::vector<double>> series_;
+};
+
+/// Finds the step length at which proposals of many changes have a given rate of acceptance (Robbins and Monro): the
+/// first one to make steps with, and all there is to find where nothing else is asked for.
+class StepLength {
+ public:
+  explicit StepLength(double level) : level_(level) {}
+
+  void add(double acceptance_rate, double wanted);
+  [[nodiscard]] double level() const { return level_; }
+  /// The mean since the last but one power of two of updates.
+  [[nodiscard]] double average() const;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(level_, updates_, sums_, counts_);
+  }
+
+ private:
+  double level_;
+  std::uint64_t updates_ = 0;
+  std::array<double, 2> sums_ = {};  // up to the last power of two, and since then
+  std::array<std::uint64_t, 2> counts_ = {};
 };
 
 /// All of it is explicit state, so that a warm-up can be saved between any two rounds and go on elsewhere.
@@ -73,6 +97,7 @@ class Warmup {
   void freeze();
   void record();
   void escape_trap(double acceptance_rate);
+  void tune_level(double acceptance_rate);
   void set_function(const BalancingFunction& function, std::uint64_t steps);
   [[nodiscard]] std::uint64_t decision_length() const;
 
@@ -88,6 +113,7 @@ class Warmup {
   double accepted_before_ = 0.0;   // at the beginning of the part
   std::uint64_t part_length_ = 0;  // its steps
   bool escaped_ = false;
+  StepLength step_length_;  // where steps change many variables
   RiseDetector rise_;
 
   std::optional<Learner> learner_;

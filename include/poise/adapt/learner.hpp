@@ -32,7 +32,9 @@ class Learner {
   [[nodiscard]] const LearnedFunction& function() const { return *function_; }
 
   /// The balancing function to make the next steps with.
-  [[nodiscard]] BalancingFunction balancing_function() const { return BalancingFunction(table_); }
+  [[nodiscard]] BalancingFunction balancing_function() const { return function_->function(); }
+  /// The same on the grid.
+  [[nodiscard]] const BalanceTable& table() const { return *table_; }
 
   /// First half of a round: the states of all chains, observed at `balancing_function()`.
   void observe(std::span<const TransitionGradient> chains) { objective_.observe(chains); }

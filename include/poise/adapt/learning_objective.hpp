@@ -4,6 +4,7 @@
 /// the
 ///           probability per step that variable i changes, w_i comes from its marginal (default).
 /// entropy   minus the entropy rate of the chain: the mutual information of consecutive states up to a constant.
+///           Of steps that change many variables, with the mean acceptance in place of every one's own.
 /// mi        Theorem 1(a) of the LSB paper: the same quantity, estimated with weights p(x) and one sampled proposal.
 /// mi-bound  Theorem 1(b): its bound with a learned eta and one uniform move; what the paper used.
 ///

@@ -11,7 +11,7 @@ namespace poise {
 
 /// Compares the mean of phi over a window of rounds with that over the window before, at the ratios that chains meet:
 /// every |u| counts by the probability of the transitions that have it. A change that is the same everywhere changes no
-/// proposal and does not count.
+/// proposal of single changes and does not count, but with steps of many it is their length, and does.
 class SettleDetector {
  public:
   static constexpr std::size_t kWindow = 40;  ///< rounds
@@ -25,7 +25,7 @@ class SettleDetector {
 
   template <class A>
   void archive(A& archive) {
-    archive(rounds_, before_, now_, frequency_, settled_);
+    archive(rounds_, before_, now_, frequency_, settled_, many_);
   }
 
  private:
@@ -36,6 +36,7 @@ class SettleDetector {
   std::vector<double> now_;        // sum over the present one
   std::vector<double> frequency_;  // of |u|, by grid point
   bool settled_ = false;
+  bool many_ = false;  // whether steps change many variables
 };
 
 }  // namespace poise

@@ -29,6 +29,8 @@ class LearnedFunction {
 
   /// The function as it is now, frozen: exactly balanced and as cheap to evaluate as a fixed one.
   [[nodiscard]] std::shared_ptr<const BalanceTable> freeze() const;
+  /// The same as kernels take it: a table, or a closed form where there is one.
+  [[nodiscard]] virtual BalancingFunction function() const { return BalancingFunction(freeze()); }
 
  protected:
   explicit LearnedFunction(std::size_t parameters) : parameters_(parameters, 0.0) {}
@@ -55,6 +57,26 @@ class SplineFunction final : public LearnedFunction {
   SplineFunction() : LearnedFunction(kKnots.size()) {}
   void phi(std::span<const double> points, std::span<double> out) const override;
   void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
+};
+
+/// A function together with its level, the log of the step length of proposals that change many variables. The level is
+/// the last parameter; without a family the function is a fixed one, and the level all that is learned.
+class LevelledFunction final : public LearnedFunction {
+ public:
+  explicit LevelledFunction(BalancingFunction::Kind kind) : LearnedFunction(1), kind_(kind) {}
+  explicit LevelledFunction(std::unique_ptr<LearnedFunction> family);
+
+  [[nodiscard]] double& level() { return parameters_.back(); }
+  void phi(std::span<const double> points, std::span<double> out) const override;
+  void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
+  [[nodiscard]] BalancingFunction function() const override;
+
+ private:
+  /// The family at the present parameters.
+  [[nodiscard]] LearnedFunction& family() const;
+
+  BalancingFunction::Kind kind_ = BalancingFunction::Kind::sqrt;
+  std::unique_ptr<LearnedFunction> family_;
 };
 
 /// LSB 2: g(t) = (h(t) + t h(1/t)) / 2 with h > 0 a network; subclasses say what log h is.

@@ -77,6 +77,8 @@ struct FactorisedLaw {
 
 class FactorisedRule {
  public:
+  static constexpr double kSteepest = 600.0;  ///< size of a log ratio
+
   FactorisedRule(FactorisedForm form, BalancingFunction function) : form_(form), function_(std::move(function)) {}
 
   [[nodiscard]] FactorisedForm form() const { return form_; }
@@ -106,7 +108,6 @@ class FactorisedRule {
 
  private:
   using Kind = BalancingFunction::Kind;
-  static constexpr double kSteepest = 600.0;
 
   /// What the loops need of the function, in registers.
   struct Step {

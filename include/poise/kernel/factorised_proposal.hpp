@@ -114,6 +114,13 @@ class FactorisedProposal {
     return {std::exp(scratch.log_forth), judge(target, scratch)};
   }
 
+  /// The acceptance probability of a proposal that is drawn for the sake of it.
+  double probe(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
+    propose(target, state, scratch, rng);
+    look_ahead(target, &scratch);
+    return judge(target, scratch);
+  }
+
   // A step in three parts; the middle one is for a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {

@@ -14,12 +14,11 @@
 
 #include <poise/adapt/transition_gradient_block.hpp>
 #include <poise/adapt/transition_gradient_dense.hpp>
+#include <poise/adapt/transition_gradient_many.hpp>
 #include <poise/adapt/transition_gradient_sparse.hpp>
 #include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/factorised_proposal.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
-#include <poise/kernel/path_proposal.hpp>
 #include <poise/run/candidates.hpp>
 #include <poise/run/engine_of.hpp>
 #include <poise/run/sampler.hpp>
@@ -164,30 +163,42 @@ struct FactorisedRow {
 struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   static constexpr const char* name = "dlmc";
   static constexpr const char* help =
-      "discrete Langevin Monte Carlo: all variables relax for a time tau at once, with ratios from one gradient where "
-      "there is one: dlmc:g=sqrt,tau=0.7";
+      "discrete Langevin Monte Carlo: many variables a step, each relaxing for a time tau, for one gradient or one "
+      "look "
+      "at all ratios; tau is tuned in warm-up (tune=variance, or tune=acceptance,target=0.574) or given: "
+      "dlmc:g=sqrt,tau=0.7";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+};
+
+struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, Contender {
+  static constexpr const char* name = "dlsb";
+  static constexpr const char* help = "the same, balancing function and tau learned together in warm-up (a spline)";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static std::vector<std::string> candidates(const ModelFacts& facts);
+  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
   static constexpr const char* name = "dmala";
   static constexpr const char* help =
-      "discrete Metropolis-adjusted Langevin: all variables at once, changes penalised by 1/(2 alpha): "
-      "dmala:g=sqrt,alpha=0.2";
+      "discrete Metropolis-adjusted Langevin: many variables a step, changes penalised by 1/(2 alpha), which is tuned "
+      "as "
+      "tau is or given: dmala:g=sqrt,alpha=0.2";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
 };
 
 struct PasRow {
   static constexpr const char* name = "pas";
   static constexpr const char* help =
-      "path auxiliary: a path of changes of different variables, of 1 to 2 radius - 1 of them: pas:g=sqrt,radius=8";
+      "path auxiliary: a path of changes of different variables, of 1 to 2 radius - 1 of them; the radius is tuned as "
+      "tau is or given: pas:g=sqrt,radius=8";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
     const Ratios ratios = cheap_ratios(*target);
-    const PathProposal<T> kernel(BalancingFunction(settings.function), settings.radius, ratios);
-    return make_engine_of<T>(std::move(target), kernel, options);
+    const BalancingFunction function(settings.function, settings.level);
+    return make_engine_of<T>(std::move(target), PathProposal<T>(function, ratios), options);
   }
 };
 
@@ -288,8 +299,8 @@ struct ExactRow : Contender {
 
 /// In the order of the help.
 using SamplerRows =
-    std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow, DmalaRow, PasRow,
-               GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
+    std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow, DlsbRow,
+               DmalaRow, PasRow, GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
 
 /// Whether a sampler is that of a row.
 template <class Row>
@@ -307,6 +318,7 @@ template <class Row>
 
 /// Whether a sampler has a balancing function.
 [[nodiscard]] inline bool is_balanced(const Sampler& sampler) {
+  if (sampler.settings.many) return true;
   return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
     return ((row == k && std::is_base_of_v<BalancedRow, std::tuple_element_t<k, SamplerRows>>) || ...);
   }
