@@ -91,9 +91,9 @@ const bool registered = [] {
       {"critical lattice", make_model("ising:size=100,lambda=0.44"), {"sw", "wolff"}},
       {"critical graph", random_graph(true), {"sw", "wolff"}},
       {"critical potts", make_model("potts:size=50,levels=3,coupling=1"), {"sw", "wolff"}},
-      {"rbm", random_rbm(784, 250), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
-      {"small rbm", random_rbm(24, 16), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
-      {"flat rbm", random_rbm(784, 32), {"gibbs", "gwg", "gibbs:block=2", "rbm-gibbs"}},
+      {"rbm", random_rbm(784, 250), {"gibbs", "gwg", "dlsb", "gibbs:block=2", "rbm-gibbs"}},
+      {"small rbm", random_rbm(24, 16), {"gibbs", "gwg", "dlsb", "gibbs:block=2", "rbm-gibbs"}},
+      {"flat rbm", random_rbm(784, 32), {"gibbs", "gwg", "dlsb", "gibbs:block=2", "rbm-gibbs"}},
   };
   const auto add = [](const Row& row, const std::string& sampler, std::size_t chains) {
     const std::string name = "cost/" + row.kind + "/" + sampler + "/" + std::to_string(chains);

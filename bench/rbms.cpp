@@ -1,12 +1,15 @@
 /// Restricted Boltzmann machines: chain steps a second, 784 visible units and 16 chains on one core.
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <memory>
 #include <vector>
 
 #include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/factorised_proposal.hpp>
 #include <poise/kernel/hamming_ball.hpp>
 #include <poise/kernel/informed_proposal.hpp>
+#include <poise/kernel/path_proposal.hpp>
 #include <poise/kernel/plain_gradient.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/run/chain.hpp>
@@ -78,6 +81,30 @@ void hb_10_3(benchmark::State& state) { steps(state, hidden(state), HammingBall<
 void rbm_gibbs(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 16, 20); }
 void rbm_gibbs_every(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 16, 1); }
 void rbm_gibbs_alone(benchmark::State& state) { steps(state, hidden(state), RbmGibbs(*rbm(hidden(state))), 1, 20); }
+/// Many changes a step, at the step length that an RBM trained on MNIST has.
+void dlmc(benchmark::State& state) {
+  const BalancingFunction function(BalancingFunction::Kind::sqrt, std::log(0.7));
+  steps(state, hidden(state), FactorisedProposal<Rbm>(FactorisedForm::relaxation, function, Ratios::first_order), 16,
+        20);
+}
+void dlmc_frozen(benchmark::State& state) {
+  const BalancingFunction function(
+      std::make_shared<const BalanceTable>(std::vector<double>(BalanceTable::kPoints, std::log(0.7))));
+  steps(state, hidden(state), FactorisedProposal<Rbm>(FactorisedForm::relaxation, function, Ratios::first_order), 16,
+        20);
+}
+void dmala(benchmark::State& state) {
+  const BalancingFunction function(BalancingFunction::Kind::sqrt, -2.5);
+  steps(state, hidden(state), FactorisedProposal<Rbm>(FactorisedForm::langevin, function, Ratios::first_order), 16, 20);
+}
+void pas(benchmark::State& state) {
+  const BalancingFunction function(BalancingFunction::Kind::sqrt, std::log(16.0));
+  steps(state, hidden(state), PathProposal<Rbm>(function, Ratios::first_order), 16, 20);
+}
+BENCHMARK(dlmc)->Arg(250)->Arg(500);
+BENCHMARK(dlmc_frozen)->Arg(250);
+BENCHMARK(dmala)->Arg(250);
+BENCHMARK(pas)->Arg(250);
 BENCHMARK(gwg)->Arg(250)->Arg(500);
 BENCHMARK(gwg_alone)->Arg(250);
 BENCHMARK(gwg_frozen)->Arg(250)->Arg(500);

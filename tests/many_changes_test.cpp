@@ -245,11 +245,10 @@ TEST(Law, ProposalsOfManyChangesAreWhatTheyAreTakenFor) {
   }
 }
 
-/// Digits of a random number that leave a variable undecided are followed by more: with a probability that has no more
-/// than its first digits in common with any of 32 bits, its frequency is right all the same.
+/// Digits of a random number that leave a variable undecided are followed by more.
 TEST(Law, UndecidedDigitsAreFollowedByMore) {
-  // A variable that flips with probability 0.75 * 2^-32 could not do so with 32 bits alone.
-  const double rare = 0.75 * 0x1p-32;
+  // A variable that flips with probability 0.75 * 2^-16 could not do so with 16 bits alone.
+  const double rare = 0.75 * 0x1p-16;
   const LatticeIsing target(1, 2, Boundary::open, 0.0, {0.0, 0.0});
   using Kernel = FactorisedProposal<LatticeIsing>;
   Kernel::Scratch scratch(target);

@@ -61,7 +61,7 @@ def main() -> None:
     arguments.add_argument("--updates", type=int, default=400)
     arguments.add_argument("--chains", type=int, default=64)
     arguments.add_argument("--steps", type=int, default=20, help="of the chains between two updates")
-    arguments.add_argument("--sampler", default="gwg")
+    arguments.add_argument("--sampler", default="dlsb", help="dlsb changes many pixels for one gradient, gwg one")
     arguments.add_argument("--out", default="energy_model.png")
     given = arguments.parse_args()
 
@@ -74,6 +74,8 @@ def main() -> None:
     stepper = poise.Stepper(model, chains=given.chains, sampler=given.sampler, seed=1)
     before = order(stepper.states).mean()
     for update in range(given.updates):
+        if update % max(1, given.updates // 8) == 0:
+            stepper.warm_up(60)  # the length of its steps is found anew for the model as it is
         samples = torch.from_numpy(stepper.step(given.steps).astype(np.float32))
         data = torch.from_numpy(bars(given.chains, random))
         at_data, at_samples = model.log_prob(data), model.log_prob(samples)

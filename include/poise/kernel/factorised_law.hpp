@@ -66,8 +66,9 @@ struct FactorisedLaw {
       stay_probs.resize(padded(moves.variables()));
     }
   }
-  /// A multiple of sixteen: as many variables share eight random words.
-  [[nodiscard]] static std::size_t padded(std::size_t count) { return (count + 15) / 16 * 16; }
+  /// As many variables share eight random words.
+  static constexpr std::size_t kTogether = 32;
+  [[nodiscard]] static std::size_t padded(std::size_t count) { return (count + kTogether - 1) / kTogether * kTogether; }
 
   template <class A>
   void archive(A& archive) {
@@ -108,11 +109,12 @@ class FactorisedRule {
 
  private:
   using Kind = BalancingFunction::Kind;
+  static constexpr std::size_t kBlock = FactorisedLaw::kTogether;
 
   /// What the loops need of the function, in registers.
   struct Step {
-    double length;     // e^level
-    double unit_rate;  // e^-length
+    double length;  // e^level
+    double still;   // e^-length
     const BalanceTable* table;
   };
   [[nodiscard]] Step step() const {
@@ -125,17 +127,10 @@ class FactorisedRule {
   void relax(FactorisedLaw& law, const VariableMoves& moves) const {
     if (moves.binary) {
       hot([&law, step = step()] {
-        for_each_eight(law, [step](const Doubles8& u, Doubles8& change, Doubles8& stay) {
-          const Doubles8 size = min8(broadcast8(kSteepest), abs8(u));
-          const Doubles8 root = exp8(-0.5 * size);
-          Doubles8 still, likely;
-          relax_for_step<kind>(size, root, step, still, likely);
-          const Doubles8 small = root * root;
-          const Doubles8 moved = (1.0 - still) * likely;
-          const Ints8 up = less8(Doubles8{}, u);
-          change = select8(up, moved, small * moved);
-          stay = likely * select8(up, small + still, 1.0 + small * still);
-        });
+        const double* const log_ratios = law.log_ratios.data();
+        double* const minor = law.minor.data();
+        const std::size_t size = law.log_ratios.size();
+        for (std::size_t k = 0; k < size; k += kBlock) relax_block<kind>(log_ratios + k, step, minor + k);
       });
     } else {
       hot([&law, &moves, step = step()] { fill_relaxation<kind>(law, moves, step); });
@@ -144,29 +139,64 @@ class FactorisedRule {
 
   // Results go through references: a struct of vectors would be stored in halves and loaded as a whole.
 
-  /// e^(-tau s) at |u| = size and 1 / (1 + e^-|u|), by `root` = e^(-|u|/2): tau s with s = 2 e^phi cosh(u/2) is tau
-  /// e^phi (1 + root^2) / root, so that all takes two exponentials and one division.
+  /// tau s at |u| = size and 1 / (1 + e^-|u|), by `root` = e^(-|u|/2): s = 2 e^phi cosh(u/2) = e^phi (1 + root^2) /
+  /// root, so that all takes one exponential and one division.
   template <Kind kind>
-  POISE_INLINE static void relax_for_step(const Doubles8& size, const Doubles8& root, const Step& step, Doubles8& still,
-                                          Doubles8& likely) {
+  POISE_INLINE static void find_rate(const Doubles8& size, const Doubles8& root, const Step& step, Doubles8& rate,
+                                     Doubles8& likely) {
     const Doubles8 small = root * root;
     const Doubles8 sum = 1.0 + small;
     if constexpr (kind == Kind::barker || kind == Kind::min) {
       likely = 1.0 / sum;
-      still = kind == Kind::barker ? broadcast8(step.unit_rate) : exp8(-step.length * sum);
+      rate = kind == Kind::barker ? broadcast8(step.length) : step.length * sum;
       return;
     }
     const Doubles8& denominator = kind == Kind::max ? small : root;
     const Doubles8 inverse = 1.0 / (denominator * sum);
     likely = denominator * inverse;
-    Doubles8 rate = step.length * (sum * sum * inverse);
+    rate = step.length * (sum * sum * inverse);
     if constexpr (kind == Kind::table) {
       Doubles8 exponent, factor;
       step.table->phi_parts(size, exponent, factor);
       rate = rate * factor;
       if (!all_of8(less_equal8(size, broadcast8(BalanceTable::kRange)))) rate = rate * exp8(exponent);
     }
-    still = exp8(-1.0 * rate);
+  }
+
+  /// Some variables at a time, first their rates, then what follows from these: two chains of operations of half the
+  /// length, of which a processor overlaps more.
+  template <Kind kind>
+  POISE_INLINE static void relax_block(const double* log_ratios, const Step& step, double* minor) {
+    Line8 smalls[kBlock / 8], likelies[kBlock / 8], rates[kBlock / 8];
+    for (std::size_t k = 0; k < kBlock / 8; ++k) {
+      const Doubles8 size = min8(broadcast8(kSteepest), abs8(load8(log_ratios + 8 * k)));
+      const Doubles8 root = exp8(-0.5 * size);
+      Doubles8 rate, likely;
+      find_rate<kind>(size, root, step, rate, likely);
+      store8(smalls[k].lanes, root * root);
+      store8(likelies[k].lanes, likely);
+      store8(rates[k].lanes, rate);
+    }
+    for (std::size_t k = 0; k < kBlock / 8; ++k) {
+      const Doubles8 u = load8(log_ratios + 8 * k);
+      const Doubles8 small = load8(smalls[k].lanes);
+      const Doubles8 likely = load8(likelies[k].lanes);
+      const Doubles8 still = kind == Kind::barker ? broadcast8(step.still) : exp8(-1.0 * load8(rates[k].lanes));
+      const Doubles8 moved = (1.0 - still) * likely;
+      const Ints8 up = less8(Doubles8{}, u);
+      const Doubles8 change = select8(up, moved, small * moved);
+      const Doubles8 stay = likely * select8(up, small + still, 1.0 + small * still);
+      store8(minor + 8 * k, minor_of(u, change, stay));
+    }
+  }
+
+  /// The entries of FactorisedLaw::minor.
+  POISE_INLINE static Doubles8 minor_of(const Doubles8& u, const Doubles8& change, const Doubles8& stay) {
+    const Ints8 stays_less = less8(stay, change);
+    const Ints8 possible = less8(broadcast8(-1e300), u);
+    const Ints8 value = bits8<std::int64_t>(select8(stays_less, stay, change)) |
+                        (stays_less & std::numeric_limits<std::int64_t>::min());
+    return bits8<double>(value & possible);
   }
 
   POISE_INLINE static Doubles8 weight_of_change(const Doubles8& u, const BalancingFunction& function) {
@@ -182,29 +212,14 @@ class FactorisedRule {
   POISE_INLINE void fill_langevin(FactorisedLaw& law) const {
     const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
     const double present = weight_of_present(function);
-    for_each_eight(law, [&](const Doubles8& u, Doubles8& change, Doubles8& stay) {
-      const Doubles8 weight = weight_of_change(u, function);
-      const Doubles8 scale = 1.0 / (present + weight);
-      change = weight * scale;
-      stay = present * scale;
-    });
-  }
-
-  /// What `find` says of eight variables, as FactorisedLaw::minor has it.
-  template <class Find>
-  POISE_INLINE static void for_each_eight(FactorisedLaw& law, Find&& find) {
     const double* const log_ratios = law.log_ratios.data();
     double* const minor = law.minor.data();
     const std::size_t size = law.log_ratios.size();
     for (std::size_t k = 0; k < size; k += 8) {
       const Doubles8 u = load8(log_ratios + k);
-      Doubles8 change, stay;
-      find(u, change, stay);
-      const Ints8 stays_less = less8(stay, change);
-      const Ints8 possible = less8(broadcast8(-1e300), u);
-      const Ints8 value = bits8<std::int64_t>(select8(stays_less, stay, change)) |
-                          (stays_less & std::numeric_limits<std::int64_t>::min());
-      store8(minor + k, bits8<double>(value & possible));
+      const Doubles8 weight = weight_of_change(u, function);
+      const Doubles8 scale = 1.0 / (present + weight);
+      store8(minor + k, minor_of(u, weight * scale, present * scale));
     }
   }
 
@@ -240,8 +255,9 @@ class FactorisedRule {
       const Doubles8 rest = load8(others.lanes);
       const Doubles8 odds = max8(broadcast8(1e-260), min8(rest, 1.0 / max8(rest, broadcast8(1e-260))));
       const Doubles8 size = -1.0 * log8(odds);
-      Doubles8 still, likely;
-      relax_for_step<kind>(size, exp8(-0.5 * size), step, still, likely);
+      Doubles8 rate, likely;
+      find_rate<kind>(size, exp8(-0.5 * size), step, rate, likely);
+      const Doubles8 still = exp8(-1.0 * rate);
       const Doubles8 here = load8(present + first);
       const Doubles8 scale = 1.0 / (here + load8(changes.lanes));
       Line8 moved;

@@ -33,7 +33,7 @@ class FactorisedProposal {
       here.resize(variables);
       there.resize(variables);
       const std::size_t needed =
-          (variables.binary ? here.minor.size() / 2 : variables.variables()) + 1;  // and one for the decision
+          (variables.binary ? here.minor.size() / 4 : variables.variables()) + 1;  // and one for the decision
       words.resize((needed + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch);
       if (variables.binary) {
         flips.resize(here.minor.size());
@@ -158,8 +158,8 @@ class FactorisedProposal {
     return decide(target, state, scratch);
   }
 
-  /// Thirty-two random bits decide about a variable, unless they are just those that its probability begins with; then
-  /// as many follow as a double has.
+  /// Sixteen random bits decide about a variable, unless they are just those that its probability begins with; then as
+  /// many follow as a double has.
   static void draw_flips(Scratch& scratch, Rng& rng) {
     const double* const minor = scratch.here.minor.data();
     const std::uint64_t* const words = scratch.words.data();
@@ -167,19 +167,20 @@ class FactorisedProposal {
     const std::size_t size = scratch.flips.size();
     const bool decided = hot([=] {
       Ints8 ties = {};
-      for (std::size_t k = 0; k < size; k += 16) {
-        const Words8 both = load8(words + k / 2);
-        ties = ties | flips_of(minor + k, both & std::uint64_t{0xffffffff}, flips + k);
-        ties = ties | flips_of(minor + k + 8, both >> 32, flips + k + 8);
+      for (std::size_t k = 0; k < size; k += FactorisedLaw::kTogether) {
+        const Words8 all = load8(words + k / 4);
+        for (unsigned part = 0; part < 4; ++part) {
+          const Words8 digits = all >> static_cast<int>(kDigits * part) & std::uint64_t{0xffff};
+          ties = ties | flips_of(minor + k + 8 * part, digits, flips + k + 8 * part);
+        }
       }
       return all_of8(ties ^ std::int64_t{-1});
     });
     if (decided) return;
     for (std::size_t k = 0; k < size; ++k) {
-      const std::size_t lane = k % 8;
-      const std::uint64_t word = words[k / 16 * 8 + lane];
-      const auto digits = static_cast<double>(k % 16 < 8 ? word & 0xffffffff : word >> 32);
-      const double scaled = std::abs(minor[k]) * 0x1p32;
+      const std::uint64_t word = words[k / FactorisedLaw::kTogether * 8 + k % 8];
+      const auto digits = static_cast<double>(word >> (kDigits * (k / 8 % 4)) & 0xffff);
+      const double scaled = std::abs(minor[k]) * 0x1p16;
       if (!(digits < scaled && scaled < digits + 1.0)) continue;
       const bool is_minor = rng.uniform() < scaled - digits;
       flips[k] = is_minor != std::signbit(minor[k]) ? -1 : 0;
@@ -187,13 +188,15 @@ class FactorisedProposal {
   }
 
  private:
+  static constexpr unsigned kDigits = 16;
+
   /// 52 random bits as a number below 1.
   POISE_INLINE static double to_unit(std::uint64_t word) { return static_cast<double>(word >> 12) * 0x1p-52; }
 
   /// Writes the flips of eight variables; gives -1 where the digits do not decide.
   POISE_INLINE static Ints8 flips_of(const double* minor, const Words8& digits, std::int64_t* flips) {
     const Doubles8 value = load8(minor);
-    const Doubles8 scaled = abs8(value) * 0x1p32;
+    const Doubles8 scaled = abs8(value) * 0x1p16;
     const Doubles8 low = bits8<double>(digits | std::uint64_t{0x4330000000000000}) - 0x1p52;
     const Ints8 below = less8(low, scaled);
     const Ints8 sure = less_equal8(low + 1.0, scaled);
