@@ -61,11 +61,20 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
   return out;
 }
 
+/// What warm-up found, as it can be given by hand.
+std::string step_length(const Sampler& sampler, double level) {
+  if (is_row<DmalaRow>(sampler)) return fmt::format("step length found in warm-up: alpha={:.3g}", -0.5 / level);
+  if (is_row<PasRow>(sampler)) return fmt::format("step length found in warm-up: radius={:.0f}", std::exp(level));
+  return fmt::format("step length found in warm-up: tau={:.3g}", std::exp(level));
+}
+
 }  // namespace
 
 void add_function(const Sampler& sampler, const BalancingFunction& function, RunResult& result) {
-  result.balanced = is_balanced(sampler.of ? *sampler.of : sampler);
+  const Sampler& inner = sampler.of ? *sampler.of : sampler;
+  result.balanced = is_balanced(inner);
   if (!result.balanced) return;
+  if (inner.settings.tuning != StepTuning::fixed) result.notes.push_back(step_length(inner, function.level()));
   for (const double size : balance_grid()) {
     result.knots.push_back(size);
     result.log_phi.push_back(function.log_g(size) - 0.5 * size - function.log_g(0.0));
