@@ -17,12 +17,18 @@ constexpr const char* kModelKeys = R"(
     lambda=1           coupling of neighbours
     mu=0, sigma=0      strength of the true image and of the noise
     field=uniform      alpha = s mu + U(-sigma, sigma), or gaussian: y mu / sigma^2, y = s mu + sigma N(0, 1)
-    image=square       the true image s, or shapes: a disc, a ring, a triangle and a bar
+    image=square       the true image s, or disc: half of the area; or shapes: a disc, a ring, a triangle and a bar
     case=4             the four cases of the paper: (lambda, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3)
     boundary=torus     or open
     seed=1             of the noise
     graph=FILE         any graph: a line 'variables edges', then lines 'i j [coupling]', counting from 1
-  Keys of potts: size=30, levels=3, coupling=1, field=0 (of level 0), boundary=torus or open
+  Keys of potts: size=30, levels=3, coupling=1, field=0 (of level 0), boundary=torus or open;
+    sigma=0, seed=1    a field of every level of every site, drawn from U(-sigma, sigma)
+  Keys of bernoulli: size=10000; mu=0, sigma=0.5, seed=1: log odds of N(mu, sigma^2)
+  Keys of fhmm (y_t = b + sum_k w_k x_tk + sigma N(0, 1), where w, b and the hidden x behind y are drawn):
+    length=200, chains=50  times and hidden chains
+    start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
+    sigma=2, seed=1        noise, and seed of all that is drawn
   Keys of maxcut: file=FILE, beta=1; of qubo: file=FILE, beta=1, sense=min or max
 )";
 

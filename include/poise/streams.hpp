@@ -37,6 +37,7 @@ enum class Stream : std::uint64_t {
   experiment_start = std::uint64_t{0x20} << 56,       ///< starting states of `poise reproduce`, by chain
   experiment_choice = std::uint64_t{0x21} << 56,      ///< images at which its reference chains start, by part
   experiment_network = std::uint64_t{0x22} << 56,     ///< networks that are generated for it
+  drawn_parameters = std::uint64_t{0x30} << 56,       ///< parameters of models that are drawn, by their kind
   start = std::uint64_t{0x40} << 56,                  ///< the starting state of a chain
   retry = std::uint64_t{0x50} << 56,                  ///< further starting states, where the first has no probability
   repair = std::uint64_t{0x60} << 56,                 ///< moving a starting state into the support

@@ -119,7 +119,9 @@ NetworkLogPartition find_log_partition(const Model& model, const NetworkLogParti
   answer.variables = model.layout.variables;
   answer.reason = "by tempering: the model is no network";
   if (options.method == Method::exact) {
-    throw InputError("exact inference takes networks only (.uai and .bif files, ising and potts), and this is none");
+    throw InputError(
+        "exact inference takes networks only (.uai and .bif files, ising, potts, bernoulli and fhmm), and this is "
+        "none");
   }
   temper(model, options, hooks, answer);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

@@ -32,9 +32,8 @@ struct ModelRow {
 constexpr const char* kFile = "file";
 
 /// An Ising model as a network of tables over single sites and pairs.
-Network ising_network(const Spec& spec, const ModelFiles& files) {
+Network as_network(const IsingModel& ising) {
   static constexpr double strongest = 300.0;
-  const IsingModel ising = make_ising(spec, {files.field});
   Network network;
   network.name = ising.name;
   network.cardinalities.assign(ising.variables, 2);
@@ -72,13 +71,19 @@ Network read_network_file(const Spec& spec, const ModelFiles&) {
   return network;
 }
 
-constexpr std::array<ModelRow, 6> kRows = {{
+constexpr std::array<ModelRow, 8> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
-     ising_network},
+     [](const Spec& spec, const ModelFiles& files) { return as_network(make_ising(spec, {files.field})); }},
     {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
      [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
+    {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return as_network(make_bernoulli(spec)); }},
+    {"fhmm", "", "hidden Markov chains seen as one noisy sum, a factorial model: fhmm:length=200,chains=50,seed=1",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_fhmm(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return as_network(make_fhmm(spec)); }},
     {"maxcut", ".mc ", "cuts of a graph, exp(beta * cut): maxcut:file=FILE,beta=1, or a file that ends in .mc",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); }, nullptr},
     {"qubo", ".qubo .coo ",
@@ -157,7 +162,8 @@ Model make_named(const Named& named, const ModelFiles& files) {
   check_field(named, files);
   if (!files.evidence.empty() && named.row->network == nullptr) {
     throw InputError(
-        "--evidence: only networks take evidence (.uai and .bif files, potts, ising), and this model is none");
+        "--evidence: only networks take evidence (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model "
+        "is none");
   }
   if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
   return network_model(std::make_shared<const Network>(network_of(named, files)));

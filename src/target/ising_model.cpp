@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <span>
 
@@ -27,7 +28,7 @@ struct Settings {
   std::uint64_t seed = 1;
   bool torus = true;
   bool gaussian = false;
-  bool shapes = false;
+  std::string image = "square";
   std::string graph;  ///< file name; empty for a lattice
 };
 
@@ -73,7 +74,7 @@ Settings read_settings(SpecReader& reader, const IsingFiles& files) {
   settings.seed = static_cast<std::uint64_t>(reader.integer("seed", 1, 0));
   settings.torus = reader.choice("boundary", "torus", {"torus", "open"}) == "torus";
   settings.gaussian = reader.choice("field", "uniform", {"uniform", "gaussian"}) == "gaussian";
-  settings.shapes = reader.choice("image", "square", {"square", "shapes"}) == "shapes";
+  settings.image = reader.choice("image", settings.image, {"square", "shapes", "disc"});
   settings.graph = reader.text("graph", "");
   if (!settings.graph.empty()) {
     refuse_keys(reader, {"size", "boundary", "image", "case"}, "'graph', which has no lattice");
@@ -110,7 +111,10 @@ bool in_shapes(double x, double y) {
   return disc || ring || triangle || bar;
 }
 
-std::vector<std::int8_t> draw_truth(Index rows, Index columns, bool shapes) {
+/// In the middle of the unit square, half of its area.
+bool in_disc(double x, double y) { return std::hypot(x - 0.5, y - 0.5) < std::sqrt(0.5 / std::numbers::pi); }
+
+std::vector<std::int8_t> draw_truth(Index rows, Index columns, std::string_view image) {
   std::vector<std::int8_t> truth;
   truth.reserve(std::size_t{rows} * columns);
   const double side = std::min(rows, columns);  // the drawing keeps its proportions, in the middle of an oblong lattice
@@ -118,7 +122,9 @@ std::vector<std::int8_t> draw_truth(Index rows, Index columns, bool shapes) {
     for (Index c = 0; c < columns; ++c) {
       const double x = 0.5 + (c + 0.5 - 0.5 * columns) / side;
       const double y = 0.5 + (r + 0.5 - 0.5 * rows) / side;
-      const bool inside = shapes ? in_shapes(x, y) : in_middle(r, rows) && in_middle(c, columns);
+      const bool inside = image == "shapes" ? in_shapes(x, y)
+                          : image == "disc" ? in_disc(x, y)
+                                            : in_middle(r, rows) && in_middle(c, columns);
       truth.push_back(inside ? 1 : -1);
     }
   }
@@ -144,7 +150,7 @@ std::vector<double> posterior_field(const std::vector<double>& y, double mu, dou
 void draw_field(const Settings& settings, IsingModel& model) {
   const double mu = settings.mu.value_or(0);
   const double sigma = settings.sigma.value_or(0);
-  if (mu != 0 && model.is_lattice()) model.truth = draw_truth(model.rows, model.columns, settings.shapes);
+  if (mu != 0 && model.is_lattice()) model.truth = draw_truth(model.rows, model.columns, settings.image);
   model.observed.resize(model.variables);
   if (mu != 0 || sigma != 0) {
     Rng rng = make_rng(settings.seed, Stream::field);
@@ -243,7 +249,7 @@ std::string canonical_name(const Settings& settings, const IsingModel& model, bo
   if (!plain && random) add("seed", settings.seed);
   if (model.is_lattice() && !settings.torus) add("boundary", "open");
   if (settings.gaussian) add("field", "gaussian");
-  if (settings.shapes && mu != 0) add("image", "shapes");
+  if (settings.image != "square" && mu != 0) add("image", settings.image);
   return spec.text();
 }
 

@@ -14,6 +14,7 @@ namespace poise {
 /// - `coupling=1`: positive: neighbours like to agree; log(1 + sqrt(levels)) is the critical point of the square
 /// lattice
 /// - `field=0`
+/// - `sigma=0`, `seed=1`: every level of every site has a field of its own beside that, drawn from U(-sigma, sigma)
 /// - `boundary=torus` or `open`; as in `ising`, a torus of two sites in a dimension joins them twice
 [[nodiscard]] Network make_potts(const Spec& spec);
 

@@ -108,7 +108,8 @@ struct ModelFiles {
 
 /// Whether `text` names a model that `make_network` gives as a network.
 [[nodiscard]] bool has_network(const std::string& text);
-/// The same model as a network with its evidence, for exact inference: a `.uai` or `.bif` file, `potts` or `ising`.
+/// The same model as a network with its evidence, for exact inference: a `.uai` or `.bif` file, or `ising`,
+/// `potts`, `bernoulli` or `fhmm`.
 [[nodiscard]] Network make_network(const std::string& text, const ModelFiles& files = {});
 
 /// The models there are, a line of help each.

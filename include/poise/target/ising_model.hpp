@@ -54,7 +54,8 @@ struct IsingFiles {
 /// - `field=uniform`: alpha = s mu + U(-sigma, sigma);
 ///   `field=gaussian`: alpha = y mu / sigma^2 with y = s mu + sigma N(0, 1), for sigma > 0
 /// - `image=square`: s = +1 in the central square, rows and columns 7 to 22 of 30 (from 0), and -1 elsewhere;
-///   `image=shapes`: s = +1 in a disc, a ring, a triangle and a bar
+///   `image=shapes`: s = +1 in a disc, a ring, a triangle and a bar;
+///   `image=disc`: s = +1 in a disc in the middle, of half the area of the square
 /// - `case=1` to `4`: (lambda, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3); keys given beside it prevail
 /// - `graph=FILE`: an edge list in place of the lattice; s = +1 everywhere
 ///
@@ -71,6 +72,33 @@ IsingModel make_maxcut(const Spec& spec);
 /// p(x) proportional to exp(-beta energy(x)), or to exp(beta energy(x)) with `sense=max`. Zeros and ones are spins -1
 /// and +1. beta is greater than 0. The objective is `energy`. Throws InputError.
 IsingModel make_qubo(const Spec& spec);
+
+/// Reads `bernoulli:size=10000,mu=0,sigma=0.5,seed=1`: independent variables, whose log odds of being up are drawn from
+/// N(mu, sigma^2). Throws InputError.
+IsingModel make_bernoulli(const Spec& spec);
+
+/// A factorial hidden Markov model with everything that is drawn of it. There are `chains` hidden chains of zeros and
+/// ones; each is on at first with probability `start` and at every later time as before with probability `stay`. Seen
+/// is y_t = offset + sum of the weights of the chains that are on + sigma N(0, 1).
+struct HiddenMarkov {
+  Index length = 0;
+  Index chains = 0;
+  double start = 0.0;
+  double stay = 0.0;
+  double sigma = 0.0;
+  std::vector<double> weights;     ///< one per chain, N(0, 1)
+  double offset = 0.0;             ///< N(0, 1)
+  std::vector<double> seen;        ///< y, one number per time
+  std::vector<std::int8_t> truth;  ///< the hidden levels behind it, -1 or +1, all chains of a time together
+};
+
+/// What `fhmm:length=200,chains=50,start=0.1,stay=0.8,sigma=2,seed=1` draws. Throws InputError.
+HiddenMarkov draw_fhmm(const Spec& spec);
+
+/// The posterior of the hidden levels given what is seen, of the same spec. log p is quadratic in every time, so that
+/// it is an Ising model: all chains of a time interact with each other, and each with itself a time later. Variable
+/// t * chains + k is chain k at time t, -1 where it is off. Throws InputError.
+IsingModel make_fhmm(const Spec& spec);
 
 /// Numbers in rows of equal length, row by row.
 struct Matrix {
