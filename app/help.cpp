@@ -243,13 +243,15 @@ std::string reproduce_footer() {
   return fmt::format(
       R"(Writes one report that opens without a network (report.html), the numbers (results.json, tables/*.csv) and the
 figures (figures/*.svg), each number beside the paper's own with its standard error. Without --data the networks of uai
-are generated here, and rbm takes Debian's dataset-fashion-mnist. The same seed gives the same numbers. Ctrl-C keeps the
-parts that are finished (parts/*.json), and the same command goes on from there.
+are generated here, rbm takes Debian's dataset-fashion-mnist, and the RBMs of discs are trained on drawn digits. The
+same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command goes on
+from there.
 
 Examples:
   poise reproduce ising
   poise reproduce uai --data uai-networks --protocol published --out uai-as-published
   poise reproduce rbm --data mnist --quick
+  poise reproduce discs --data mnist
 
 {})",
       kExitCodes);

@@ -1,4 +1,4 @@
-/// `poise reproduce`: the experiments of the LSB paper, as published or made fair, in one report.
+/// `poise reproduce`: the experiments of the LSB paper, as published or made fair, and those of the DISCS benchmark.
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -44,10 +44,13 @@ ReproduceOptions read_options(const ReproduceFlags& flags) {
     options.experiment = Experiment::rbm;
   } else if (flags.experiment == "uai") {
     options.experiment = Experiment::uai;
+  } else if (flags.experiment == "discs") {
+    options.experiment = Experiment::discs;
   } else if (flags.experiment.empty()) {
-    problems.add("the experiment is missing, expected ising, rbm or uai");
+    problems.add("the experiment is missing, expected ising, rbm, uai or discs");
   } else {
-    problems.add(fmt::format("found {}, expected the experiment, which is ising, rbm or uai", quote(flags.experiment)));
+    problems.add(
+        fmt::format("found {}, expected the experiment, which is ising, rbm, uai or discs", quote(flags.experiment)));
   }
   if (flags.protocol != "fair" && flags.protocol != "published") {
     problems.add(fmt::format("--protocol: found {}, expected fair or published", quote(flags.protocol)));
@@ -113,14 +116,15 @@ int reproduce(const ReproduceFlags& flags) {
 
 Command add_reproduce(CLI::App& program) {
   const auto flags = std::make_shared<ReproduceFlags>();
-  CLI::App* command = program.add_subcommand("reproduce", "Run the experiments of the LSB paper and report what holds");
+  CLI::App* command =
+      program.add_subcommand("reproduce", "Run the experiments of the LSB paper and of DISCS, and report what holds");
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
     command->add_option(name, value, help)->type_name(type);
   };
-  add("experiment", flags->experiment, "ising, rbm or uai", "EXPERIMENT");
+  add("experiment", flags->experiment, "ising, rbm, uai or discs", "EXPERIMENT");
   add("--protocol", flags->protocol, "fair, or published: the settings of the paper's code, quirks included [fair]",
       "HOW");
-  add("--data", flags->data, "Directory with MNIST's files (rbm), or with BN_1.uai and BN_8.uai (uai)", "DIR");
+  add("--data", flags->data, "Directory with MNIST's files (rbm, discs), or with BN_1.uai and BN_8.uai (uai)", "DIR");
   add("--out", flags->out, "Directory for report, tables and figures [reproduce-EXPERIMENT]", "DIR");
   add("--seed", flags->seed, "Seed of all random numbers [1]", "S");
   add("--threads", flags->threads, "Threads; numbers do not depend on it, times do [0: all cores]", "T");

@@ -153,7 +153,9 @@ TEST(PottsFields, EveryLevelOfEverySiteHasItsOwn) {
 }
 
 TEST(PottsFields, RefusesWhatMakesNoModel) {
-  const auto refused = [](const char* text) { return refusal([&] { make_potts(parse_spec(text)); }); };
+  const auto refused = [](const char* text) {
+    return refusal([&] { static_cast<void>(make_potts(parse_spec(text))); });
+  };
   EXPECT_TRUE(holds(refused("potts:seed=2"), "does not go with sigma=0"));
   EXPECT_TRUE(holds(refused("potts:sigma=-1"), "key 'sigma'"));
   EXPECT_TRUE(holds(refused("potts:field=200,sigma=200"), "fields of up to 400"));

@@ -205,11 +205,46 @@ TEST_F(Reproduce, AnRbmIsTrainedAndSampled) {
   EXPECT_EQ(numbers("a"), before);
 }
 
+TEST_F(Reproduce, DiscsComparesAllSamplersOnAllModels) {
+  const ReproduceOutcome outcome = reproduce(quick(Experiment::discs, "a"));
+  EXPECT_EQ(outcome.parts, count_parts("a"));
+  EXPECT_FALSE(outcome.verdicts.empty());
+  expect_readable("a", {"ess-per-step.csv", "ess-per-evaluation.csv", "ess-per-second.csv", "acceptance.csv",
+                        "couplings.csv", "published-code.csv"});
+  const auto results = nlohmann::json::parse(numbers("a"))["parts"];
+  // Independent variables, each drawn anew from its conditional: relaxation is never refused, and a sweep of Gibbs
+  // gives an independent draw.
+  EXPECT_DOUBLE_EQ(results["bernoulli-dlmc-sqrt"]["acceptance_rate"].get<double>(), 1.0);
+  for (const auto& size : results["bernoulli-gibbs"]["ess_per_step"]) EXPECT_GT(size.get<double>(), 0.3);
+  for (const char* key : {"ising-half-gibbs", "potts-4-gibbs", "fhmm-wide-gibbs", "rbm-25-rbm-gibbs"}) {
+    EXPECT_NEAR(results[key]["evaluations_per_step"].get<double>(), 1.0, 0.01) << key;
+  }
+  // The best of a grid is one of its lengths, and the final run is made with it.
+  const auto& grid = results["ising-half-dlmc-sqrt-grid"];
+  EXPECT_NE(std::find(grid["length"].begin(), grid["length"].end(), grid["best"]), grid["length"].end());
+  EXPECT_EQ(results["ising-half-dlmc-sqrt"]["sampler"].get<std::string>(), "dlmc:g=sqrt,tau=" + grid["best"].dump());
+  EXPECT_FALSE(results["ising-half-auto"]["chosen"].get<std::string>().starts_with("auto"));
+
+  // Parts from two threads go into a run with one.
+  fs::remove(root_ / "a" / "parts" / "potts-4-gwg-sqrt.json");
+  fs::remove(root_ / "a" / "parts" / "ising-half-dlmc-sqrt-grid.json");
+  const std::string before = numbers("a");
+  ReproduceOptions again = quick(Experiment::discs, "a");
+  again.threads = 1;
+  EXPECT_EQ(reproduce(again).reused, outcome.parts - 2);
+  EXPECT_EQ(numbers("a"), before);
+
+  again.protocol = Protocol::published;
+  EXPECT_THROW(reproduce(again), InputError);
+}
+
 TEST_F(Reproduce, MissingDataIsAnInputError) {
   ReproduceOptions options = quick(Experiment::uai, "a");
   options.data = (root_ / "nowhere").string();
   EXPECT_THROW(reproduce(options), InputError);
   options.experiment = Experiment::rbm;
+  EXPECT_THROW(reproduce(options), InputError);
+  options.experiment = Experiment::discs;
   EXPECT_THROW(reproduce(options), InputError);
   options.experiment = Experiment::ising;
   EXPECT_THROW(reproduce(options), InputError);

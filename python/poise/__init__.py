@@ -10,7 +10,7 @@ from . import _core
 from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit, load
 from ._marginals import Marginals
-from ._models import Model, ising, maxcut, model, potts, qubo, rbm, read
+from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
 from ._sample import Comparison, compare, sample, samplers
 from ._stepper import Stepper
 from ._table import Table
@@ -29,7 +29,9 @@ __all__ = [
     "Table",
     "Target",
     "__version__",
+    "bernoulli",
     "compare",
+    "fhmm",
     "ising",
     "load",
     "maxcut",

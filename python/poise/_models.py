@@ -65,7 +65,7 @@ class Model:
         return list(self._core.names)
 
     def marginals(self, method: str = "auto", **options: Any) -> Marginals:
-        """The probability of every level of every variable. Networks, ``potts`` and ``ising`` only.
+        """The probability of every level of every variable. Networks, ``ising``, ``potts``, ``bernoulli`` and ``fhmm`` only.
 
         ``method`` is ``"exact"`` (a junction tree), ``"sample"``, or ``"auto"``: exact where it fits into memory. Further
         options: ``seconds`` of sampling (10), ``memory`` in GiB for exact inference (4), ``sampler`` (default: the one
@@ -88,7 +88,7 @@ class Model:
         if self._network is None:
             if self._spec is None or not _core.has_network(self._spec[0]):
                 raise ValueError(
-                    "marginals: only networks have them (.uai and .bif files, potts, ising), and this model is none"
+                    "marginals: only networks have them (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model is none"
                 )
             self._network = _core.network_from_text(*self._spec)
         return self._network
@@ -128,7 +128,7 @@ def ising(
 
     - A lattice: ``size`` (30) is the side or ``(rows, columns)``, ``coupling`` (1) that of neighbours, ``boundary``
       ``"torus"`` or ``"open"``. Its field is an array of that shape, or a path to an image or to numbers; or it is drawn
-      as for the segmentation of a noisy image: strength ``mu`` of a drawn object (``image="square"`` or ``"shapes"``),
+      as for the segmentation of a noisy image: strength ``mu`` of a drawn object (``image="square"``, ``"disc"`` or ``"shapes"``),
       noise of width ``sigma`` (``noise="uniform"`` or ``"gaussian"``) by ``seed``; ``case`` 1 to 4 are the settings of
       the literature.
     - A graph: ``edges`` are three arrays, both ends of every edge and its coupling, with ``field`` an array; or ``graph``
@@ -165,7 +165,7 @@ def ising(
     if noise is not None:
         keys.append(("field", choice("noise", noise, ["uniform", "gaussian"])))
     if image is not None:
-        keys.append(("image", choice("image", image, ["square", "shapes"])))
+        keys.append(("image", choice("image", image, ["square", "shapes", "disc"])))
     graph_path = "" if graph is None else path("graph", graph)
     if graph_path:
         keys.append(("graph", graph_path))
@@ -177,9 +177,19 @@ def ising(
 
 
 def potts(
-    size: int | tuple[int, int] = 30, levels: int = 3, coupling: float = 1.0, *, field: float = 0.0, boundary: str = "torus"
+    size: int | tuple[int, int] = 30,
+    levels: int = 3,
+    coupling: float = 1.0,
+    *,
+    field: float = 0.0,
+    sigma: float = 0.0,
+    seed: int | None = None,
+    boundary: str = "torus",
 ) -> Model:
     """A lattice of variables with several levels that like to agree with their neighbours.
+
+    ``field`` is that of level 0. With ``sigma`` every level of every site has a field of its own beside it, drawn from
+    U(-sigma, sigma) by ``seed`` (1).
 
     >>> import poise
     >>> poise.potts(size=2, levels=3, coupling=0.5).cardinalities
@@ -190,6 +200,44 @@ def potts(
     spec = (
         f"potts:size={rows}x{columns},levels={whole('levels', levels, 2)},coupling={real('coupling', coupling)!r},"
         f"field={real('field', field)!r},boundary={boundary}"
+    )
+    if sigma != 0.0:
+        spec += f",sigma={real('sigma', sigma)!r}"
+    if seed is not None:
+        spec += f",seed={whole('seed', seed)}"
+    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+
+
+def bernoulli(size: int = 10000, *, mu: float = 0.0, sigma: float = 0.5, seed: int = 1) -> Model:
+    """Independent variables, whose log odds of being up are drawn from N(mu, sigma^2).
+
+    >>> import poise
+    >>> poise.bernoulli(size=20).variables
+    20
+    """
+    spec = (
+        f"bernoulli:size={whole('size', size)},mu={real('mu', mu)!r},sigma={real('sigma', sigma)!r},"
+        f"seed={whole('seed', seed)}"
+    )
+    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+
+
+def fhmm(
+    length: int = 200, chains: int = 50, *, start: float = 0.1, stay: float = 0.8, sigma: float = 2.0, seed: int = 1
+) -> Model:
+    """A factorial hidden Markov model: hidden chains of zeros and ones, given a noisy sum of them.
+
+    A chain is on at first with probability ``start`` and stays as it was with probability ``stay``. Seen at each of
+    ``length`` times is b + the sum of the weights of the chains that are on + sigma N(0, 1). Weights, b and what is seen
+    are drawn by ``seed``. Variable t * chains + k is chain k at time t.
+
+    >>> import poise
+    >>> poise.fhmm(length=5, chains=3).variables
+    15
+    """
+    spec = (
+        f"fhmm:length={whole('length', length)},chains={whole('chains', chains)},start={real('start', start)!r},"
+        f"stay={real('stay', stay)!r},sigma={real('sigma', sigma)!r},seed={whole('seed', seed)}"
     )
     return Model(_core.model_from_text(spec), spec=(spec, "", ""))
 

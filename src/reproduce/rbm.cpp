@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -12,9 +11,10 @@
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/streams.hpp>
-#include <poise/train/rbm_trainer.hpp>
 
+#include "cpu_clock.hpp"
 #include "discrepancy.hpp"
+#include "trained_rbm.hpp"
 
 namespace poise::reproduction {
 
@@ -50,35 +50,11 @@ std::vector<Contestant> make_contestants(Protocol protocol) {
   return out;
 }
 
-std::string hex_of(const std::string& bytes) {
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (const char byte : bytes) fmt::format_to(std::back_inserter(out), "{:02x}", static_cast<unsigned char>(byte));
-  return out;
-}
-
-std::string from_hex(const std::string& digits) {
-  const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string out;
-  out.reserve(digits.size() / 2);
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    out += static_cast<char>(16 * value(digits[i]) + value(digits[i + 1]));
-  }
-  return out;
-}
-
 std::vector<Value> sparse_start(Index variables, std::uint64_t seed, std::uint64_t chain) {
   Rng rng = make_rng(seed, Stream::experiment_start, chain);
   std::vector<Value> x(variables);
   for (Value& level : x) level = rng.uniform() < kStartOn ? 1 : 0;
   return x;
-}
-
-/// Of this thread: what others do meanwhile on the machine does not count.
-double cpu_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 std::string bits_of(std::span<const Value> x) {
@@ -116,25 +92,6 @@ nlohmann::json RbmExperiment::data() const {
           {"rows", images_.rows},
           {"columns", images_.columns},
           {"checksum", crc32_of(images_.pixels)}};
-}
-
-nlohmann::json RbmExperiment::train(unsigned threads, const StopFlag& stop) const {
-  const auto begun = std::chrono::steady_clock::now();
-  const std::vector<Value> rows = binarise(images_, 0.5);
-  RbmTrainerOptions options;
-  options.seed = options_.seed;
-  options.threads = threads;
-  RbmTrainer trainer(initial_rbm(static_cast<Index>(images_.rows * images_.columns), hidden_, rows, options_.seed),
-                     options);
-  const RbmEpoch epoch = trainer.epoch(rows, {.progress = {}, .stop = stop.get()});
-  stop.check();
-  RbmWeights weights = trainer.weights();
-  weights.rows = static_cast<Index>(images_.rows);
-  weights.columns = static_cast<Index>(images_.columns);
-  return {{"weights", hex_of(safetensors_bytes(weights))},
-          {"reconstruction_error", epoch.metrics.reconstruction_error},
-          {"pseudo_log_likelihood", epoch.metrics.pseudo_log_likelihood},
-          {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()}};
 }
 
 nlohmann::json RbmExperiment::draw_truth(const std::shared_ptr<const Rbm>& rbm, std::size_t part,
@@ -270,9 +227,10 @@ nlohmann::json RbmExperiment::measure(const std::shared_ptr<const Rbm>& rbm, con
 
 Results RbmExperiment::compute(PartRunner& runner) const {
   // Training has threads of its own.
-  Results results = runner.run({{"training", [&](const StopFlag& stop) { return train(runner.threads(), stop); }}});
-  const std::string bytes = from_hex(results["training"]["weights"].get<std::string>());
-  const auto rbm = std::make_shared<const Rbm>(parse_safetensors(bytes, "the stored weights"));
+  Results results = runner.run({{"training", [&](const StopFlag& stop) {
+                                   return train_rbm({images_, hidden_, options_.seed, runner.threads()}, stop);
+                                 }}});
+  const std::shared_ptr<const Rbm> rbm = trained_rbm(results["training"]);
   std::vector<Part> parts;
   for (std::size_t part = 0; part < truth_parts_; ++part) {
     parts.push_back({fmt::format("truth{}", part + 1),

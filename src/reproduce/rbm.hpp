@@ -27,7 +27,6 @@ class RbmExperiment final : public ExperimentRun {
 
  private:
   [[nodiscard]] bool published() const { return options_.protocol == Protocol::published; }
-  [[nodiscard]] nlohmann::json train(unsigned threads, const StopFlag& stop) const;
   [[nodiscard]] nlohmann::json draw_truth(const std::shared_ptr<const Rbm>& rbm, std::size_t part,
                                           const StopFlag& stop) const;
   [[nodiscard]] nlohmann::json measure(const std::shared_ptr<const Rbm>& rbm, const Contestant& contestant,

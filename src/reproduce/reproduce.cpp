@@ -20,7 +20,13 @@ namespace reproduction {
 namespace {
 
 std::string name_of(Experiment experiment) {
-  return experiment == Experiment::ising ? "ising" : experiment == Experiment::rbm ? "rbm" : "uai";
+  switch (experiment) {
+    case Experiment::ising: return "ising";
+    case Experiment::rbm: return "rbm";
+    case Experiment::uai: return "uai";
+    case Experiment::discs: return "discs";
+  }
+  return "";
 }
 
 std::unique_ptr<ExperimentRun> make_experiment(const ReproduceOptions& options) {
@@ -28,6 +34,7 @@ std::unique_ptr<ExperimentRun> make_experiment(const ReproduceOptions& options) 
     case Experiment::ising: return make_ising_experiment(options);
     case Experiment::rbm: return make_rbm_experiment(options);
     case Experiment::uai: return make_uai_experiment(options);
+    case Experiment::discs: return make_discs_experiment(options);
   }
   throw InputError("there is no such experiment");
 }

@@ -24,6 +24,11 @@ class Tally {
     if (so_.size() == cases_) return Verdict::Holds::yes;
     return so_.empty() && opposite_ > 0 ? Verdict::Holds::no : Verdict::Holds::open;
   }
+  /// For what is said of every case: one clear exception is enough to refute it.
+  [[nodiscard]] Verdict::Holds holds_throughout() const {
+    if (so_.size() == cases_) return Verdict::Holds::yes;
+    return opposite_ > 0 ? Verdict::Holds::no : Verdict::Holds::open;
+  }
   /// "case 1, case 3", or "none".
   [[nodiscard]] std::string text() const {
     return so_.empty() ? std::string("none") : fmt::format("{}", fmt::join(so_, ", "));

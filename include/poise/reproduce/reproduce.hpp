@@ -1,4 +1,5 @@
-/// The experiments of the LSB paper, run anew: tables and figures beside the published numbers, in one report.
+/// The experiments of the LSB paper and of the DISCS benchmark, run anew: tables and figures beside the published
+/// numbers, in one report.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,8 @@ namespace poise {
 enum class Experiment {
   ising,  ///< segmentation of a noisy image, four cases (Table 2, Figures 1, 2, 3, 6)
   rbm,    ///< a restricted Boltzmann machine trained on images (Figures 4, 8, 9, Table 4)
-  uai     ///< two networks of a hundred variables (Table 3, Figures 5, 7, 10, 11)
+  uai,    ///< two networks of a hundred variables (Table 3, Figures 5, 7, 10, 11)
+  discs   ///< the models of the DISCS benchmark, by samplers that change one variable a step and many
 };
 
 enum class Protocol {
