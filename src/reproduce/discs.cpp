@@ -26,6 +26,8 @@ constexpr std::uint64_t kGibbsDraws = 4;
 /// Chains of the final runs have other random numbers than those of the grids: the best of a grid has had luck, and
 /// would be judged by it.
 constexpr std::uint64_t kFinalChains = 1024;
+/// Steps in which samplers tune themselves: the thousand sweeps of a default warm-up, for those whose sweep is a step.
+constexpr std::size_t kTuningSteps = 1000;
 /// Where two step lengths in a row have less than this part of the best, longer ones are not tried.
 constexpr double kHopeless = 0.4;
 
@@ -60,7 +62,7 @@ DiscsPlan final_plan(const ReproduceOptions& options, const DiscsCase& which, co
       break;
     case Pace::many:
       plan.draws = which.steps;
-      if (sampler.has_grid()) plan.warmup = which.steps / 20;
+      plan.warmup = sampler.has_grid() ? which.steps / 20 : kTuningSteps;
       break;
     case Pace::chosen:
       plan.thin = 0;

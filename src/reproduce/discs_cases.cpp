@@ -12,6 +12,7 @@ namespace {
 /// Steps a chain makes in a quick run.
 constexpr std::uint64_t kQuickSteps = 300;
 constexpr std::uint64_t kQuickSweeps = 20;
+constexpr std::uint64_t kQuickRbmSweeps = 4;  // a change of one variable looks at all of them
 
 /// Every third value, the largest included: the rough place of the best.
 std::vector<double> thinned(const std::vector<double>& grid) {
@@ -46,12 +47,12 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
       {.key = "bernoulli",
        .label = "Bernoulli",
        .model = fmt::format("bernoulli:size={},sigma=0.5,seed={}", quick ? 1000 : 10000, seed),
-       .steps = 3000,
+       .steps = 2000,
        .sweeps = 200},
-      {.key = "ising-half", .label = "Ising \u03bb = 0.5", .model = ising(0.5), .steps = 12000, .sweeps = 500},
-      {.key = "ising-one", .label = "Ising \u03bb = 1", .model = ising(1), .steps = 12000, .sweeps = 500},
-      {.key = "potts-4", .label = "Potts 4", .model = potts(4), .steps = 8000, .sweeps = 500},
-      {.key = "potts-8", .label = "Potts 8", .model = potts(8), .steps = 8000, .sweeps = 500},
+      {.key = "ising-half", .label = "Ising \u03bb = 0.5", .model = ising(0.5), .steps = 8000, .sweeps = 500},
+      {.key = "ising-one", .label = "Ising \u03bb = 1", .model = ising(1), .steps = 8000, .sweeps = 500},
+      {.key = "potts-4", .label = "Potts 4", .model = potts(4), .steps = 4000, .sweeps = 500},
+      {.key = "potts-8", .label = "Potts 8", .model = potts(8), .steps = 4000, .sweeps = 500},
       {.key = "fhmm-wide",
        .label = quick ? "FHMM 20 x 10" : "FHMM 200 x 50",
        .model = quick ? fhmm(20, 10) : fhmm(200, 50),
@@ -62,8 +63,8 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
        .model = quick ? fhmm(100, 4) : fhmm(1000, 10),
        .steps = 4000,
        .sweeps = 300},
-      {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 12000, .sweeps = 200},
-      {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 12000, .sweeps = 100}};
+      {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 8000, .sweeps = 100},
+      {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 8000, .sweeps = 50}};
   if (quick) out.back() = {.key = "rbm-200", .label = "RBM 50", .model = "", .hidden = 50, .steps = 0, .sweeps = 0};
   // Quick: three couplings show the way from one side of the critical one to the other.
   const std::vector<double> couplings =
@@ -79,7 +80,7 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
   if (!quick) return out;
   for (DiscsCase& which : out) {
     which.steps = kQuickSteps;
-    which.sweeps = kQuickSweeps;
+    which.sweeps = which.hidden > 0 ? kQuickRbmSweeps : kQuickSweeps;
   }
   return out;
 }
