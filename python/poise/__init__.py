@@ -11,7 +11,7 @@ from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit, load
 from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
-from ._sample import Comparison, compare, sample, samplers
+from ._sample import Comparison, compare, resume, sample, samplers
 from ._stepper import Stepper
 from ._table import Table
 from ._target import Target, target
@@ -40,6 +40,7 @@ __all__ = [
     "qubo",
     "rbm",
     "read",
+    "resume",
     "sample",
     "samplers",
     "target",

@@ -37,6 +37,8 @@ class Fit(ShownAsText):
         self._shape = shape  # of a state, where the core does not know it
         #: For targets of your own: ``calls`` of it, ``rows`` evaluated, ``seconds`` spent in it. None otherwise.
         self.target_account = account
+        #: What the run was made from, so that it can go on.
+        self._origin: Any = None
 
     @property
     def draws(self) -> npt.NDArray[np.int8]:
@@ -127,6 +129,20 @@ class Fit(ShownAsText):
     def warmup_log_prob(self) -> npt.NDArray[np.float64]:
         """Rows of (step, log p, mean over chains) along the warm-up; empty for runs that were loaded."""
         return self._core.warmup_trace
+
+    def extend(self, draws: int, *, progress: bool | None = None) -> Fit:
+        """So many draws per chain more, by chains that go on where they were: a new result with all draws, the same as
+        if they had been asked for at first.
+
+        >>> import poise
+        >>> model = poise.ising(size=4, coupling=0.2)
+        >>> fit = poise.sample(model, sampler="gibbs", draws=20, progress=False).extend(30, progress=False)
+        >>> bool((fit.draws == poise.sample(model, sampler="gibbs", draws=50, progress=False).draws).all())
+        True
+        """
+        from ._sample import extend
+
+        return extend(self, draws, progress=progress)
 
     def summary(self) -> Table:
         """A row per monitor: mean, sd, mcse, ess, ess_tail, r_hat. Undefined numbers are NaN."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import warnings as python_warnings
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, folder_may_be_missing, path, positive, text, whole
+from ._arguments import choice, files_may_be_missing, folder_may_be_missing, path, positive, text, whole
 from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit
 from ._progress import ProgressBars
@@ -35,6 +36,7 @@ def sample(
     keep: str = "draws",
     first_chain: int = 0,
     out: str | os.PathLike[str] | None = None,
+    checkpoint: bool | float | None = None,
     progress: bool | None = None,
 ) -> Fit:
     """Runs chains and gives back their draws with all diagnostics.
@@ -53,6 +55,9 @@ def sample(
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
     - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
     - ``out``: a NetCDF file that the draws are also written to while they are made.
+    - ``checkpoint``: beside ``out``, a run that lasts over a minute leaves a checkpoint every 30 seconds, from which
+      :func:`resume` goes on; ``True`` leaves one however short the run, a number says how many seconds lie between two,
+      ``False`` leaves none.
     - ``progress``: a bar by default in terminals and notebooks.
 
     Warnings about the result are issued as :class:`PoiseWarning` and are in ``fit.warnings``. Ctrl-C raises
@@ -71,15 +76,92 @@ def sample(
     )  # fmt: skip
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
+    words = json.dumps({"sampler": name, "settings": {k: v for k, v in settings.items() if k != "given"}})
+    _read_checkpoint(checkpoint, file, settings)
     with ProgressBars(progress) as bars, folder_may_be_missing(file):
-        fit = _core.sample(core, name, settings, bars.callback, file)
+        fit = _core.sample(core, name, settings, bars.callback, file, words)
+    return _ended(fit, model, core, user, name, settings)
+
+
+def resume(
+    file: str | os.PathLike[str],
+    model: Any,
+    *,
+    draws: int | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Fit:
+    """Goes on with a run of :func:`sample` with ``out=file`` that was killed or interrupted, or, with ``draws``, makes
+    a finished one longer: so many draws per chain in all.
+
+    ``model`` must be the one that the run was made with; sampler and settings are in the file. The draws are those of a
+    run that was never stopped, bit by bit.
+
+    >>> import poise, tempfile
+    >>> model = poise.ising(size=4, coupling=0.2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = folder + "/run.nc"
+    ...     fit = poise.sample(model, draws=20, out=file, checkpoint=True, progress=False)
+    ...     longer = poise.resume(file, model, draws=50, progress=False)
+    >>> longer.num_draws
+    50
+    """
+    model = as_target(model)
+    core, user = as_model(model)
+    name = path("file", file)
+    with files_may_be_missing(name):
+        found = _core.checkpoint_of(name)
+    if found["note"]:
+        python_warnings.warn(found["note"], PoiseWarning, stacklevel=2)
+    stored = json.loads(found["words"])
+    settings = stored["settings"]
+    if threads is not None:
+        settings["threads"] = whole("threads", threads, 0, 2**16)
+    if draws is not None:
+        settings["draws"] = whole("draws", draws, found["draws"], 2**62)
+    elif found["finished"]:
+        raise ValueError(f"the run at {name} is finished: it has {found['draws']} draws per chain; draws= makes it longer")
+    settings["checkpoint"] = True
+    with ProgressBars(progress) as bars:
+        fit = _core.resume(core, stored["sampler"], settings, bars.callback, name, found["words"])
+    return _ended(fit, model, core, user, stored["sampler"], settings)
+
+
+def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
+    """What :meth:`Fit.extend` does."""
+    if fit._origin is None or not fit._core.can_extend:
+        raise ValueError(
+            "this run cannot be made longer: it was loaded, interrupted, or has too many variables to be kept; "
+            "poise.resume goes on from files"
+        )
+    model, core, user, name, settings = fit._origin
+    settings = {k: v for k, v in settings.items() if k not in ("seconds", "checkpoint", "checkpoint_every")}
+    settings["draws"] = fit.num_draws + whole("draws", draws, 1, 2**62)
+    with ProgressBars(progress) as bars:
+        longer = _core.extend(fit._core, core, name, settings, bars.callback)
+    return _ended(longer, model, core, user, name, settings)
+
+
+def _read_checkpoint(checkpoint: bool | float | None, file: str, settings: dict[str, Any]) -> None:
+    if checkpoint is None:
+        return
+    if checkpoint is not False and not file:
+        raise ValueError("checkpoint: a run is resumed from its file, so it needs out=")
+    settings["checkpoint"] = checkpoint is not False
+    if not isinstance(checkpoint, bool):
+        settings["checkpoint_every"] = positive("checkpoint", checkpoint)
+
+
+def _ended(fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, settings: dict[str, Any]) -> Fit:
+    """The result as users see it, with its warnings said."""
     account = None if user is None else {"calls": user.calls, "rows": user.rows, "seconds": user.seconds}
     result = Fit(fit, account, shape_of(model) if user is not None else None)
+    result._origin = (model, core, user, name, settings)
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None
         raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
     for sentence in fit.warnings:
-        python_warnings.warn(sentence, PoiseWarning, stacklevel=2)
+        python_warnings.warn(sentence, PoiseWarning, stacklevel=3)
     return result
 
 

@@ -28,6 +28,7 @@ struct Fit {
   Report report;
   std::vector<double> empirical_marginals;  ///< empty when read from a file
   std::vector<WarmupPoint> warmup_trace;
+  std::string state;  ///< from which the run can be made longer; empty where it cannot
 };
 
 /// A stretch of work without the interpreter lock that a signal can end: the handler's exception is kept for later.

@@ -4,8 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <mutex>
+#include <optional>
 
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <poise/run/checkpoint.hpp>
 #include <poise/trace/netcdf.hpp>
 
 #include "bindings.hpp"
@@ -88,21 +95,71 @@ NetcdfOptions file_shape(const VariableLayout& layout, std::size_t chains, std::
   return shape;
 }
 
+/// Where the words of a run are kept that is begun here.
+constexpr const char* kProgram = "poise.sample";
+
+/// What a run is to go on from: nothing, its files, or an earlier result.
+struct Before {
+  std::optional<Checkpoint> checkpoint;
+  std::shared_ptr<const Fit> fit;
+};
+
+/// States of more values than this are not kept with a result for it to be made longer.
+constexpr std::size_t kMostKept = 1'000'000;
+
+DrawBlock all_draws(const Trace& trace) {
+  return {trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps};
+}
+
+/// The run itself; `state` is what it can go on from.
+RunResult drive(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks,
+                CheckpointedSink* sink, const Before& before, std::string& state) {
+  Run run(model, sampler, options, hooks);
+  if (before.checkpoint) sink->load(run);
+  if (before.fit) {
+    run.load_rest(before.fit->state);
+    run.take_draws(all_draws(before.fit->stored.trace));
+  }
+  run.warm_up();
+  const std::size_t wanted = options.seconds > 0.0 ? std::numeric_limits<std::size_t>::max() : options.draws;
+  run.sample(wanted - std::min(wanted, run.draws()));
+  if (sink != nullptr) sink->after_last_round(run, !run.stopped());
+  if (!run.stopped() && options.chains * model.layout.variables <= kMostKept) state = run.save_rest();
+  return run.finish();
+}
+
+CheckpointOptions checkpoint_options(const nb::dict& settings) {
+  CheckpointOptions options;
+  take(settings, "checkpoint", options.always);
+  options.enabled = !settings.contains("checkpoint") || options.always;
+  if (settings.contains("checkpoint_every")) {
+    options.interval = std::chrono::duration<double>(nb::cast<double>(settings["checkpoint_every"]));
+  }
+  if (options.always) options.first = options.interval;
+  return options;
+}
+
 /// The run on this thread, where the target is Python code, or on another, while this one looks after signals.
-std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                            const nb::object& progress, const std::string& out) {
+std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                                 const nb::object& progress, const std::string& out, const std::string& words,
+                                 Before before) {
   const Sampler sampler = parse_sampler(sampler_name);
   const RunOptions options = run_options(settings);
   options.check(model, !out.empty());
-  std::unique_ptr<NetcdfSink> sink;
+  std::optional<CheckpointedSink> sink;
   if (!out.empty()) {
     NetcdfOptions shape =
         file_shape(model.layout, options.chains, options.seconds > 0 ? 0 : options.draws, model.statistics.size() + 2);
     if (options.keep != Keep::draws) shape.variables = 0;
-    sink = std::make_unique<NetcdfSink>(out, shape);
+    sink.emplace(out, shape, draw_shape(model.layout, shape.chains, shape.monitors, shape.variables > 0),
+                 checkpoint_options(settings),
+                 nlohmann::json{{"program", kProgram}, {"model", model.name}, {"words", words}}, before.checkpoint);
   }
   RunResult result;
-  RunHooks hooks{.sink = sink.get()};
+  std::string state;
+  RunHooks hooks{.sink = sink ? &*sink : nullptr};
+  if (sink) hooks.after_round = [&](const Run& run) { sink->after_round(run); };
+  const auto work = [&] { result = drive(model, sampler, options, hooks, sink ? &*sink : nullptr, before, state); };
   if (model.fibers() != nullptr) {
     std::optional<nb::python_error> raised;
     std::atomic<bool> stop{false};
@@ -120,7 +177,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
     }
     {
       const nb::gil_scoped_release release;
-      result = run(model, sampler, options, hooks);
+      work();
     }
     if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
     result.interrupted = result.interrupted || raised;
@@ -144,14 +201,48 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
       }
       for (const Progress& now : heard) progress(progress_dict(now));
     };
-    place.run([&] { result = run(model, sampler, options, hooks); },
-              progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+    place.run(work, progress.is_none() ? std::function<void()>() : std::function<void()>(look));
     result.interrupted = result.interrupted || place.stop();  // also when the signal came at the very end
   }
   const nb::gil_scoped_release release;
+  if (sink) result.notes.insert(result.notes.end(), sink->notes().begin(), sink->notes().end());
   std::shared_ptr<Fit> fit = make_fit(std::move(result));
+  fit->state = std::move(state);
   if (sink) sink->finish(json_text(fit->stored.results));
   return fit;
+}
+
+std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                            const nb::object& progress, const std::string& out, const std::string& words) {
+  return sample_from(model, sampler_name, settings, progress, out, words, {});
+}
+
+std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model, const std::string& sampler_name,
+                            const nb::dict& settings, const nb::object& progress) {
+  return sample_from(model, sampler_name, settings, progress, "", "", {std::nullopt, fit});
+}
+
+/// What a run was begun with, for Python to read: its words, its draws so far, and whether it is finished.
+nb::dict checkpoint_of(const std::string& path) {
+  std::string note;
+  const Checkpoint found = read_checkpoint(path, note);
+  if (found.command.value("program", "") != kProgram) {
+    throw InputError(fmt::format("{} was begun by the program: 'poise resume' goes on with it", path));
+  }
+  nb::dict out;
+  out["words"] = found.command.at("words").get<std::string>();
+  out["model"] = found.command.at("model").get<std::string>();
+  out["draws"] = found.draws;
+  out["finished"] = found.finished && ::access(journal_path(path).c_str(), F_OK) != 0;
+  out["note"] = note;
+  return out;
+}
+
+std::shared_ptr<Fit> resume(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                            const nb::object& progress, const std::string& path, const std::string& words) {
+  std::string note;
+  Before before{read_checkpoint(path, note), nullptr};
+  return sample_from(model, sampler_name, settings, progress, path, words, std::move(before));
 }
 
 void save(const Fit& fit, const std::string& path) {
@@ -265,6 +356,7 @@ void bind_runs(nb::module_& module) {
       .def_prop_ro("chains", [](const Fit& fit) { return fit.stored.trace.chains; })
       .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.draws; })
       .def_prop_ro("interrupted", [](const Fit& fit) { return fit.report.interrupted; })
+      .def_prop_ro("can_extend", [](const Fit& fit) { return !fit.state.empty(); })
       .def_prop_ro("warnings", [](const Fit& fit) { return fit.report.warnings; })
       .def_prop_ro("notes", [](const Fit& fit) { return fit.report.notes; })
       .def_prop_ro("names", [](const Fit& fit) { return fit.stored.layout.names; })
@@ -282,7 +374,12 @@ void bind_runs(nb::module_& module) {
       .def("save", &save, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 
   module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
-             nb::arg("progress").none() = nb::none(), nb::arg("out") = "");
+             nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("words") = "");
+  module.def("extend", &extend, nb::arg("fit"), nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
+             nb::arg("progress").none() = nb::none());
+  module.def("checkpoint_of", &checkpoint_of, nb::arg("path"));
+  module.def("resume", &resume, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("path"), nb::arg("words"));
   module.def("load", &load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
   const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
     std::vector<Report> out;
