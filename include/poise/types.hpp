@@ -33,12 +33,14 @@ struct Evals {
   std::uint64_t ratio = 0;     ///< log p(x')/p(x) of a single move
   std::uint64_t gradient = 0;  ///< gradients of log p
   std::uint64_t balance = 0;   ///< evaluations of the balancing function
+  std::uint64_t changes = 0;   ///< not a cost, but what it bought: changes of variables by steps that make many
 
   Evals& operator+=(const Evals& other) {
     target += other.target;
     ratio += other.ratio;
     gradient += other.gradient;
     balance += other.balance;
+    changes += other.changes;
     return *this;
   }
   friend Evals operator-(Evals a, const Evals& b) {
@@ -46,6 +48,7 @@ struct Evals {
     a.ratio -= b.ratio;
     a.gradient -= b.gradient;
     a.balance -= b.balance;
+    a.changes -= b.changes;
     return a;
   }
   /// Evaluations of the target in any form: the denominator of "ESS per evaluation".

@@ -74,8 +74,6 @@ def main() -> None:
     stepper = poise.Stepper(model, chains=given.chains, sampler=given.sampler, seed=1)
     before = order(stepper.states).mean()
     for update in range(given.updates):
-        if update % max(1, given.updates // 8) == 0:
-            stepper.warm_up(60)  # the length of its steps is found anew for the model as it is
         samples = torch.from_numpy(stepper.step(given.steps).astype(np.float32))
         data = torch.from_numpy(bars(given.chains, random))
         at_data, at_samples = model.log_prob(data), model.log_prob(samples)

@@ -132,7 +132,7 @@ class Fields {
     const auto target = fields.count("target"), ratio = fields.count("ratio"), gradient = fields.count("gradient"),
                balance = fields.count("balance");
     if (!target || !ratio || !gradient || !balance) return std::nullopt;
-    return Evals{*target, *ratio, *gradient, *balance};
+    return Evals{*target, *ratio, *gradient, *balance, fields.count("changes").value_or(0)};
   }
 
  private:

@@ -22,8 +22,10 @@ json numbers(const std::vector<double>& values) {
 
 json evals_json(const std::optional<Evals>& evals) {
   if (!evals) return nullptr;
-  return {
+  json out = {
       {"target", evals->target}, {"ratio", evals->ratio}, {"gradient", evals->gradient}, {"balance", evals->balance}};
+  if (evals->changes > 0) out["changes"] = evals->changes;
+  return out;
 }
 
 json quantiles_json(const Quantiles& quantiles) {

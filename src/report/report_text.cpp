@@ -54,6 +54,16 @@ std::string sampler_text(const Report& report, std::size_t width) {
   return out;
 }
 
+std::string acceptance_text(const Report& report) {
+  if (report.draws == 0) return "-";
+  std::string out = fmt::format("{:.3f}", report.acceptance_rate);
+  if (report.evals && report.evals->changes > 0 && report.steps > 0) {
+    const double changes = static_cast<double>(report.evals->changes) / static_cast<double>(report.steps);
+    out += fmt::format(", {} changes a step", text::number(changes, 3));
+  }
+  return out;
+}
+
 std::string header_text(const Report& report, std::size_t width) {
   const double rate = static_cast<double>(report.steps) / report.sampling_seconds;
   std::string draws = fmt::format("{} x {}", text::plural(report.chains, "chain"), text::plural(report.draws, "draw"));
@@ -71,9 +81,7 @@ std::string header_text(const Report& report, std::size_t width) {
                                         : fmt::format("{}", report.num_variables),
                     "variables   ", width) +
          sampler_text(report, width) + text::wrap(draws, "draws       ", width) +
-         text::wrap(time, "time        ", width) +
-         text::wrap(report.draws > 0 ? fmt::format("{:.3f}", report.acceptance_rate) : "-", "acceptance  ", width) +
-         ladder;
+         text::wrap(time, "time        ", width) + text::wrap(acceptance_text(report), "acceptance  ", width) + ladder;
 }
 
 std::string monitors_text(const Report& report, std::size_t width) {

@@ -99,6 +99,7 @@ void Run::Parts::start_warmup(const WarmupPlan& plan) {
   if (sampler.learns() && made.tuner == nullptr) throw std::logic_error("the chains are frozen: sampling has begun");
   phase_began = Clock::now();
   make_warmup(plan);
+  if (warmed.steps > 0) warmup->begin_from(warmed.function);
   warmup->start();
 }
 

@@ -34,7 +34,8 @@ const Sampler& by_name(const Sampler& sampler) {
 }  // namespace
 
 Stepper::Stepper(Model model, const Sampler& sampler, const RunOptions& options)
-    : run_(std::move(model), by_name(sampler), options, {.stop = &stop_, .after_round = [this](const Run&) {
+    : follows_(sampler.settings.many && sampler.settings.tuning != StepTuning::fixed),
+      run_(std::move(model), by_name(sampler), options, {.stop = &stop_, .after_round = [this](const Run&) {
                                                            if (go_on_ != nullptr && !(*go_on_)()) stop_ = true;
                                                          }}) {}
 
@@ -45,9 +46,14 @@ void Stepper::refresh() {
 }
 
 void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
+  const bool follow = follows_ && stale_;
   refresh();
   const Listening listening(go_on, go_on_, stop_);
-  run_.advance(steps);
+  if (follow) {
+    run_.warm_up({.steps = steps, .follow = true});
+  } else {
+    run_.advance(steps);
+  }
 }
 
 void Stepper::warm_up(std::uint64_t steps, const std::function<bool()>& go_on) {

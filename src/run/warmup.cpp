@@ -66,20 +66,30 @@ double StepLength::average() const {
 Warmup::Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan)
     : chains_(chains),
       sampler_(sampler),
-      tuner_(sampler.learns() ? tunable.tuner.get() : nullptr),
+      tuner_(sampler.learns() || sampler.settings.many ? tunable.tuner.get() : nullptr),
       self_tuning_(tunable.self_tuning.get()),
       ladder_(tunable.ladder.get()),
       plan_(plan),
       step_length_(sampler.settings.level),
       rise_(chains.count()) {
-  outcome_.function = BalancingFunction(sampler.settings.function, sampler.settings.level);
+  outcome_.function = given_function();
   outcome_.objective = std::numeric_limits<double>::quiet_NaN();
+}
+
+BalancingFunction Warmup::given_function() const {
+  return BalancingFunction(sampler_.settings.function, sampler_.settings.level);
 }
 
 void Warmup::start() {
   record();
   if (self_tuning_ != nullptr && plan_.steps > 0) self_tuning_->start();
-  if (!sampler_.learns()) {
+  // A step length that was given may be too long for the way from a random state, where it would never accept.
+  if (plan_.follow) {
+    stage_ = plan_.steps > 0 ? Stage::initial : Stage::done;
+    return;
+  }
+  const bool has_initial_phase = sampler_.learns() || (sampler_.settings.many && tuner_ != nullptr);
+  if (!has_initial_phase) {
     stage_ = plan_.steps > 0 ? Stage::plain : Stage::done;
   } else if (sampler_.settings.paper_schedule) {
     start_adaptation();
@@ -108,7 +118,7 @@ void Warmup::begin() {
   switch (stage_) {
     case Stage::plain:
     case Stage::rest: pending_ = std::min(std::max(decision_length(), done / 64), plan_.steps - done); break;
-    case Stage::initial: pending_ = std::min(decision_length(), plan_.steps / 2 - done); break;
+    case Stage::initial: pending_ = std::min(decision_length(), initial_end() - done); break;
     case Stage::adaptation: {
       learn();
       const auto share = static_cast<unsigned __int128>(available_) * (round_ + 1) / planned_;
@@ -137,8 +147,8 @@ void Warmup::end() {
       std::vector<double> log_prob(chains_.count());
       chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
       for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
-      const bool may_end = sampler_.settings.tuning != StepTuning::acceptance;
-      if (outcome_.steps >= plan_.steps / 2 || (may_end && !rise_.still_rising())) next_stage();
+      const bool may_end = sampler_.settings.tuning != StepTuning::acceptance && !plan_.follow;
+      if (outcome_.steps >= initial_end() || (may_end && !rise_.still_rising())) next_stage();
       break;
     }
     case Stage::adaptation:
@@ -151,11 +161,17 @@ void Warmup::end() {
 void Warmup::next_stage() {
   if (stage_ == Stage::initial) {
     outcome_.initial_steps = outcome_.steps;
-    if (sampler_.settings.tuning != StepTuning::acceptance) {
+    if (plan_.follow) {
+      stage_ = Stage::done;
+      return;
+    }
+    if (sampler_.learns() && sampler_.settings.tuning != StepTuning::acceptance) {
       start_adaptation();
       return;
     }
-    set_function(BalancingFunction(sampler_.settings.function, step_length_.average()), kForGood);
+    set_function(
+        sampler_.learns() ? BalancingFunction(sampler_.settings.function, step_length_.average()) : given_function(),
+        kForGood);
   } else {
     freeze();
   }
@@ -216,7 +232,10 @@ void Warmup::freeze() { set_function(learner_->freeze(), kForGood); }
 void Warmup::finish() {
   if (self_tuning_ != nullptr) self_tuning_->freeze();
   if (stage_ == Stage::adaptation) freeze();
-  if (stage_ == Stage::initial) outcome_.initial_steps = outcome_.steps;
+  if (stage_ == Stage::initial) {
+    outcome_.initial_steps = outcome_.steps;
+    if (!sampler_.learns() && !plan_.follow) set_function(given_function(), kForGood);
+  }
   if (pending_ > 0 && pending_ < part_length_) record();
   pending_ = 0;
   stage_ = Stage::done;
@@ -237,7 +256,7 @@ void Warmup::escape_trap(double acceptance_rate) {
 
 void Warmup::tune_level(double acceptance_rate) {
   step_length_.add(acceptance_rate, sampler_.settings.acceptance);
-  set_function(BalancingFunction(sampler_.settings.function, step_length_.level()), kForGood);
+  set_function((plan_.follow ? outcome_.function : given_function()).with_level(step_length_.level()), kForGood);
 }
 
 void Warmup::record() { outcome_.trace.push_back({outcome_.steps, mean_log_prob(chains_.engine())}); }

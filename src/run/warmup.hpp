@@ -66,6 +66,11 @@ class Warmup {
   /// `tunable` is whose chains these are; it and they outlive the warm-up.
   Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan);
 
+  /// Before `start`, where a warm-up has been made already: goes on from what came of it.
+  void begin_from(const BalancingFunction& function) {
+    outcome_.function = function;
+    step_length_ = StepLength(function.level());
+  }
   /// Before the first round, unless a warm-up is loaded.
   void start();
 
@@ -99,6 +104,8 @@ class Warmup {
   void escape_trap(double acceptance_rate);
   void tune_level(double acceptance_rate);
   void set_function(const BalancingFunction& function, std::uint64_t steps);
+  [[nodiscard]] BalancingFunction given_function() const;
+  [[nodiscard]] std::uint64_t initial_end() const { return plan_.follow ? plan_.steps : plan_.steps / 2; }
   [[nodiscard]] std::uint64_t decision_length() const;
 
   Chains& chains_;

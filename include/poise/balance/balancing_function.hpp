@@ -135,6 +135,11 @@ class BalancingFunction {
   /// Log of a constant factor, which `log_g` and `weights` leave out: proposals of single changes do not depend on it.
   /// To those of many it is the length of a step.
   [[nodiscard]] double level() const { return level_; }
+  [[nodiscard]] BalancingFunction with_level(double level) const {
+    BalancingFunction other = *this;
+    other.level_ = level;
+    return other;
+  }
   [[nodiscard]] const BalanceTable* table() const { return table_.get(); }
 
   /// log g(e^u); -inf where u = -inf, also for max: a state without probability is not in the neighbourhood.

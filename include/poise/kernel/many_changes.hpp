@@ -117,6 +117,7 @@ StepInfo accept_or_not(typename T::State& state, Scratch& scratch, double accept
   std::swap(state, scratch.proposed);
   std::swap(scratch.here, scratch.there);
   scratch.log_prob = scratch.proposed_log_prob;
+  scratch.evals.changes += scratch.moves.size();
   return {accept_prob, true, static_cast<std::uint32_t>(scratch.moves.size())};
 }
 

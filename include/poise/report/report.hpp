@@ -63,7 +63,8 @@ struct Report {
 [[nodiscard]] Report make_report(const StoredRun& stored);
 
 /// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
-/// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance}, evals_warmup{...},
+/// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
+/// steps that make many}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
 /// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
 /// sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see

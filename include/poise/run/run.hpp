@@ -83,6 +83,9 @@ struct WarmupPlan {
   std::uint64_t learning = ~std::uint64_t{0};  ///< steps after which the paper's schedule ends; the rest is plain
   bool average = true;                         ///< freezes the mean of the parameters' later half, not the last ones
   bool may_end_early = false;                  ///< after half of the steps, once the function has settled
+  /// Nothing but the length of steps that change many variables is tuned, by their acceptance and from the present
+  /// function on: for targets that keep changing.
+  bool follow = false;
 };
 
 struct WarmupPoint {

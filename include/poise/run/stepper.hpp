@@ -16,8 +16,9 @@ class Stepper {
   /// Of the options it takes chains, seed, threads, where to start and the number of the first chain.
   Stepper(Model model, const Sampler& sampler, const RunOptions& options);
 
-  /// Moves all chains on. `go_on` is asked several times a second; a step it stops early leaves the chains where they
-  /// are.
+  /// Moves all chains on. Where the target has changed since the last call, and the sampler finds the length of its
+  /// steps by itself, this follows the target by acceptance: no draws, but what training needs. `go_on` is asked
+  /// several times a second; a step it stops early leaves the chains where they are.
   void step(std::uint64_t steps, const std::function<bool()>& go_on = {});
 
   /// Learns the balancing function, as the warm-up of a run does, or just makes the steps where there is nothing to
@@ -45,6 +46,7 @@ class Stepper {
   std::atomic<bool> stop_{false};
   const std::function<bool()>* go_on_ = nullptr;  // of the call under way
   bool stale_ = false;
+  bool follows_;  // whether the length of steps is tuned
   Run run_;
 };
 
