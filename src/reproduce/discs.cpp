@@ -80,7 +80,7 @@ nlohmann::json try_lengths(const Model& model, const DiscsSampler& sampler, Disc
   int hopeless = 0;
   for (const double length : sampler.grid) {
     const nlohmann::json found = sample_discs(model, sampler.with_length(length), plan, stop);
-    const Estimate ess = estimate_of(found["ess_per_step"]);
+    const Estimate ess = ess_per_step(found);
     out["length"].push_back(length);
     out["ess_per_step"].push_back(ess.mean);
     out["error"].push_back(ess.error());
@@ -221,7 +221,7 @@ const nlohmann::json* DiscsExperiment::found(const Results& results, const Discs
 Estimate DiscsExperiment::ess(const Results& results, const DiscsCase& which, const std::string& key, Per per) const {
   const nlohmann::json* part = found(results, which, key);
   if (part == nullptr) return {};
-  Estimate out = estimate_of((*part)["ess_per_step"]);
+  Estimate out = ess_per_step(*part);
   double scale = 1.0;
   if (per == Per::evaluation) scale = 1.0 / number((*part)["evaluations_per_step"]);
   if (per == Per::second) {

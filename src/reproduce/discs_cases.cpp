@@ -56,12 +56,12 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
       {.key = "fhmm-wide",
        .label = quick ? "FHMM 20 x 10" : "FHMM 200 x 50",
        .model = quick ? fhmm(20, 10) : fhmm(200, 50),
-       .steps = 2000,
+       .steps = 1500,
        .sweeps = 200},
       {.key = "fhmm-long",
        .label = quick ? "FHMM 100 x 4" : "FHMM 1000 x 10",
        .model = quick ? fhmm(100, 4) : fhmm(1000, 10),
-       .steps = 4000,
+       .steps = 2000,
        .sweeps = 300},
       {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 8000, .sweeps = 100},
       {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 8000, .sweeps = 50}};
@@ -86,9 +86,9 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
 }
 
 std::vector<DiscsSampler> discs_samplers(Effort effort) {
-  const std::vector<double> taus = {0.05, 0.1, 0.2, 0.35, 0.6, 1, 1.7, 3, 8};
-  const std::vector<double> alphas = {0.08, 0.11, 0.15, 0.2, 0.3, 0.5, 0.9, 2, 8};
-  const std::vector<double> radii = {2, 4, 8, 16, 32, 64, 128, 256, 512};
+  const std::vector<double> taus = {0.025, 0.04, 0.065, 0.1, 0.15, 0.22, 0.35, 0.6, 1, 2.5, 8};
+  const std::vector<double> alphas = {0.08, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, 1, 8};
+  const std::vector<double> radii = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
   const auto many = [&](Contestant contestant, const char* length, const std::vector<double>& grid) {
     DiscsSampler out{.contestant = std::move(contestant), .pace = Pace::many, .length = length, .grid = grid};
     if (effort == Effort::quick) out.grid = thinned(grid);

@@ -12,6 +12,7 @@
 #include <poise/run/sampler.hpp>
 
 #include "cpu_clock.hpp"
+#include "estimate.hpp"
 
 namespace poise::reproduction {
 
@@ -44,14 +45,26 @@ std::vector<Value> starting_states(const Model& model, const DiscsPlan& plan, co
   return run.states();
 }
 
-/// One number per chain; a chain whose log p never changes has none of them.
-std::vector<double> effective_sizes(const Trace& trace) {
-  std::vector<double> out;
+/// Of log p, per chain: that of all chains together, over their number, so that chains that disagree count for little.
+/// (A chain by itself does not know how far it has to go, and looks the better the shorter it is.) The error is that of
+/// the jackknife over chains. Chains whose log p never changes have no effective samples.
+Estimate effective_size(const Trace& trace) {
+  const std::vector<double>& log_prob = trace.monitors[0];
+  const auto per_chain = [&](const std::vector<double>& values) {
+    const std::size_t chains = values.size() / trace.draws;
+    const double size = ess_mean({values.data(), chains, trace.draws});
+    return std::isfinite(size) ? size / static_cast<double>(chains) : 0.0;
+  };
+  std::vector<double> without;
   for (std::size_t c = 0; c < trace.chains; ++c) {
-    const double size = ess_mean({trace.monitors[0].data() + c * trace.draws, 1, trace.draws});
-    out.push_back(std::isfinite(size) ? size : 0.0);
+    std::vector<double> rest = log_prob;
+    const auto first = rest.begin() + static_cast<std::ptrdiff_t>(c * trace.draws);
+    rest.erase(first, first + static_cast<std::ptrdiff_t>(trace.draws));
+    without.push_back(per_chain(rest));
   }
-  return out;
+  // Leaving one out moves the estimate by 1/(n-1) of what it does to the mean of n.
+  const double spread = estimate(without).sd * static_cast<double>(trace.chains - 1);
+  return {per_chain(log_prob), spread, trace.chains};
 }
 
 double moves_of(const Model& model) {
@@ -61,6 +74,11 @@ double moves_of(const Model& model) {
 }
 
 }  // namespace
+
+Estimate ess_per_step(const nlohmann::json& result) {
+  const nlohmann::json& found = result["ess_per_step"];
+  return {number(found["mean"]), number(found["sd"]), found["chains"].get<std::size_t>()};
+}
 
 nlohmann::json sample_discs(const Model& model, const std::string& sampler, const DiscsPlan& plan,
                             const StopFlag& stop) {
@@ -78,8 +96,7 @@ nlohmann::json sample_discs(const Model& model, const std::string& sampler, cons
   const RunResult result = run.finish();
 
   const std::uint64_t steps = result.steps / plan.chains;
-  std::vector<double> per_step = effective_sizes(result.trace);
-  for (double& size : per_step) size /= static_cast<double>(steps);
+  const Estimate ess = effective_size(result.trace);
   const auto all_steps = static_cast<double>(result.steps);
   const double looks = static_cast<double>(result.evals.ratio) / moves_of(model) +
                        static_cast<double>(std::max(result.evals.gradient, result.evals.target));
@@ -92,7 +109,10 @@ nlohmann::json sample_discs(const Model& model, const std::string& sampler, cons
   nlohmann::json out = {{"model", model.name},
                         {"sampler", sampler},
                         {"chosen", result.choice ? result.choice->sampler : sampler},
-                        {"ess_per_step", per_step},
+                        {"ess_per_step",
+                         {{"mean", ess.mean / static_cast<double>(steps)},
+                          {"sd", ess.sd / static_cast<double>(steps)},
+                          {"chains", ess.count}}},
                         {"evaluations_per_step", looks / all_steps},
                         {"acceptance_rate", result.acceptance_rate},
                         {"r_hat", r_hat({result.trace.monitors[0].data(), result.trace.chains, result.trace.draws})},

@@ -10,6 +10,7 @@
 #include <poise/run/model.hpp>
 
 #include "discs_cases.hpp"
+#include "estimate.hpp"
 #include "parts.hpp"
 
 namespace poise::reproduction {
@@ -25,11 +26,15 @@ struct DiscsPlan {
   std::optional<std::size_t> warmup = std::nullopt;  ///< in draws; none: what the sampler needs
 };
 
-/// Keys: sampler and chosen (specs), ess_per_step (of log p, by chain), evaluations_per_step, acceptance_rate, r_hat,
-/// steps (of a chain), warmup_steps, pilot (part of the work; of `auto`), seconds {total, per_step of all chains}.
+/// Keys: sampler and chosen (specs), ess_per_step (of log p, per chain: mean, sd, chains), evaluations_per_step,
+/// acceptance_rate, r_hat, steps (of a chain), warmup_steps, pilot (part of the work; of `auto`), seconds {total,
+/// per_step of all chains}.
 ///
 /// An evaluation is one look at the whole state: its gradient, or as many ratios as there are moves.
 [[nodiscard]] nlohmann::json sample_discs(const Model& model, const std::string& sampler, const DiscsPlan& plan,
                                           const StopFlag& stop);
+
+/// Effective samples of log p per step of a chain, as an estimate over chains.
+[[nodiscard]] Estimate ess_per_step(const nlohmann::json& result);
 
 }  // namespace poise::reproduction

@@ -7,6 +7,7 @@
 #include <poise/report/text.hpp>
 
 #include "discs.hpp"
+#include "discs_chains.hpp"
 #include "discs_peer.hpp"
 #include "figures.hpp"
 
@@ -41,13 +42,13 @@ void DiscsExperiment::add_settings(Document& document, const Results& results) c
   items.push_back(
       fmt::format("The sweep of couplings: {}, and so on up to {}", sweep.front()->model, sweep.back()->label));
   document.list(items);
-  const std::size_t chains = estimate_of((*found(results, cases_.front(), "gibbs"))["ess_per_step"]).count;
+  const std::size_t chains = ess_per_step(*found(results, cases_.front(), "gibbs")).count;
   document.paragraph(fmt::format(
       "{} chains begin where some hundred sweeps of Gibbs have led them (the RBM's own Gibbs on RBMs; on the sweep of "
       "couplings these begin with all spins alike), so that burn-in plays no part. Numbers are effective sample sizes "
-      "of "
-      "log p of single chains (Vehtari et al. 2021), mean \u00b1 standard error over chains. A step of Gibbs is a "
-      "sweep "
+      "of log p of all chains together (Vehtari et al. 2021), per chain, so that chains that disagree count for "
+      "little; "
+      "errors are those of the jackknife over chains. A step of Gibbs is a sweep "
       "over all variables, one of lb, lsb, GWG and flsb changes one variable, one of PAS, DMALA and DLMC many. An "
       "evaluation is one look at the whole state: a gradient, or as many log ratios as there are single changes. "
       "Seconds "
@@ -242,7 +243,7 @@ void DiscsExperiment::add_peer(Document& document, const Results& results) const
       const std::string key(run.sampler);
       const nlohmann::json& part = *found(results, *which, key);
       const double steps =
-          static_cast<double>(part["ess_per_step"].size()) / number(part["seconds"]["per_step_of_all_chains"]);
+          static_cast<double>(ess_per_step(part).count) / number(part["seconds"]["per_step_of_all_chains"]);
       const double ours = ess(results, *which, key, Per::second).mean;
       table.rows.push_back({escaped(which->label), escaped(sampler(key).contestant.label),
                             cell(text::rate(run.chain_steps_per_second)), cell(text::rate(steps)),
