@@ -218,6 +218,11 @@ const nlohmann::json* DiscsExperiment::found(const Results& results, const Discs
   return part != results.end() ? &part->second : nullptr;
 }
 
+bool DiscsExperiment::agree(const Results& results, const DiscsCase& which, const std::string& key) const {
+  const nlohmann::json* part = found(results, which, key);
+  return part != nullptr && number((*part)["r_hat"]) <= kAgree;
+}
+
 Estimate DiscsExperiment::ess(const Results& results, const DiscsCase& which, const std::string& key, Per per) const {
   const nlohmann::json* part = found(results, which, key);
   if (part == nullptr) return {};

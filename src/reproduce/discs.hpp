@@ -37,6 +37,8 @@ class DiscsExperiment final : public ExperimentRun {
   /// Null where a sampler does not take part.
   [[nodiscard]] const nlohmann::json* found(const Results& results, const DiscsCase& which,
                                             const std::string& key) const;
+  /// Whether the chains of a sampler agree on log p.
+  [[nodiscard]] bool agree(const Results& results, const DiscsCase& which, const std::string& key) const;
   /// NaN where a sampler does not take part.
   [[nodiscard]] Estimate ess(const Results& results, const DiscsCase& which, const std::string& key, Per per) const;
   /// The sampler with the most among those that `wanted` takes; empty where there is none.

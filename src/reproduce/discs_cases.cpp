@@ -63,8 +63,8 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
        .model = quick ? fhmm(100, 4) : fhmm(1000, 10),
        .steps = 2000,
        .sweeps = 300},
-      {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 8000, .sweeps = 100},
-      {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 8000, .sweeps = 50}};
+      {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 24000, .sweeps = 100},
+      {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 24000, .sweeps = 50}};
   if (quick) out.back() = {.key = "rbm-200", .label = "RBM 50", .model = "", .hidden = 50, .steps = 0, .sweeps = 0};
   // Quick: three couplings show the way from one side of the critical one to the other.
   const std::vector<double> couplings =

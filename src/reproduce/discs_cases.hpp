@@ -46,6 +46,9 @@ struct DiscsSampler {
 /// The critical coupling of the square lattice, log(1 + sqrt 2) / 2.
 inline constexpr double kCriticalCoupling = 0.44068679350977147;
 
+/// Chains whose R-hat of log p is larger do not know log p yet, and their effective sample size means little.
+inline constexpr double kAgree = 1.05;
+
 [[nodiscard]] std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed);
 [[nodiscard]] std::vector<DiscsSampler> discs_samplers(Effort effort);
 

@@ -15,8 +15,6 @@ namespace poise::reproduction {
 
 namespace {
 
-constexpr double kAgree = 1.05;  // chains with a larger R-hat do not know log p yet
-
 std::string cell(const std::string& text) { return fmt::format("<td><span class=\"ours\">{}</span></td>", text); }
 
 }  // namespace

@@ -94,10 +94,13 @@ Verdict DiscsExperiment::learned_beside_best(const Results& results) const {
     const Estimate learned = ess(results, which, "dlsb", Per::step);
     const double part = learned.mean / fixed.mean;
     const double error = ratio_error(learned, fixed);
-    tally.add(which.label, part >= kLearnedPart, part + 2.0 * error < kLearnedPart);
-    append(details, fmt::format("{}: {:.2f} \u00b1 {:.2f} of {} with {} = {}", which.label, part, error,
-                                sampler(rival).contestant.label, sampler(rival).length,
-                                number(results.at(part_key(which, sampler(rival), "-grid"))["best"])));
+    // Where chains of the rival disagree there is nothing to be measured by.
+    const bool known = agree(results, which, rival);
+    tally.add(which.label, known && part >= kLearnedPart, known && part + 2.0 * error < kLearnedPart);
+    append(details,
+           fmt::format("{}{}: {:.2f} \u00b1 {:.2f} of {} with {} = {}", which.label, known ? "" : " (chains disagree)",
+                       part, error, sampler(rival).contestant.label, sampler(rival).length,
+                       number(results.at(part_key(which, sampler(rival), "-grid"))["best"])));
   }
   return {fmt::format("Ours: dlsb, with nothing set by hand, has at least {} of the effective samples per step of the "
                       "best sampler that changes many variables with a fixed function and the best step length.",
@@ -117,10 +120,12 @@ Verdict DiscsExperiment::chosen_beside_best(const Results& results) const {
     const double part = ours.mean / top.mean;
     // The same sampler twice has nothing to tell apart, whatever the noise.
     const bool same = chosen == sampler(rival).contestant.sampler;
-    tally.add(which->label, same || part >= kChosenPart, !same && part + 2.0 * ratio_error(ours, top) < kChosenPart);
-    append(details,
-           same ? fmt::format("{}: {} is the best", which->label, chosen)
-                : fmt::format("{}: {} has {:.2f} of {}", which->label, chosen, part, sampler(rival).contestant.label));
+    const bool known = agree(results, *which, rival);
+    tally.add(which->label, same || (known && part >= kChosenPart),
+              !same && known && part + 2.0 * ratio_error(ours, top) < kChosenPart);
+    append(details, same ? fmt::format("{}: {} is the best", which->label, chosen)
+                         : fmt::format("{}{}: {} has {:.2f} of {}", which->label, known ? "" : " (chains disagree)",
+                                       chosen, part, sampler(rival).contestant.label));
   }
   return {fmt::format("Ours: auto has at least {} of the effective samples of log p per second of the best of all "
                       "samplers, whichever that is.",
