@@ -10,6 +10,7 @@
 #include <poise/target/batch_target.hpp>
 #include "support/dense_exactness.hpp"
 #include "support/input.hpp"
+#include "support/many_exactness.hpp"
 #include "support/table_target.hpp"
 
 namespace poise {
@@ -93,6 +94,10 @@ TEST(BatchTarget, EveryKernelIsExact) {
     expect_dense_balance(small(which, Offers::gradient), Ratios::first_order);
     expect_dense_balance(small(which, Offers::one_hot), Ratios::first_order);
     expect_invariant(small(which, Offers::log_prob));
+    expect_factorised_balance(small(which, Offers::gradient), Ratios::first_order);
+    expect_factorised_balance(small(which, Offers::one_hot), Ratios::first_order);
+    expect_factorised_balance(small(which, Offers::log_ratios), Ratios::exact);
+    expect_path_balance(small(which, Offers::one_hot), Ratios::first_order);
     for (const Index size : {1U, 2U, 3U}) {
       expect_block_gibbs_invariant(small(which, Offers::log_prob), size);
       expect_ball_invariant(small(which, Offers::log_prob), size, 1);
@@ -157,7 +162,8 @@ UserModel user_model(const Case& which, Offers offers) {
 }
 
 const std::vector<std::string>& samplers() {
-  static const std::vector<std::string> all = {"lb:g=sqrt", "gwg", "gibbs", "gibbs:block=2", "hb:block=3,radius=1"};
+  static const std::vector<std::string> all = {"lb:g=sqrt",           "gwg",          "gibbs",       "gibbs:block=2",
+                                               "hb:block=3,radius=1", "dlmc:tau=0.5", "pas:radius=1"};
   return all;
 }
 
@@ -182,7 +188,7 @@ TEST(BatchRun, ChainsTogetherAreTheChainsAlone) {
 
 TEST(BatchRun, AStepIsOneCallForAllChains) {
   for (const auto& [name, rows] : std::vector<std::pair<std::string, std::size_t>>{
-           {"gwg", 1}, {"lb:g=sqrt", 6}, {"hb:block=3,radius=1", 4}, {"gibbs:block=2", 4}}) {
+           {"gwg", 1}, {"dlmc:tau=0.5", 1}, {"lb:g=sqrt", 6}, {"hb:block=3,radius=1", 4}, {"gibbs:block=2", 4}}) {
     const UserModel user = user_model(cases()[0], Offers::gradient);
     const RunResult result = run(user.model, parse_sampler(name), {.chains = 8, .warmup = 0, .draws = 1, .thin = 60});
     // Besides the steps: the first look at each chain by itself, and log p of the draw where the kernel needs none.
@@ -198,7 +204,7 @@ TEST(BatchRun, AStepIsOneCallForAllChains) {
 }
 
 TEST(BatchRun, LearnedSamplersLearn) {
-  for (const std::string name : {"lsb", "lsb1", "lsb2", "flsb", "flsb1", "flsb:schedule=paper"}) {
+  for (const std::string name : {"lsb", "lsb1", "lsb2", "flsb", "flsb1", "flsb:schedule=paper", "dlsb", "dlmc"}) {
     const UserModel user = user_model(cases()[1], Offers::one_hot);
     const RunResult result = run(user.model, parse_sampler(name), {.chains = 4, .warmup = 50, .draws = 50});
     EXPECT_EQ(result.trace.draws, 50U) << name;

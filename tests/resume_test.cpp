@@ -136,6 +136,22 @@ TEST_F(Resume, InterruptedRunsGoOn) {
   }
 }
 
+/// What was saved in the warm-up stays when sampling begins, and an earlier run's does not come back.
+TEST_F(Resume, CheckpointsOfTheWarmUpStay) {
+  const Case c = {"ising:size=12,lambda=0.3", "lsb", "100", ""};
+  ASSERT_EQ(run(sample(c, "run.nc", {"--checkpoint"})).code, 0);
+  start(sample({c.model, c.sampler, "1000000", ""}, "run.nc", {"--checkpoint-every", "0.02"}));
+  wait_for_draws(in_work("run.nc"));
+  ::kill(child_, SIGKILL);
+  wait();
+  std::string note;
+  const Checkpoint last = read_checkpoint(in_work("run.nc"), note);
+  EXPECT_FALSE(last.finished);
+  EXPECT_EQ(last.command["words"]["draws"], "1000000");
+  std::filesystem::remove(in_work("run.nc.checkpoint"));
+  if (exists("run.nc.checkpoint.old")) EXPECT_FALSE(read_checkpoint(in_work("run.nc"), note).finished);
+}
+
 TEST_F(Resume, FinishedRunsAreMadeLonger) {
   for (const Case& c : cases()) {
     if (c.sampler == "auto") continue;  // which looks at how many draws are asked for

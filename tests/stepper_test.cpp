@@ -14,7 +14,7 @@ namespace {
 using namespace poise::testing;
 
 TEST(Stepper, MakesTheStepsOfARun) {
-  for (const std::string sampler : {"lb:g=sqrt", "gibbs", "hb:block=4,radius=1"}) {
+  for (const std::string sampler : {"lb:g=sqrt", "gibbs", "hb:block=4,radius=1", "dlmc:tau=0.2"}) {
     const Model model = make_model("ising:size=6,lambda=0.4");
     const RunOptions options{.chains = 3, .warmup = 0, .draws = 5, .thin = 7, .seed = 3};
     const RunResult result = run(model, parse_sampler(sampler), options);
@@ -58,6 +58,53 @@ TEST(Stepper, NoticesAChangedTarget) {
   EXPECT_EQ(stepper.log_prob(), std::vector<double>(4, 0.0));
   stepper.step(20);
   EXPECT_EQ(stepper.states(), std::vector<Value>(8, 0));
+}
+
+/// Spins of a ring that like to be alike, more and more.
+class Training : public BatchFunction {
+ public:
+  static constexpr std::size_t kSpins = 64;
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t r = 0; r < out.size(); ++r) {
+      out[r] = 0.0;
+      for (std::size_t i = 0; i < kSpins; ++i) {
+        out[r] += rows[r * kSpins + i] == rows[r * kSpins + (i + 1) % kSpins] ? coupling : 0.0;
+      }
+    }
+  }
+  [[nodiscard]] bool has_gradient() const override { return true; }
+  void gradient(std::span<const Value> rows, std::span<double> log_p, std::span<double> out) override {
+    log_prob(rows, log_p);
+    for (std::size_t r = 0; r < log_p.size(); ++r) {
+      const auto x = rows.subspan(r * kSpins, kSpins);
+      for (std::size_t i = 0; i < kSpins; ++i) {
+        out[r * kSpins + i] = coupling * (2.0 * (x[(i + 1) % kSpins] + x[(i + kSpins - 1) % kSpins]) - 2.0);
+      }
+    }
+  }
+  double coupling = 0.0;
+};
+
+TEST(Stepper, StepsOfManyChangesFollowATargetInTraining) {
+  for (const std::string name : {"dlsb", "dlmc", "dmala"}) {
+    const auto training = std::make_shared<Training>();
+    Stepper stepper(callback_model("ring", {std::vector<Index>(Training::kSpins, 2), {}}, training, {}),
+                    parse_sampler(name), {.chains = 8});
+    for (int update = 0; update < 60; ++update) {
+      training->coupling = 0.05 * update;
+      stepper.target_changed();
+      stepper.step(10);
+    }
+    // Near 3, two spins in hundreds differ from their neighbours, and a length for a flat target accepts nothing.
+    const double before = stepper.acceptance_rate();
+    const std::uint64_t steps = stepper.evals().gradient;
+    EXPECT_GT(before, 0.3) << name;
+    stepper.target_changed();
+    stepper.step(200);
+    const double now = (stepper.acceptance_rate() * 800.0 - before * 600.0) / 200.0;
+    EXPECT_NEAR(now, 0.574, 0.2) << name;
+    EXPECT_GT(stepper.evals().gradient, steps);
+  }
 }
 
 TEST(Stepper, TakesStatesAndRefusesWrongOnes) {

@@ -204,9 +204,7 @@ void CheckpointedSink::load(Run& run) {
 void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
                              const std::vector<std::string>& monitor_names, const std::string& settings) {
   if (journal_ && !resumed_) {
-    // Those of an earlier run would not go with the draws that follow.
-    ::unlink(checkpoint_path(path_).c_str());
-    ::unlink(old_path(path_).c_str());
+    forget_earlier_run();
     journal_->begin();
   }
   file_.begin(layout, chains, monitor_names, settings);
@@ -233,8 +231,16 @@ void CheckpointedSink::after_last_round(const Run& run, bool finished) {
   if (journal_ && (options_.always || saved_ || resumed_ || !finished || Clock::now() >= due_)) save(run, finished);
 }
 
+/// Its checkpoints would not go with the draws of this one.
+void CheckpointedSink::forget_earlier_run() {
+  if (saved_ || resumed_) return;
+  ::unlink(checkpoint_path(path_).c_str());
+  ::unlink(old_path(path_).c_str());
+}
+
 void CheckpointedSink::save(const Run& run, bool finished) {
   try {
+    forget_earlier_run();
     journal_->sync();
     write_checkpoint(path_, {command_, run.draws(), finished, run.save_rest()});
     saved_ = true;

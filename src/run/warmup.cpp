@@ -10,6 +10,11 @@ namespace poise {
 
 namespace {
 
+/// A chain that accepts no more than this is caught where its steps do not lead out.
+constexpr double kTrapped = 0.02;
+/// With a step length that was given: as many tell whether it is too long for the start.
+constexpr std::uint64_t kFirstSteps = 16;
+
 /// A balancing function that will be used for as long as it takes.
 constexpr std::uint64_t kForGood = std::numeric_limits<std::uint64_t>::max();
 /// Updates of the function at most, however long the warm-up.
@@ -143,6 +148,10 @@ void Warmup::end() {
     case Stage::initial: {
       const double accepted = total_accepted(chains_.engine()) - accepted_before_;
       const double rate = accepted / static_cast<double>(part_length_ * chains_.count());
+      if (!sampler_.learns() && !plan_.follow && !escaped_ && rate > kTrapped) {
+        next_stage();
+        break;
+      }
       sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
       std::vector<double> log_prob(chains_.count());
       chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
@@ -242,6 +251,7 @@ void Warmup::finish() {
 }
 
 std::uint64_t Warmup::decision_length() const {
+  if (stage_ == Stage::initial && !sampler_.learns() && !escaped_ && !plan_.follow) return kFirstSteps;
   // An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.
   return std::max({std::uint64_t{1}, chains_.engine().traits().steps_per_sweep / 8, plan_.steps / 4096});
 }
@@ -249,12 +259,13 @@ std::uint64_t Warmup::decision_length() const {
 void Warmup::escape_trap(double acceptance_rate) {
   // Under strong couplings a flip towards higher probability can raise the ratios of its neighbours so much that Z(x')
   // dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the initial phase goes on with t/(1+t) then.
-  if (escaped_ || acceptance_rate > 0.02) return;
+  if (escaped_ || acceptance_rate > kTrapped) return;
   escaped_ = true;
   set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
 }
 
 void Warmup::tune_level(double acceptance_rate) {
+  escaped_ = true;
   step_length_.add(acceptance_rate, sampler_.settings.acceptance);
   set_function((plan_.follow ? outcome_.function : given_function()).with_level(step_length_.level()), kForGood);
 }

@@ -80,6 +80,7 @@ class CheckpointedSink final : public Sink {
   using Clock = std::chrono::steady_clock;
 
   void save(const Run& run, bool finished);
+  void forget_earlier_run();
   /// Gives the draws that go with the checkpoint, from the journal or, where a finished run has none, its file.
   void take_draws_back();
 
