@@ -76,7 +76,7 @@ constexpr RbmCost kGibbsRbm = {45.0, 0.9, 0.0};
 constexpr RbmCost kBlockRbm = {35.0, 0.65, 0.0};
 constexpr RbmCost kBalancedRbm = {2.0, 0.25, 0.0};
 constexpr RbmCost kGradientRbm = {310.0, 2.9, 0.087};
-constexpr RbmCost kManyRbm = {400.0, 10.0, 0.06};
+constexpr RbmCost kManyRbm = {350.0, 12.3, 0.097};
 constexpr RbmCost kRbmGibbs = {105.0, 1.35, 0.0197};
 // Of the junction tree: a look at an edge, an operation, and a draw by the variable.
 constexpr double kLook = 4.0;
