@@ -101,7 +101,7 @@ std::string resume_footer() {
 and when it is interrupted. From there it goes on with the same model, sampler and options, and the finished file has
 the same draws, bit by bit, as if nothing had happened. While a run lasts, FILE.nc.draws holds its draws too.
 A finished run is made longer by --draws, and has the draws that it would have had if so many had been asked for at
-first. The files of the model must be what they were.
+first; where auto chose the sampler, its choice stays. The files of the model must be what they were.
 
 Examples:
   poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
