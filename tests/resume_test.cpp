@@ -141,12 +141,18 @@ TEST_F(Resume, CheckpointsOfTheWarmUpStay) {
   const Case c = {"ising:size=12,lambda=0.3", "lsb", "100", ""};
   ASSERT_EQ(run(sample(c, "run.nc", {"--checkpoint"})).code, 0);
   start(sample({c.model, c.sampler, "1000000", ""}, "run.nc", {"--checkpoint-every", "0.02"}));
-  wait_for_draws(in_work("run.nc"));
+  std::string note;
+  Checkpoint last;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    last = read_checkpoint(in_work("run.nc"), note);
+  } while (last.draws < 200 && std::chrono::steady_clock::now() < deadline);
   ::kill(child_, SIGKILL);
   wait();
-  std::string note;
-  const Checkpoint last = read_checkpoint(in_work("run.nc"), note);
+  last = read_checkpoint(in_work("run.nc"), note);
   EXPECT_FALSE(last.finished);
+  EXPECT_GE(last.draws, 200U);
   EXPECT_EQ(last.command["words"]["draws"], "1000000");
   std::filesystem::remove(in_work("run.nc.checkpoint"));
   if (exists("run.nc.checkpoint.old")) EXPECT_FALSE(read_checkpoint(in_work("run.nc"), note).finished);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -73,7 +74,14 @@ Checkpoint read_one(const std::string& path) {
 bool has_unfinished_run(const std::string& path) {
   std::string note;
   try {
-    return !read_checkpoint(path, note).finished;
+    const Checkpoint found = read_checkpoint(path, note);
+    // Where somebody has removed the draws, the state alone is good for nothing.
+    std::error_code ignored;
+    const auto holds_something = [&](const std::string& file) {
+      const std::uintmax_t size = std::filesystem::file_size(file, ignored);
+      return !ignored && size > 0;
+    };
+    return !found.finished && (found.draws == 0 || holds_something(path) || holds_something(journal_path(path)));
   } catch (const InputError&) {
     return false;  // nothing that anybody could go on with
   }
