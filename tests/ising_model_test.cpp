@@ -72,7 +72,8 @@ TEST(IsingModelTest, RefusesSettingsOutOfRange) {
   EXPECT_TRUE(holds(ising_refusal("ising:lambda=inf"), "'lambda' in model 'ising': found 'inf'"));
   EXPECT_TRUE(holds(ising_refusal("ising:mu=1e200"), "expected a finite number from -1e+100 to 1e+100"));
   EXPECT_EQ(ising_refusal("ising:case=5"), "key 'case' in model 'ising': found '5', expected an integer from 1 to 4");
-  EXPECT_EQ(ising_refusal("ising:image=ring"), "key 'image' in model 'ising': found 'ring', expected square or shapes or disc");
+  EXPECT_EQ(ising_refusal("ising:image=ring"),
+            "key 'image' in model 'ising': found 'ring', expected square or shapes or disc");
   EXPECT_EQ(ising_refusal("ising:field=gauss"),
             "key 'field' in model 'ising': found 'gauss', expected uniform or gaussian (did you mean 'gaussian'?)");
 }
