@@ -123,12 +123,12 @@ Verdict DiscsExperiment::chosen_beside_best(const Results& results) const {
     const bool known = agree(results, *which, rival);
     tally.add(which->label, same || (known && part >= kChosenPart),
               !same && known && part + 2.0 * ratio_error(ours, top) < kChosenPart);
-    append(details, same ? fmt::format("{}: {} is the best", which->label, chosen)
+    append(details, same ? fmt::format("{}: {}, which is the best ({:.2f} of it named)", which->label, chosen, part)
                          : fmt::format("{}{}: {} has {:.2f} of {}", which->label, known ? "" : " (chains disagree)",
                                        chosen, part, sampler(rival).contestant.label));
   }
   return {fmt::format("Ours: auto has at least {} of the effective samples of log p per second of the best of all "
-                      "samplers, whichever that is.",
+                      "samplers, whichever that is, or is that one.",
                       kChosenPart),
           tally.holds_throughout(), fmt::format("So in: {}. {}.", tally.text(), details)};
 }
@@ -145,12 +145,18 @@ Verdict DiscsExperiment::beside_published_code(const Results& results) const {
     const double times = ess(results, *which, "auto", Per::second).mean / theirs;
     tally.add(which->label, times >= kTimesFaster, times < kTimesFaster);
     append(details, fmt::format("{}: {:.3g}", which->label, times));
+    for (const PeerRun& run : peer_runs()) {
+      const std::string key(run.sampler);
+      if (run.model != which->key || found(results, *which, key) == nullptr) continue;
+      const double same = ess(results, *which, key, Per::second).mean / run.ess_per_second();
+      details += fmt::format(", {} {:.2g}", sampler(key).contestant.label, same);
+    }
   }
   return {fmt::format("Ours: auto has at least {} times the effective samples of log p per second and core of the "
                       "published code, by the best of its samplers.",
                       kTimesFaster),
           options_.effort == Effort::quick ? Holds::open : tally.holds_throughout(),
-          fmt::format("So in: {}. Times as many: {}. {}", tally.text(), details,
+          fmt::format("So in: {}. Times as many, then by the same sampler: {}. {}", tally.text(), details,
                       options_.effort == Effort::quick ? "Models of a quick run are smaller, so this says nothing."
                                                        : "How the published code was run is said below.")};
 }
