@@ -18,9 +18,9 @@ namespace {
 constexpr double kOperationsPerLook = 5.0;
 
 // Greedy orders: planning shall not take much longer than what it plans, and once it takes longer than a tenth of a
-// second annealing is the better way. A few trials there are in any case, unless some variable has so many neighbours
-// that looking at them takes too long.
-constexpr double kLooksPerEntry = 2.0;
+// second annealing is the better way, where it will be tried. A few trials there are in any case, unless some variable
+// has so many neighbours that looking at them takes too long.
+constexpr double kLooksPerEntry = 1.0;
 constexpr double kLooksPerEdge = 300.0;
 constexpr double kMostForEntries = 2e7;
 constexpr double kMostLooks = 6e8;
@@ -60,6 +60,13 @@ class Search {
     found_.order = std::move(order);
   }
 
+  [[nodiscard]] double first_round() const { return std::max(kFewestLooks, kFewestPerVertex * graph_.size()); }
+  /// Whether so many looks cost less than a fraction of inference.
+  [[nodiscard]] bool pays(double looks, double fraction) const {
+    return looks * kOperationsPerLook <= fraction * cost(found_.plan, options_) * options_.times;
+  }
+  [[nodiscard]] bool first_round_pays() const { return found_.order.complete && pays(first_round(), kFirstSaving); }
+
   const Network& network_;
   const Graph& graph_;
   const SearchOptions& options_;
@@ -80,7 +87,7 @@ void Search::try_greedy_orders() {
   const std::uint64_t beside = 1000 + graph_.size() + network_.num_factors();  // what a trial costs beside looks
   for (std::uint64_t trial = 0; !found_.order.complete || found_.plan.width > 1; ++trial) {
     const bool in_vain = !found_.order.complete;
-    const double entries = std::min(kLooksPerEntry * fewest, kMostForEntries);
+    const double entries = std::min(kLooksPerEntry * fewest, first_round_pays() ? kMostForEntries : kMostLooks);
     effort_.most = static_cast<std::uint64_t>(in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least));
     effort_.looks += beside;
     if (effort_.spent() || effort_.late() || (in_vain && trial == kMostTrialsInVain)) break;
@@ -106,14 +113,14 @@ void Search::anneal() {
   if (!found_.order.complete || found_.plan.width < 2) return;
   Rng rng = annealing_rng(0);
   const std::uint64_t start = effort_.looks;
-  double looks = std::max(kFewestLooks, kFewestPerVertex * graph_.size());
+  double looks = first_round();
   double saved = 2.0 * kFirstSaving;
   double failures = 0.0;
   for (std::size_t round = 0;; ++round, looks *= 2.0) {
     const double before = cost(found_.plan, options_);
     const double expected = failures == 0.0 ? saved / 2.0 : kFirstSaving / (1.0 + failures * failures);
     const double most = found_.plan.largest_clique > kLargestTable ? kMostAnnealingInVain : kMostAnnealing;
-    if (looks * kOperationsPerLook > expected * before * options_.times || effort_.late()) break;
+    if (!pays(looks, expected) || effort_.late()) break;
     if (static_cast<double>(effort_.looks - start) + looks > most) break;
     EliminationTree tree(graph_, found_.order.vertices);
     tree.anneal(

@@ -101,7 +101,7 @@ Conditioned observe(const Conditioned& now, Index variable, const SearchOptions&
 }  // namespace
 
 double ExactPlan::seconds() const {
-  constexpr double per_operation = 1.2e-9;  // 0.4 to 1.8 were seen
+  constexpr double per_operation = 1.6e-9;  // 1.1 to 2 were seen, once 0.2 and once 3.8
   return per_operation * operations();
 }
 

@@ -26,9 +26,10 @@ struct Bucket {
   std::size_t sources;  ///< factors and messages that meet
   double groups;        ///< combinations of the variables summed out
   double kept;          ///< combinations of the variables of the message
+  double reads;         ///< tables that are read for every entry
 
   /// Entries visited, once for every table read, in both passes.
-  [[nodiscard]] double operations() const { return 2.0 * groups * kept * (static_cast<double>(sources) + 1.0); }
+  [[nodiscard]] double operations() const { return 2.0 * groups * kept * (reads + 1.0); }
 };
 
 struct Buckets {
@@ -56,6 +57,7 @@ struct Buckets {
  private:
   void split_cliques(const Network& network, const EliminationPlan& plan, const std::vector<std::size_t>& attached);
   void link(const EliminationPlan& plan, const std::vector<Index>& position);
+  void count_reads(const Network& network, const EliminationPlan& plan, const std::vector<Index>& position);
   void order_handing_out();
   void cut_into_chunks(const Network& network, const EliminationPlan& plan, const std::vector<Index>& position);
   void add_up(const Network& network, const EliminationPlan& plan);

@@ -62,16 +62,22 @@ struct Subtrees {
   }
 };
 
-/// Calls work(worker, chunk) for all chunks: on the threads of the pool, or one after another where there is none.
-template <class Work>
-void for_each_chunk(std::size_t count, Worker& own, ThreadPool* pool, const Work& work) {
+/// Calls begin(worker) and then work(worker, chunk) for all chunks: on the threads of the pool, each with a range of
+/// chunks and a worker of its own, or one after another where there is none.
+template <class Begin, class Work>
+void for_each_chunk(std::size_t count, Worker& own, ThreadPool* pool, const Begin& begin, const Work& work) {
   if (pool == nullptr || count < 2) {
+    begin(own);
     for (std::size_t chunk = 0; chunk < count; ++chunk) work(own, chunk);
     return;
   }
-  pool->for_each(count, [&](std::size_t chunk) {
+  constexpr std::size_t per_thread = 2;  // threads are not equally fast at all times
+  const std::size_t ranges = std::min<std::size_t>(count, per_thread * pool->threads());
+  pool->for_each(ranges, [&](std::size_t range) {
     Worker worker;
-    work(worker, chunk);
+    begin(worker);
+    const std::size_t end = (range + 1) * count / ranges;
+    for (std::size_t chunk = range * count / ranges; chunk < end; ++chunk) work(worker, chunk);
   });
 }
 
@@ -99,15 +105,16 @@ void Tables::collect_bucket(Index b, Worker& own, const Crew& crew, ThreadPool* 
   double* const message = messages.get() + message_start[b];
   const Chunks chunks(shape(bucket), buckets.chunked(b));
   own.largest.assign(chunks.count(), kMinusInfinity);
-  for_each_chunk(chunks.count(), own, pool, [&](Worker& worker, std::size_t chunk) {
+  const auto prepare = [&](Worker& worker) { worker.pass.prepare(shape(bucket), sources); };
+  for_each_chunk(chunks.count(), own, pool, prepare, [&](Worker& worker, std::size_t chunk) {
     Pass& pass = worker.pass;
     double operations = 0.0;
     double largest = kMinusInfinity;
-    for (bool more = pass.open(shape(bucket), sources, chunks.at(chunk)); more; more = pass.next()) {
+    for (bool more = pass.open(sources, chunks.at(chunk)); more; more = pass.next()) {
       double* row = message + pass.offset();
       pass.collect(row);
       largest = std::max(largest, *std::max_element(row, row + pass.row()));
-      operations += static_cast<double>(pass.groups() * pass.row() * (sources.size() + 1));
+      operations += static_cast<double>(pass.groups() * pass.row()) * (bucket.reads + 1.0);
       if (operations > kTold) crew.meter.add(std::exchange(operations, 0.0));
     }
     own.largest[chunk] = largest;
@@ -117,7 +124,8 @@ void Tables::collect_bucket(Index b, Worker& own, const Crew& crew, ThreadPool* 
   if (largest == kMinusInfinity) return;
   const std::size_t size = message_start[b + 1] - message_start[b];
   const std::size_t part = (size + chunks.count() - 1) / chunks.count();
-  for_each_chunk(chunks.count(), own, pool, [&](Worker&, std::size_t chunk) {
+  const auto nothing = [](Worker&) {};
+  for_each_chunk(chunks.count(), own, pool, nothing, [&](Worker&, std::size_t chunk) {
     const std::size_t end = std::min(size, (chunk + 1) * part);
     for (std::size_t k = chunk * part; k < end; ++k) message[k] -= largest;
   });
@@ -195,15 +203,18 @@ void Tables::hand_out_bucket(Index b, Worker& own, const Crew& crew, ThreadPool*
   const std::span<const Source> sources = own.sources;
   const auto groups = static_cast<std::size_t>(bucket.groups);
   own.totals.assign(chunks.count() * groups, 0.0);
-  for_each_chunk(chunks.count(), own, pool, [&](Worker& worker, std::size_t chunk) {
+  const auto prepare = [&](Worker& worker) {
     worker.chunk_sources.assign(sources.begin(), sources.end());
+    worker.pass.prepare(shape(bucket), sources);
+  };
+  for_each_chunk(chunks.count(), own, pool, prepare, [&](Worker& worker, std::size_t chunk) {
     for (const Apart& one : apart) worker.chunk_sources[one.source].probabilities = one.sums.get() + chunk * one.size;
     Pass& pass = worker.pass;
     double operations = 0.0;
-    for (bool more = pass.open(shape(bucket), worker.chunk_sources, chunks.at(chunk)); more; more = pass.next()) {
+    for (bool more = pass.open(worker.chunk_sources, chunks.at(chunk)); more; more = pass.next()) {
       pass.hand_out(messages.get() + message_start[b] + pass.offset(), scale[b], probabilities[b].get() + pass.offset(),
                     own.totals.data() + chunk * groups);
-      operations += static_cast<double>(pass.groups() * pass.row() * (sources.size() + 1));
+      operations += static_cast<double>(pass.groups() * pass.row()) * (bucket.reads + 1.0);
       if (operations > kTold) crew.meter.add(std::exchange(operations, 0.0));
     }
     crew.meter.add(operations);

@@ -168,16 +168,16 @@ std::size_t combine(std::span<const Index> levels, std::span<const std::size_t> 
   return count;
 }
 
-void Pass::describe(const Source& source, std::size_t number) {
+void Pass::describe(std::span<const Source> sources, std::size_t source) {
+  const std::size_t number = terms_.size();
   constexpr std::size_t shortest_run = 8;
   const std::span<const Index> levels = shape_.levels;
   const std::size_t row_start = levels.size() - shape_.in_row;
   std::fill(strides_.begin(), strides_.end(), 0);
-  for (const Digit& digit : source.digits) strides_[digit.member] = digit.stride;
+  for (const Digit& digit : sources[source].digits) strides_[digit.member] = digit.stride;
 
   Term term{};
-  term.from = source.table;
-  term.to = source.probabilities;
+  term.from = sources[source].table;
   term.by_group = by_group_.data() + number * groups_;
   combine(levels.first(shape_.summed), strides_, by_group_.data() + number * groups_);
 
@@ -197,48 +197,52 @@ void Pass::describe(const Source& source, std::size_t number) {
                       std::span<const std::size_t>(strides_).subspan(row_start), places);
   run.places = places;
   terms_.push_back(term);
+  source_of_.push_back(source);
 }
 
-bool Pass::open(const Shape& shape, std::span<const Source> sources, std::span<const Fixed> fixed) {
+void Pass::prepare(const Shape& shape, std::span<const Source> sources) {
   shape_ = shape;
   const std::size_t outer = shape.levels.size() - shape.summed - shape.in_row;
   groups_ = product(shape.levels.first(shape.summed));
   row_ = product(shape.levels.last(shape.in_row));
   stride_ = padded(row_);
-  offset_ = 0;
   strides_.resize(shape.levels.size());
   by_group_.resize(sources.size() * groups_);
   places_.resize(sources.size() * row_);
   terms_.clear();
-  outer_strides_.clear();
+  source_of_.clear();
 
   const auto is_outer = [&](const Digit& digit) {
     return digit.member >= shape.summed && digit.member < shape.summed + outer;
   };
   const auto depends = [&](const Source& s) { return std::any_of(s.digits.begin(), s.digits.end(), is_outer); };
-  std::size_t number = 0;
-  for (const Source& source : sources) {
-    if (depends(source)) describe(source, number++);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (depends(sources[k])) describe(sources, k);
   }
-  outer_terms_ = number;
+  outer_terms_ = terms_.size();
   outer_strides_.assign(outer * outer_terms_, 0);
-  std::size_t column = 0;
-  for (const Source& source : sources) {
-    if (!depends(source)) {
-      describe(source, number++);
-      continue;
+  for (std::size_t term = 0; term < outer_terms_; ++term) {
+    for (const Digit& digit : sources[source_of_[term]].digits) {
+      if (is_outer(digit)) outer_strides_[(digit.member - shape.summed) * outer_terms_ + term] = digit.stride;
     }
-    for (const Digit& digit : source.digits) {
-      if (is_outer(digit)) outer_strides_[(digit.member - shape.summed) * outer_terms_ + column] = digit.stride;
-    }
-    ++column;
   }
-  walk(fixed);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (!depends(sources[k])) describe(sources, k);
+  }
   base_.resize(groups_ * stride_);
   rows_.resize(groups_ * stride_);
   row_message_.assign(stride_, 0.0);
   row_probabilities_.assign(stride_, 0.0);
   fill_rows(std::span<const Term>(terms_).subspan(outer_terms_), groups_, nullptr, stride_, base_.data());
+}
+
+bool Pass::open(std::span<const Source> sources, std::span<const Fixed> fixed) {
+  for (std::size_t term = 0; term < terms_.size(); ++term) {
+    terms_[term].from = sources[source_of_[term]].table;
+    terms_[term].to = sources[source_of_[term]].probabilities;
+  }
+  offset_ = 0;
+  walk(fixed);
   return true;
 }
 

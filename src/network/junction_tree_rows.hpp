@@ -66,11 +66,15 @@ class Chunks {
 /// One pass over the table of a bucket, or over a chunk of it. The outer variables go through their combinations; for
 /// each there is a batch, a row for every group (combination of variables summed out).
 ///
-///   for (bool more = pass.open(shape, sources); more; more = pass.next()) pass.collect(message + pass.offset());
+///   pass.prepare(shape, sources);
+///   for (bool more = pass.open(sources); more; more = pass.next()) pass.collect(message + pass.offset());
 class Pass {
  public:
-  /// Always true, for the loop: there is a first batch.
-  bool open(const Shape& shape, std::span<const Source> sources, std::span<const Fixed> fixed = {});
+  /// What all chunks have in common.
+  void prepare(const Shape& shape, std::span<const Source> sources);
+  /// The sources that it was prepared with; only where their probabilities lie may differ. Always true, for the loop:
+  /// there is a first batch.
+  bool open(std::span<const Source> sources, std::span<const Fixed> fixed = {});
   bool next();
 
   [[nodiscard]] std::size_t row() const { return row_; }
@@ -104,7 +108,7 @@ class Pass {
   };
 
  private:
-  void describe(const Source& source, std::size_t number);
+  void describe(std::span<const Source> sources, std::size_t source);
   void walk(std::span<const Fixed> fixed);
   void move(std::size_t outer, std::ptrdiff_t times);
   [[nodiscard]] std::span<const Term> outer_terms() const { return {terms_.data(), outer_terms_}; }
@@ -116,6 +120,7 @@ class Pass {
   std::size_t outer_terms_ = 0;  ///< terms that depend on outer variables; they come first
 
   std::vector<Term> terms_;
+  std::vector<std::size_t> source_of_;  ///< the term
   std::vector<std::ptrdiff_t> by_group_;
   std::vector<std::ptrdiff_t> places_;
   std::vector<std::size_t> strides_;         ///< of the variables of one source
