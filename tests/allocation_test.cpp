@@ -6,9 +6,12 @@
 
 #include <poise/kernel/block_balanced.hpp>
 #include <poise/kernel/block_gibbs.hpp>
+#include <poise/kernel/factorised_proposal.hpp>
 #include <poise/kernel/gibbs.hpp>
 #include <poise/kernel/hamming_ball.hpp>
+#include <poise/kernel/informed_proposal.hpp>
 #include <poise/kernel/locally_balanced.hpp>
+#include <poise/kernel/path_proposal.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #include <poise/run/ising_bits.hpp>
 #include <poise/run/lane_layout.hpp>
@@ -88,6 +91,25 @@ TEST(Allocation, StepsTakeNoMemory) {
     EXPECT_EQ(allocations_of_steps(rbm, BlockBalanced<Rbm>(BalancingFunction(), 6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs(rbm)), 0U);
   }
+}
+
+template <class T>
+void expect_no_allocations_of_many_changes(const T& target, Ratios ratios) {
+  const BalancingFunction function(BalancingFunction::Kind::sqrt, -0.5);
+  for (const FactorisedForm form : {FactorisedForm::relaxation, FactorisedForm::langevin}) {
+    EXPECT_EQ(allocations_of_steps(target, FactorisedProposal<T>(form, function, ratios)), 0U);
+  }
+  EXPECT_EQ(allocations_of_steps(target, PathProposal<T>(function.with_level(1.0), ratios)), 0U);
+  EXPECT_EQ(allocations_of_steps(target, InformedProposal<T>(function, ratios)), 0U);
+}
+
+TEST(Allocation, NeitherDoManyChangesAStep) {
+  expect_no_allocations_of_many_changes(LatticeIsing(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1)),
+                                        Ratios::exact);
+  expect_no_allocations_of_many_changes(MarkovNetwork(mixed_network(0.2, 2)), Ratios::exact);
+  const Rbm rbm(random_rbm(12, 21, 0.5, 8));  // the first exact ratio that is asked for makes its table
+  expect_no_allocations_of_many_changes(rbm, Ratios::exact);
+  expect_no_allocations_of_many_changes(rbm, Ratios::first_order);
 }
 
 /// Ratios so steep that Z(x') is summed over all moves in the log domain.

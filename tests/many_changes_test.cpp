@@ -250,8 +250,17 @@ TEST(Rbm, ManyChangesAreThoseOneByOne) {
       }
     }
     std::vector<Rbm::Changes> all;
-    for (int c = 0; c < 3; ++c) all.push_back({&together[c], moves[c]});
+    Rbm::State other = target.make_state(std::vector<Value>(40, 1));  // what it was does not matter
+    for (int c = 0; c < 3; ++c) all.push_back({&together[c], &together[c], moves[c]});
+    const Rbm::Changes from_another[] = {{&other, &together[2], moves[2]}};
+    target.change(from_another);
     target.change(all);
+    EXPECT_EQ(other.x, together[2].x);
+    EXPECT_EQ(other.units, together[2].units);
+    EXPECT_EQ(other.on, together[2].on);
+    EXPECT_EQ(other.off, together[2].off);
+    EXPECT_EQ(other.bias_units, together[2].bias_units);
+    EXPECT_EQ(other.count, together[2].count);
     for (int c = 0; c < 3; ++c) {
       for (const Move& move : moves[c]) target.apply(apart[c], move);
       EXPECT_EQ(together[c].x, apart[c].x);

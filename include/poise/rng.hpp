@@ -54,16 +54,7 @@ class Rng {
 
   /// Random bits, from whole batches of blocks: the words 0 and 1 of each, then the words 2 and 3. Starts at the next
   /// batch of the stream; the size is a multiple of kBatch.
-  POISE_INLINE void fill(std::span<std::uint64_t> out) {
-    position_ = kBatch;
-    for (std::size_t first = 0; first < out.size(); first += kBatch, next_block_ += kBlocks) {
-      for (unsigned half = 0; half < 2; ++half) {
-        const Words8x4 words = blocks8(next_block_ + 8 * half);
-        store8(out.data() + first + 8 * half, words.c1 << 32 | words.c0);
-        store8(out.data() + first + kBlocks + 8 * half, words.c3 << 32 | words.c2);
-      }
-    }
-  }
+  void fill(std::span<std::uint64_t> out);
 
   /// Standard normal (Box and Muller's first half); not for hot loops.
   double normal() {
@@ -97,6 +88,10 @@ class Rng {
     next_block_ += kBlocks;
     position_ = 0;
   }
+
+  /// `fill` on any processor, and with products of 32 bits.
+  static void fill_lanes(Rng& rng, std::span<std::uint64_t> out);
+  static void fill_avx2(Rng& rng, std::span<std::uint64_t> out);
 
   struct Words8x4 {
     Words8 c0, c1, c2, c3;

@@ -18,10 +18,6 @@ std::size_t random_words(const Rbm& target) {
   return (units / 4 + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch;
 }
 
-void fill(Rng& rng, std::span<std::uint64_t> out) {
-  hot([&rng, out] { rng.fill(out); });
-}
-
 /// The 52 random bits whose first sixteen are at `place` of the stream.
 double uniform_at(const Rng& rng, std::uint64_t place, std::uint64_t first_bits) {
   const auto half = [](std::uint64_t value, unsigned shift) { return static_cast<std::uint32_t>(value >> shift); };
@@ -118,7 +114,7 @@ void RbmGibbs::advance(const Rbm& target, std::span<const Member> group, std::ui
   }
   for (std::uint64_t step = 0; step < steps; ++step) {
     for (const Member& member : group) {
-      fill(*member.rng, member.scratch->random);
+      member.rng->fill(member.scratch->random);
       member.scratch->first_random = 4 * (member.rng->position() - member.scratch->random.size());
     }
     draw_hidden(target, group);

@@ -98,7 +98,8 @@ void sum_rows(const std::int64_t* matrix, std::size_t stride, std::span<const In
 
 /// Adds rows that are switched on and takes away those that are switched off, kColumns columns of them, in registers.
 /// -v is ~v + 1: the ones are added at the end.
-void add_changes(const std::int64_t* matrix, std::size_t stride, std::span<const Move> moves, std::int64_t* to) {
+void add_changes(const std::int64_t* matrix, std::size_t stride, std::span<const Move> moves,
+                 const std::int64_t* before, std::int64_t* to) {
   hot([=] {
     Ints8 s0 = {}, s1 = {}, s2 = {}, s3 = {};
     std::int64_t off = 0;
@@ -111,10 +112,10 @@ void add_changes(const std::int64_t* matrix, std::size_t stride, std::span<const
       s2 += load8(from + 16) ^ mask;
       s3 += load8(from + 24) ^ mask;
     }
-    store8(to, load8(to) + s0 + off);
-    store8(to + 8, load8(to + 8) + s1 + off);
-    store8(to + 16, load8(to + 16) + s2 + off);
-    store8(to + 24, load8(to + 24) + s3 + off);
+    store8(to, load8(before) + s0 + off);
+    store8(to + 8, load8(before + 8) + s1 + off);
+    store8(to + 16, load8(before + 16) + s2 + off);
+    store8(to + 24, load8(before + 24) + s3 + off);
   });
 }
 
@@ -273,24 +274,31 @@ void Rbm::set(std::span<const NewLevels> all) const {
 void Rbm::change(std::span<const Changes> all) const {
   for (std::size_t first = 0; first < numbers_->stride; first += kColumns) {
     const std::size_t columns = std::min(kColumns, numbers_->stride - first);
-    for (const auto& [state, moves] : all) {
+    for (const auto& [state, from, moves] : all) {
+      const std::int64_t* before = from->units.data() + first;
+      std::int64_t* to = state->units.data() + first;
       if (columns == kColumns) {
-        add_changes(numbers_->units_row(0) + first, numbers_->stride, moves, state->units.data() + first);
+        add_changes(numbers_->units_row(0) + first, numbers_->stride, moves, before, to);
         continue;
       }
+      if (to != before) std::copy_n(before, columns, to);
       for (const Move& move : moves) {
-        add_units(state->units.data() + first, numbers_->units_row(move.variable) + first, move.value != 0 ? 1 : -1,
-                  columns);
+        add_units(to, numbers_->units_row(move.variable) + first, move.value != 0 ? 1 : -1, columns);
       }
     }
   }
-  for (const auto& [state, moves] : all) {
+  for (const auto& [state, from, moves] : all) {
+    if (state != from) std::copy(from->x.begin(), from->x.end(), state->x.begin());
+    std::int64_t bias_units = from->bias_units;
+    std::int64_t count = from->count;
     for (const Move& move : moves) {
       const std::int64_t sign = move.value != 0 ? 1 : -1;
       state->x[move.variable] = move.value;
-      state->count += sign;
-      state->bias_units += sign * numbers_->bias_units[move.variable];
+      count += sign;
+      bias_units += sign * numbers_->bias_units[move.variable];
     }
+    state->count = count;
+    state->bias_units = bias_units;
     settle(*state);
   }
 }
@@ -436,34 +444,6 @@ double Rbm::log_ratio(const State& state, Move move) const {
 
 void Rbm::log_ratios(const State& state, std::span<double> out) const {
   for (Index i = 0; i < num_variables(); ++i) out[i] = log_ratio(state, {i, static_cast<Value>(1 - state.x[i])});
-}
-
-void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
-  const Index hidden = num_hidden();
-  std::vector<float> panel(std::size_t{hidden} * PackedMatrix::kColumns, 0.0F);
-  std::vector<float> sums(numbers_->gradient.padded_rows() * PackedMatrix::kColumns);
-  for (std::size_t first = 0; first < states.size();) {
-    const bool alone = states.size() - first < kFew;
-    const std::size_t lanes = alone ? 1 : PackedMatrix::kColumns;
-    const std::size_t count = std::min(lanes, states.size() - first);
-    for (std::size_t l = 0; l < count; ++l) {
-      const double* on = states[first + l]->on.data();
-      for (Index j = 0; j < hidden; ++j) panel[j * lanes + l] = static_cast<float>(on[j]);
-    }
-    if (alone) {
-      numbers_->gradient.multiply_column(panel.data(), sums.data());
-    } else {
-      numbers_->gradient.multiply(panel.data(), sums.data());
-    }
-    for (Index i = 0; i < num_variables(); ++i) {
-      for (std::size_t l = 0; l < count; ++l) {
-        const double slope =
-            beta_ * (weights().visible_bias[i] + static_cast<double>(sums[i * lanes + l])) + offsets_.visible[i];
-        out[first + l][i] = states[first + l]->x[i] != 0 ? -slope : slope;
-      }
-    }
-    first += count;
-  }
 }
 
 double Rbm::hidden_activation(Index j, std::span<const std::uint64_t> visible) const {

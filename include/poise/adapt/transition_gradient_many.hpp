@@ -34,22 +34,27 @@ struct LawSlopes {
   std::vector<double> slopes;
 };
 
-[[nodiscard]] inline double stay_prob(const FactorisedLaw& law, const VariableMoves& variables, Index i) {
+template <class Real>
+[[nodiscard]] double stay_prob(const FactorisedLaw<Real>& law, const VariableMoves& variables, Index i) {
   if (!variables.binary) return law.stay_probs[i];
   if (variables.moves(i) == 0) return 1.0;
   const double minor = law.minor[variables.first[i]];
   return std::signbit(minor) ? -minor : 1.0 - minor;
 }
 
-[[nodiscard]] inline double move_prob(const FactorisedLaw& law, const VariableMoves& variables, Index move) {
+template <class Real>
+[[nodiscard]] double move_prob(const FactorisedLaw<Real>& law, const VariableMoves& variables, Index move) {
   if (!variables.binary) return law.move_probs[move];
-  return std::signbit(law.minor[move]) ? 1.0 + law.minor[move] : law.minor[move];
+  const double minor = law.minor[move];
+  return std::signbit(minor) ? 1.0 + minor : minor;
 }
 
 template <Target T>
-LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& variables, const FactorisedLaw& law) {
+LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& variables,
+                     const typename FactorisedProposal<T>::Law& law) {
+  using Law = typename FactorisedProposal<T>::Law;
   LawSlopes out;
-  const std::size_t padded = FactorisedLaw::padded(variables.variables());
+  const std::size_t padded = Law::padded(variables.variables());
   out.sizes.assign(padded, 0.0);
   out.slopes.assign(padded, 0.0);
   if (kernel.form() == FactorisedForm::langevin) {
@@ -64,12 +69,12 @@ LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& v
     if (last - first == 1) {
       size = std::abs(*first);
     } else if (last != first) {
-      const double most = std::max(0.0, *std::max_element(first, last));
+      const double most = std::max(0.0, static_cast<double>(*std::max_element(first, last)));
       double all = std::exp(-most);
       for (auto u = first; u != last; ++u) all += std::exp(*u - most);
       size = std::abs(std::log(std::max(all - 1.0, 1e-260)));
     }
-    out.sizes[i] = std::min(size, FactorisedRule::kSteepest);
+    out.sizes[i] = std::min(size, Law::kSteepest);
   }
   const BalancingFunction function = kernel.function();
   hot([&out, &function, padded] {
@@ -104,7 +109,7 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
   const LawSlopes here = law_slopes(kernel, variables, scratch.here);
   // Adds weight * d log of the probability of what a probe does, or of its way back.
   std::vector<std::uint8_t> changes(variables.variables());
-  const auto add_score = [&](const FactorisedLaw& law, const LawSlopes& slopes, double weight, std::span<double> to) {
+  const auto add_score = [&](const auto& law, const LawSlopes& slopes, double weight, std::span<double> to) {
     for (Index i = 0; i < variables.variables(); ++i) {
       const double stay = stay_prob(law, variables, i);
       const double by_size = changes[i] != 0 ? 1.0 : -(1.0 - stay) / std::max(stay, 1e-300);

@@ -8,9 +8,10 @@
 ///
 /// Langevin (DMALA). Level k has the weight g(e^(u_k)) e^(-1/(2 alpha)), the present one g(1).
 ///
-/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). Log ratios beyond 600
-/// in size count as 600. Whatever is computed here *is* the law: draws are made from it and acceptance probabilities
-/// take it as it is, so rounding does no harm.
+/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). Log ratios beyond
+/// `kSteepest` in size count as that. Whatever is computed here *is* the law: draws are made from it and acceptance
+/// probabilities take it as it is, so rounding does no harm. On targets whose first-order ratios are floats the law is
+/// made of floats too (kernel/float_law.hpp).
 #pragma once
 
 #include <algorithm>
@@ -25,8 +26,8 @@
 #include <poise/balance/balancing_function.hpp>
 #include <poise/concepts.hpp>
 #include <poise/kernel/changes.hpp>
+#include <poise/kernel/float_law.hpp>
 #include <poise/kernel/legal_numbers.hpp>
-#include <poise/kernel/log_product.hpp>
 
 namespace poise {
 
@@ -46,19 +47,22 @@ struct VariableMoves {
   bool binary = true;        ///< no variable has more than one move
 };
 
-/// What all variables of one state may do.
+/// What all variables of one state may do, in doubles or, where none has more than two levels, in floats.
+template <class Real>
 struct FactorisedLaw {
-  std::vector<double> log_ratios;  ///< of all moves; padded with -inf
+  /// The size beyond which a log ratio counts as this.
+  static constexpr double kSteepest = std::is_same_v<Real, float> ? kSteepestFloat : 600.0;
+
+  std::vector<Real> log_ratios;  ///< of all moves; padded with -inf
   /// Where variables have two levels, by move: the smaller one of the probabilities of changing and of staying, with
   /// the sign bit set where it is that of staying. So neither loses its digits beside the other.
-  std::vector<double> minor;
+  std::vector<Real> minor;
   /// Where some have more: probabilities of moves, and by variable that of staying. Padded with 0.
   std::vector<double> move_probs;
   std::vector<double> stay_probs;
 
   void resize(const VariableMoves& moves) {
-    constexpr double none = -std::numeric_limits<double>::infinity();
-    log_ratios.resize(padded(moves.moves()), none);
+    log_ratios.resize(padded(moves.moves()), -std::numeric_limits<Real>::infinity());
     if (moves.binary) {
       minor.resize(log_ratios.size());
     } else {
@@ -66,9 +70,9 @@ struct FactorisedLaw {
       stay_probs.resize(padded(moves.variables()));
     }
   }
-  /// As many variables share eight random words.
-  static constexpr std::size_t kTogether = 32;
-  [[nodiscard]] static std::size_t padded(std::size_t count) { return (count + kTogether - 1) / kTogether * kTogether; }
+  [[nodiscard]] static std::size_t padded(std::size_t count) {
+    return (count + kFlipsTogether - 1) / kFlipsTogether * kFlipsTogether;
+  }
 
   template <class A>
   void archive(A& archive) {
@@ -78,21 +82,20 @@ struct FactorisedLaw {
 
 class FactorisedRule {
  public:
-  static constexpr double kSteepest = 600.0;  ///< size of a log ratio
-
   FactorisedRule(FactorisedForm form, BalancingFunction function) : form_(form), function_(std::move(function)) {}
 
   [[nodiscard]] FactorisedForm form() const { return form_; }
   [[nodiscard]] const BalancingFunction& function() const { return function_; }
 
   /// The law from its log ratios; false where one of these is illegal.
-  [[nodiscard]] bool fill(FactorisedLaw& law, const VariableMoves& moves) const {
-    const bool legal = hot([from = law.log_ratios.data(), size = law.log_ratios.size()] {
-      Ints8 all = all8(std::int64_t{-1});
-      for (std::size_t k = 0; k < size; k += 8) all = all & legal8(load8(from + k));
-      return all_of8(all);
-    });
-    if (!legal) return false;
+  [[nodiscard]] bool fill(FactorisedLaw<float>& law, const VariableMoves&) const {
+    if (form_ == FactorisedForm::relaxation) return relax_floats(law.log_ratios, function_, law.minor.data());
+    if (!is_legal(law)) return false;
+    hot([&, this] { fill_langevin(law); });
+    return true;
+  }
+  [[nodiscard]] bool fill(FactorisedLaw<double>& law, const VariableMoves& moves) const {
+    if (!is_legal(law)) return false;
     if (form_ == FactorisedForm::langevin) {
       hot([&, this] { moves.binary ? fill_langevin(law) : fill_langevin(law, moves); });
       return true;
@@ -109,7 +112,17 @@ class FactorisedRule {
 
  private:
   using Kind = BalancingFunction::Kind;
-  static constexpr std::size_t kBlock = FactorisedLaw::kTogether;
+
+  template <class Real>
+  [[nodiscard]] static bool is_legal(const FactorisedLaw<Real>& law) {
+    return hot([from = law.log_ratios.data(), size = law.log_ratios.size()] {
+      Ints8 all = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < size; k += 8) all = all & legal8(load_reals8(from + k));
+      return all_of8(all);
+    });
+  }
+  static constexpr std::size_t kBlock = kFlipsTogether;
+  static constexpr double kSteepest = FactorisedLaw<double>::kSteepest;
 
   /// What the loops need of the function, in registers.
   struct Step {
@@ -124,7 +137,7 @@ class FactorisedRule {
 
   /// The loop is compiled for every kind of function.
   template <Kind kind>
-  void relax(FactorisedLaw& law, const VariableMoves& moves) const {
+  void relax(FactorisedLaw<double>& law, const VariableMoves& moves) const {
     if (moves.binary) {
       hot([&law, step = step()] {
         const double* const log_ratios = law.log_ratios.data();
@@ -190,17 +203,8 @@ class FactorisedRule {
     }
   }
 
-  /// The entries of FactorisedLaw::minor.
-  POISE_INLINE static Doubles8 minor_of(const Doubles8& u, const Doubles8& change, const Doubles8& stay) {
-    const Ints8 stays_less = less8(stay, change);
-    const Ints8 possible = less8(broadcast8(-1e300), u);
-    const Ints8 value = bits8<std::int64_t>(select8(stays_less, stay, change)) |
-                        (stays_less & std::numeric_limits<std::int64_t>::min());
-    return bits8<double>(value & possible);
-  }
-
-  POISE_INLINE static Doubles8 weight_of_change(const Doubles8& u, const BalancingFunction& function) {
-    const Doubles8 inside = max8(broadcast8(-kSteepest), min8(broadcast8(kSteepest), u));
+  POISE_INLINE static Doubles8 weight_of_change(const Doubles8& u, const BalancingFunction& function, double steepest) {
+    const Doubles8 inside = max8(broadcast8(-steepest), min8(broadcast8(steepest), u));
     return function.weights(inside, -function.level());
   }
 
@@ -209,23 +213,24 @@ class FactorisedRule {
     return function.kind() == Kind::barker ? 0.5 : 1.0;
   }
 
-  POISE_INLINE void fill_langevin(FactorisedLaw& law) const {
+  template <class Real>
+  POISE_INLINE void fill_langevin(FactorisedLaw<Real>& law) const {
     const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
     const double present = weight_of_present(function);
-    const double* const log_ratios = law.log_ratios.data();
-    double* const minor = law.minor.data();
+    const Real* const log_ratios = law.log_ratios.data();
+    Real* const minor = law.minor.data();
     const std::size_t size = law.log_ratios.size();
     for (std::size_t k = 0; k < size; k += 8) {
-      const Doubles8 u = load8(log_ratios + k);
-      const Doubles8 weight = weight_of_change(u, function);
+      const Doubles8 u = load_reals8(log_ratios + k);
+      const Doubles8 weight = weight_of_change(u, function, FactorisedLaw<Real>::kSteepest);
       const Doubles8 scale = 1.0 / (present + weight);
-      store8(minor + k, minor_of(u, weight * scale, present * scale));
+      store_reals8(minor + k, minor_of(u, weight * scale, present * scale));
     }
   }
 
   /// The conditional distribution of every variable relative to its largest probability, then how far it has relaxed.
   template <Kind kind>
-  POISE_INLINE static void fill_relaxation(FactorisedLaw& law, const VariableMoves& moves, const Step& step) {
+  POISE_INLINE static void fill_relaxation(FactorisedLaw<double>& law, const VariableMoves& moves, const Step& step) {
     double* const weights = law.move_probs.data();
     double* const present = law.stay_probs.data();
     for (Index i = 0; i < moves.variables(); ++i) {
@@ -269,13 +274,13 @@ class FactorisedRule {
     }
   }
 
-  POISE_INLINE void fill_langevin(FactorisedLaw& law, const VariableMoves& moves) const {
+  POISE_INLINE void fill_langevin(FactorisedLaw<double>& law, const VariableMoves& moves) const {
     const BalancingFunction function = function_;
     double* const weights = law.move_probs.data();
     const double present = weight_of_present(function);
     for (std::size_t k = 0; k < law.move_probs.size(); k += 8) {
       const Doubles8 u = load8(law.log_ratios.data() + k);
-      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight_of_change(u, function)));
+      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight_of_change(u, function, kSteepest)));
     }
     for (Index i = 0; i < moves.variables(); ++i) {
       double sum = present;
@@ -289,49 +294,5 @@ class FactorisedRule {
   FactorisedForm form_;
   BalancingFunction function_;
 };
-
-/// Probabilities of what eight variables of two levels did, by their entries of `FactorisedLaw::minor`; `flips` is -1
-/// where one changed.
-POISE_INLINE Doubles8 probs_of_flips(const double* minor, const std::int64_t* flips) {
-  const Doubles8 value = load8(minor);
-  const Ints8 is_minor = (bits8<std::int64_t>(value) >> 63) ^ load8(flips);
-  const Doubles8 less = abs8(value);
-  return select8(is_minor, less, 1.0 - less);
-}
-
-/// Log of the probability of what all variables did, where none has more than two levels.
-inline double log_prob_of_flips(const FactorisedLaw& law, const std::int64_t* flips) {
-  const double* const minor = law.minor.data();
-  const std::size_t size = law.minor.size();
-  double log = 0.0;
-  const bool in_range = hot([&log, minor, flips, size] {
-    LogProduct all;
-    for (std::size_t k = 0; k < size; k += 8) all.multiply(probs_of_flips(minor + k, flips + k));
-    log = all.log();
-    return all.in_range();
-  });
-  if (in_range) return log;
-  log = 0.0;
-  for (std::size_t k = 0; k < size; k += 8) {
-    const Doubles8 probs = probs_of_flips(minor + k, flips + k);
-    for (unsigned lane = 0; lane < 8; ++lane) log += std::log(probs[lane]);
-  }
-  return log;
-}
-
-/// Sum of the logarithms of probabilities; the size is a multiple of eight.
-inline double sum_of_logs(std::span<const double> probs) {
-  double log = 0.0;
-  const bool in_range = hot([&log, data = probs.data(), size = probs.size()] {
-    LogProduct all;
-    for (std::size_t k = 0; k < size; k += 8) all.multiply(load8(data + k));
-    log = all.log();
-    return all.in_range();
-  });
-  if (in_range) return log;
-  log = 0.0;
-  for (const double prob : probs) log += std::log(prob);
-  return log;
-}
 
 }  // namespace poise

@@ -13,12 +13,14 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <poise/concepts.hpp>
 #include <poise/kernel/changes.hpp>
 #include <poise/kernel/factorised_law.hpp>
+#include <poise/kernel/flips.hpp>
 #include <poise/kernel/legal_numbers.hpp>
 #include <poise/kernel/many_changes.hpp>
 
@@ -27,6 +29,10 @@ namespace poise {
 template <Target T>
 class FactorisedProposal {
  public:
+  /// What laws are made of.
+  using Real = std::conditional_t<FloatGradientTarget<T>, float, double>;
+  using Law = FactorisedLaw<Real>;
+
   struct Scratch {
     explicit Scratch(const T& target)
         : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), variables(target) {
@@ -37,6 +43,7 @@ class FactorisedProposal {
       words.resize((needed + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch);
       if (variables.binary) {
         flips.resize(here.minor.size());
+        flip_bits.resize(here.minor.size() / kFlipsTogether);
         variable_of.reserve(variables.moves());
         for (Index i = 0; i < variables.variables(); ++i) {
           if (variables.moves(i) == 1) variable_of.push_back(i);
@@ -51,15 +58,18 @@ class FactorisedProposal {
     typename T::State proposed;
     VariableMoves variables;
     std::vector<Index> variable_of;  // the variable of each move, where none has more than two levels
-    FactorisedLaw here;
-    FactorisedLaw there;
-    std::vector<std::uint64_t> words;  // random
-    std::vector<std::int64_t> flips;   // -1 at the moves that are made; binary variables only
-    std::vector<double> picked;        // probabilities of what variables do, where some have more levels
-    std::vector<Move> moves;           // that are made
-    std::vector<Change> changed;       // by the last step
-    std::vector<Value> levels;         // a buffer for them
-    double log_prob = 0.0;             // of the present state
+    Law here;
+    Law there;
+    std::vector<std::uint64_t> words;            // random
+    std::vector<FlipMask<Real>> flips;           // -1 at the moves that are made; binary variables only
+    std::vector<std::uint32_t> flip_bits;        // the same, a bit each
+    std::vector<double> picked;                  // probabilities of what variables do, where some have more levels
+    std::vector<Move> moves;                     // that are made
+    std::vector<Change> changed;                 // by the last step
+    std::vector<Value> levels;                   // a buffer for them
+    std::vector<double> exact;                   // a buffer for ratios, where laws are floats
+    const typename T::State* present = nullptr;  // the state that `moves` are moves of
+    double log_prob = 0.0;                       // of the present state
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;  // of the law here, of what was drawn
     double threshold = 0.0;
@@ -124,21 +134,19 @@ class FactorisedProposal {
   // A step in three parts; the middle one is for a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
-    hot([&, this] {
-      rng.fill(scratch.words);
-      scratch.threshold = to_unit(scratch.words.back());
-    });
+    rng.fill(scratch.words);
+    scratch.threshold = to_unit(scratch.words.back());
     scratch.moves.clear();
     scratch.changed.clear();
     if (scratch.variables.binary) {
       draw_flips(scratch, rng);
-      hot([&] { list_flips(target, state, scratch); });
-      if (!scratch.moves.empty()) scratch.log_forth = log_prob_of_flips(scratch.here, scratch.flips.data());
+      hot<InstructionSet::avx2>([&] { list_flips(target, state, scratch); });
+      if (!scratch.moves.empty()) scratch.log_forth = log_prob_of_flips<Real>(scratch.here.minor, scratch.flips.data());
     } else {
       draw_levels(target, state, scratch);
       if (!scratch.moves.empty()) scratch.log_forth = sum_of_logs(scratch.picked);
     }
-    if (!scratch.moves.empty()) scratch.proposed = state;
+    set_out_from(target, state, scratch);
   }
 
   /// Log p and ratios at the proposed states of all scratches; none where nothing is to change.
@@ -158,64 +166,31 @@ class FactorisedProposal {
     return decide(target, state, scratch);
   }
 
-  /// Sixteen random bits decide about a variable, unless they are just those that its probability begins with; then as
-  /// many follow as a double has.
   static void draw_flips(Scratch& scratch, Rng& rng) {
-    const double* const minor = scratch.here.minor.data();
-    const std::uint64_t* const words = scratch.words.data();
-    std::int64_t* const flips = scratch.flips.data();
-    const std::size_t size = scratch.flips.size();
-    const bool decided = hot([=] {
-      Ints8 ties = {};
-      for (std::size_t k = 0; k < size; k += FactorisedLaw::kTogether) {
-        const Words8 all = load8(words + k / 4);
-        for (unsigned part = 0; part < 4; ++part) {
-          const Words8 digits = all >> static_cast<int>(kDigits * part) & std::uint64_t{0xffff};
-          ties = ties | flips_of(minor + k + 8 * part, digits, flips + k + 8 * part);
-        }
-      }
-      return all_of8(ties ^ std::int64_t{-1});
-    });
-    if (decided) return;
-    for (std::size_t k = 0; k < size; ++k) {
-      const std::uint64_t word = words[k / FactorisedLaw::kTogether * 8 + k % 8];
-      const auto digits = static_cast<double>(word >> (kDigits * (k / 8 % 4)) & 0xffff);
-      const double scaled = std::abs(minor[k]) * 0x1p16;
-      if (!(digits < scaled && scaled < digits + 1.0)) continue;
-      const bool is_minor = rng.uniform() < scaled - digits;
-      flips[k] = is_minor != std::signbit(minor[k]) ? -1 : 0;
-    }
+    FlipDraws::draw<Real>(scratch.here.minor, scratch.words.data(), scratch.flips.data(), rng);
   }
 
  private:
-  static constexpr unsigned kDigits = 16;
-
   /// 52 random bits as a number below 1.
   POISE_INLINE static double to_unit(std::uint64_t word) { return static_cast<double>(word >> 12) * 0x1p-52; }
 
-  /// Writes the flips of eight variables; gives -1 where the digits do not decide.
-  POISE_INLINE static Ints8 flips_of(const double* minor, const Words8& digits, std::int64_t* flips) {
-    const Doubles8 value = load8(minor);
-    const Doubles8 scaled = abs8(value) * 0x1p16;
-    const Doubles8 low = bits8<double>(digits | std::uint64_t{0x4330000000000000}) - 0x1p52;
-    const Ints8 below = less8(low, scaled);
-    const Ints8 sure = less_equal8(low + 1.0, scaled);
-    store8(flips, sure ^ (bits8<std::int64_t>(value) >> 63));
-    return below ^ sure;
-  }
-
   POISE_INLINE static void list_flips(const T& target, const typename T::State& state, Scratch& scratch) {
-    const std::int64_t* const flips = scratch.flips.data();
-    constexpr Ints8 kBits = {{1, 2, 4, 8}, {16, 32, 64, 128}};
-    for (Index first = 0; first < scratch.flips.size(); first += 8) {
-      const Ints8 lanes = load8(flips + first) & kBits;
-      auto bits = static_cast<unsigned>(sum4(lanes.low + lanes.high));
-      for (; bits != 0; bits &= bits - 1) {
-        const Index move = first + static_cast<Index>(std::countr_zero(bits));
+    std::size_t count = 0;
+    for (std::size_t block = 0; block < scratch.flip_bits.size(); ++block) {
+      scratch.flip_bits[block] = bits_of_flips(scratch.flips.data() + kFlipsTogether * block);
+      count += static_cast<std::size_t>(std::popcount(scratch.flip_bits[block]));
+    }
+    scratch.moves.resize(count);
+    scratch.changed.resize(count);
+    Move* moves = scratch.moves.data();
+    Change* changed = scratch.changed.data();
+    for (std::size_t block = 0; block < scratch.flip_bits.size(); ++block) {
+      for (std::uint32_t bits = scratch.flip_bits[block]; bits != 0; bits &= bits - 1) {
+        const auto move = static_cast<Index>(kFlipsTogether * block + static_cast<unsigned>(std::countr_zero(bits)));
         const Index i = scratch.variable_of[move];
         const Value old = target.level(state, i);
-        scratch.moves.push_back({i, static_cast<Value>(1 - old)});
-        scratch.changed.push_back({i, move, old});
+        *moves++ = {i, static_cast<Value>(1 - old)};
+        *changed++ = {i, move, old};
       }
     }
   }
@@ -248,7 +223,6 @@ class FactorisedProposal {
   static void choose(const T& target, const typename T::State& state, Scratch& scratch, std::span<const Value> to) {
     scratch.moves.clear();
     scratch.changed.clear();
-    scratch.proposed = state;
     std::fill(scratch.flips.begin(), scratch.flips.end(), 0);
     for (Index i = 0; i < scratch.variables.variables(); ++i) {
       const Value old = target.level(state, i);
@@ -262,8 +236,9 @@ class FactorisedProposal {
         scratch.flips[scratch.variables.first[i]] = -1;
       }
     }
-    scratch.log_forth =
-        scratch.variables.binary ? log_prob_of_flips(scratch.here, scratch.flips.data()) : sum_of_logs(scratch.picked);
+    scratch.log_forth = scratch.variables.binary ? log_prob_of_flips<Real>(scratch.here.minor, scratch.flips.data())
+                                                 : sum_of_logs(scratch.picked);
+    set_out_from(target, state, scratch);
   }
 
   /// The law at the proposed states, in `there`.
@@ -282,9 +257,9 @@ class FactorisedProposal {
     if (scratch.failure != nullptr || scratch.proposed_log_prob == none) return 0.0;
     double log_back = 0.0;
     if (scratch.variables.binary) {
-      log_back = log_prob_of_flips(scratch.there, scratch.flips.data());
+      log_back = log_prob_of_flips<Real>(scratch.there.minor, scratch.flips.data());
     } else {
-      const FactorisedLaw& there = scratch.there;
+      const Law& there = scratch.there;
       std::copy(there.stay_probs.begin(), there.stay_probs.begin() + scratch.variables.variables(),
                 scratch.picked.begin());
       for (const Change& change : scratch.changed) {

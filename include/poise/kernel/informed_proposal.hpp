@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -25,6 +26,9 @@ namespace poise {
 
 enum class Ratios { exact, first_order };
 
+/// At most this many chains are looked at in one go, so that lists of them have their places on the stack.
+inline constexpr std::size_t kLookTogether = 64;
+
 /// A target that gives first-order log ratios of all moves of many states at once.
 template <class T>
 concept GradientTarget = Target<T> &&
@@ -38,7 +42,10 @@ class InformedProposal {
   using Weighed = WeighedMoves;
   struct Scratch {
     explicit Scratch(const T& target)
-        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {}
+        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {
+      here.resize(target.num_moves());
+      there.resize(target.num_moves());
+    }
     typename T::State proposed;  // the present state, with the proposed move made while it is looked at
     Weighed here;
     Weighed there;
@@ -115,9 +122,12 @@ class InformedProposal {
 
   /// Ratios at the proposed states of all scratches.
   void look_ahead(const T& target, std::span<Scratch* const> group) const {
-    std::vector<const typename T::State*> states;
-    for (Scratch* scratch : group) states.push_back(&scratch->proposed);
-    look(target, states, group, [](Scratch& s) -> Weighed& { return s.there; });
+    for (std::size_t first = 0; first < group.size(); first += kLookTogether) {
+      const auto some = group.subspan(first, std::min(kLookTogether, group.size() - first));
+      std::array<const typename T::State*, kLookTogether> states;
+      for (std::size_t c = 0; c < some.size(); ++c) states[c] = &some[c]->proposed;
+      look(target, {states.data(), some.size()}, some, [](Scratch& s) -> Weighed& { return s.there; });
+    }
     if constexpr (MemoisingTarget<T>) {
       if (ratios_ == Ratios::exact) return;
       for (Scratch* scratch : group) scratch->log_ratio = target.log_prob(scratch->proposed) - scratch->log_prob;
@@ -203,17 +213,20 @@ class InformedProposal {
     return {prob, std::exp(std::min(0.0, scratch.log_ratio + log_back - log_forth))};
   }
 
+  /// Of at most kLookTogether states.
   template <class Pick>
   void look(const T& target, std::span<const typename T::State* const> states, std::span<Scratch* const> group,
             Pick&& pick) const {
-    std::vector<double*> out;
-    for (Scratch* scratch : group) {
-      Weighed& weighed = pick(*scratch);
+    std::array<double*, kLookTogether> out;
+    for (std::size_t c = 0; c < group.size(); ++c) {
+      Weighed& weighed = pick(*group[c]);
       weighed.resize(target.num_moves());
-      out.push_back(weighed.log_ratios.data());
+      out[c] = weighed.log_ratios.data();
     }
     if constexpr (GradientTarget<T>) {
-      if (ratios_ == Ratios::first_order) target.first_order_log_ratios(states, out);
+      if (ratios_ == Ratios::first_order) {
+        target.first_order_log_ratios(states, std::span<double* const>(out.data(), group.size()));
+      }
     }
     for (std::size_t c = 0; c < group.size(); ++c) {
       Scratch& scratch = *group[c];

@@ -80,17 +80,19 @@ class PathProposal {
       moves.reserve(free);
       changed.reserve(free);
       levels.resize(target.num_variables());
+      left.start(here.weights);  // for its memory
     }
     typename T::State proposed;
     WeighedMoves here;
     WeighedMoves there;
     ShrinkingWeights left;
-    std::vector<Index> first_move;  // number of the first move of each variable
-    Index free = 0;                 // variables that have moves
-    std::vector<Move> moves;        // the path
-    std::vector<Change> changed;    // by the last step, in the order of the path
-    std::vector<Value> levels;      // a buffer for them
-    double log_prob = 0.0;          // of the present state
+    std::vector<Index> first_move;               // number of the first move of each variable
+    Index free = 0;                              // variables that have moves
+    std::vector<Move> moves;                     // the path
+    std::vector<Change> changed;                 // by the last step, in the order of the path
+    std::vector<Value> levels;                   // a buffer for them
+    const typename T::State* present = nullptr;  // the state that `moves` are moves of
+    double log_prob = 0.0;                       // of the present state
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;
     double threshold = 0.0;
@@ -156,7 +158,7 @@ class PathProposal {
       }
       follow(target, state, scratch, move, weight / scratch.left.total());
     }
-    scratch.proposed = state;
+    set_out_from(target, state, scratch);
     look_ahead(target, &scratch);
     return {std::exp(scratch.log_forth), judge(target, scratch)};
   }
@@ -210,7 +212,7 @@ class PathProposal {
         follow(target, state, scratch, move, weight / total);
       }
     });
-    if (!scratch.moves.empty()) scratch.proposed = state;
+    set_out_from(target, state, scratch);
   }
 
   static void begin(Scratch& scratch) {

@@ -93,9 +93,10 @@ class Rbm {
   [[nodiscard]] double log_ratio(const State& state, Move move) const;
   void log_ratios(const State& state, std::span<double> out) const;
   void apply(State& state, Move move) const;
-  /// Changes many variables of many states, in one walk through the weights.
+  /// Makes states from others that differ in many variables, in one walk through the weights.
   struct Changes {
-    State* state;
+    State* state;                 ///< that is made, from any state of this RBM
+    const State* from;            ///< may be the same
     std::span<const Move> moves;  ///< each to a level that its variable does not have
   };
   void change(std::span<const Changes> all) const;
@@ -113,6 +114,8 @@ class Rbm {
   /// First-order log ratios of all moves, (1 - 2 x_i) d log p / d x_i, for many states in one matrix product. What a
   /// state gets does not depend on its company.
   void first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const;
+  /// The same in floats, which is what the product is made of.
+  void first_order_log_ratios(std::span<const State* const> states, std::span<float* const> out) const;
 
   /// log p of configurations of a few variables relative to the present one; see BlockTarget.
   template <class Walk>
@@ -182,6 +185,8 @@ class Rbm {
   /// The same as `run` of the factors while any of the variables of a block change; 0 where their products may leave
   /// the range of doubles.
   [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
+  template <class Real>
+  void find_slopes(std::span<const State* const> states, std::span<Real* const> out) const;
   void settle(State& state) const;
   /// The part of log p that is linear in x, of one visible unit.
   [[nodiscard]] double bias(Index i) const {
