@@ -28,6 +28,8 @@ constexpr std::uint64_t kGibbsDraws = 4;
 constexpr std::uint64_t kFinalChains = 1024;
 /// Steps in which samplers tune themselves: the thousand sweeps of a default warm-up, for those whose sweep is a step.
 constexpr std::size_t kTuningSteps = 1000;
+/// Seconds for which steps are timed: those of Gibbs take microseconds.
+constexpr double kTiming = 0.2;
 /// Where two step lengths in a row have less than this part of the best, longer ones are not tried.
 constexpr double kHopeless = 0.4;
 
@@ -50,6 +52,7 @@ DiscsPlan final_plan(const ReproduceOptions& options, const DiscsCase& which, co
                      Index variables) {
   DiscsPlan plan = base_plan(options, which);
   plan.first_chain = kFinalChains;
+  if (options.effort != Effort::quick) plan.timing = kTiming;
   switch (sampler.pace) {
     case Pace::change:
       plan.thin = std::max<std::uint64_t>(1, variables / kDrawsPerSweep);

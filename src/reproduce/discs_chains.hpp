@@ -24,6 +24,7 @@ struct DiscsPlan {
   std::uint64_t thin = 1;            ///< steps per draw; 0: a sweep
   std::size_t draws = 1000;
   std::optional<std::size_t> warmup = std::nullopt;  ///< in draws; none: what the sampler needs
+  double timing = 0.0;  ///< seconds for which steps are timed at least, where their number comes from them
 };
 
 /// Keys: sampler and chosen (specs), ess_per_step (of log p, per chain: mean, sd, chains), evaluations_per_step,
