@@ -146,10 +146,10 @@ const Pinned kPinned[] = {
     {"zeros", "dlsb", 0xee055171b8470e71},
     {"zeros", "dmala", 0x057cd407bda3c088},
     {"zeros", "pas", 0x7195d81f59ad1df5},
-    {"rbm", "dlmc", 0x2259f93f20f4c573},
-    {"rbm", "dlmc:g=barker,tau=0.5", 0x8a6b0f2aa0da223f},
-    {"rbm", "dlsb", 0x4cb765d7037a21a3},
-    {"rbm", "dmala", 0x44312133172245bb},
+    {"rbm", "dlmc", 0x57ee864696c08830},
+    {"rbm", "dlmc:g=barker,tau=0.5", 0x388501df1052446d},
+    {"rbm", "dlsb", 0x94f39164601c99f3},
+    {"rbm", "dmala", 0x7104f347909277ff},
     {"rbm", "pas", 0xb4596319b20331f6},
 };
 // clang-format on
