@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "spin_terms.hpp"
+
 namespace poise {
 
 namespace {
@@ -11,39 +13,10 @@ namespace {
 /// +1 or -1 by a bit of a configuration.
 double spin_at(unsigned configuration, std::size_t k) { return (configuration >> k & 1U) != 0 ? 1.0 : -1.0; }
 
-SpinSums sums_of(const LatticeIsing& target, const BitTables& tables) {
-  std::vector<std::int64_t> fields;
-  std::vector<SpinSums::Edge> edges;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    fields.push_back(target.field_units(i));
-    for (const Index j : target.neighbours(i)) {
-      if (j > i) edges.push_back({i, j, 1});
-    }
-  }
-  return {fields, std::move(edges), tables};
-}
-
-SpinSums sums_of(const GraphIsing& target, const BitTables& tables) {
-  std::vector<std::int64_t> fields;
-  std::vector<SpinSums::Edge> edges;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    fields.push_back(target.field_units(i));
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable > i) edges.push_back({i, neighbour.variable, neighbour.units});
-    }
-  }
-  return {fields, std::move(edges), tables};
-}
-
-/// What log p and the statistics of a state follow from, without the state.
-void set_sums(const SpinSums::Sums& sums, std::size_t k, LatticeIsing::State& state) {
-  state.magnetization = sums.spins[k];
-  state.fields = sums.fields[k];
-  state.pairs = sums.edges[k];
-}
-void set_sums(const SpinSums::Sums& sums, std::size_t k, GraphIsing::State& state) {
-  state.magnetization = sums.spins[k];
-  state.log_prob = sums.fields[k] + sums.edges[k];
+template <class T>
+SpinSums make_sums(const T& target, const BitTables& tables) {
+  SpinTerms terms = spin_terms(target);
+  return {terms.fields, std::move(terms.edges), tables};
 }
 
 }  // namespace
@@ -129,7 +102,7 @@ SpinSums::Sums SpinSums::sums(const BitView& view) const {
 
 template <class T>
 BitLayout<T>::BitLayout(const std::shared_ptr<const T>& target, BitModel model)
-    : tables_(std::make_shared<const BitTables>(std::move(model))), sums_(sums_of(*target, *tables_)) {}
+    : tables_(std::make_shared<const BitTables>(std::move(model))), sums_(make_sums(*target, *tables_)) {}
 
 template <class T>
 void BitLayout<T>::set_reference(std::span<const Value> reference) {
@@ -143,13 +116,7 @@ template <class T>
 void BitLayout<T>::observe(const T& target, const BitBlock& block, const Observables& out) const {
   const BitView view{block.state(), block.words(), block.lane_number(block.group().first), block.group().count};
   if (!out.log_prob.empty() || !out.statistics.empty()) {
-    const SpinSums::Sums sums = sums_.sums(view);
-    typename T::State summed;
-    for (std::size_t k = 0; k < view.lanes; ++k) {
-      set_sums(sums, k, summed);
-      if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
-      if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
-    }
+    observe_sums(target, sums_.sums(view), out);
   }
   if (!out.distance.empty()) count_differences(view, reference_, out.distance);
   if (!out.levels.empty()) block.get_all_levels(out.levels);

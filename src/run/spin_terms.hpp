@@ -1,0 +1,63 @@
+/// The terms of log p of Ising models, and states that know their sums only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <poise/run/ising_bits.hpp>
+#include <poise/target/graph_ising.hpp>
+#include <poise/target/lattice_ising.hpp>
+
+namespace poise {
+
+/// In the units of the target, by variable.
+struct SpinTerms {
+  std::vector<std::int64_t> fields;
+  std::vector<SpinSums::Edge> edges;
+};
+
+inline SpinTerms spin_terms(const LatticeIsing& target) {
+  SpinTerms terms;
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    terms.fields.push_back(target.field_units(i));
+    for (const Index j : target.neighbours(i)) {
+      if (j > i) terms.edges.push_back({i, j, 1});
+    }
+  }
+  return terms;
+}
+
+inline SpinTerms spin_terms(const GraphIsing& target) {
+  SpinTerms terms;
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    terms.fields.push_back(target.field_units(i));
+    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
+      if (neighbour.variable > i) terms.edges.push_back({i, neighbour.variable, neighbour.units});
+    }
+  }
+  return terms;
+}
+
+/// What log p and the statistics of a state follow from, without the state.
+inline void set_sums(const SpinSums::Sums& sums, std::size_t k, LatticeIsing::State& state) {
+  state.magnetization = sums.spins[k];
+  state.fields = sums.fields[k];
+  state.pairs = sums.edges[k];
+}
+inline void set_sums(const SpinSums::Sums& sums, std::size_t k, GraphIsing::State& state) {
+  state.magnetization = sums.spins[k];
+  state.log_prob = sums.fields[k] + sums.edges[k];
+}
+
+/// log p and statistics of chains whose sums are known.
+template <class T>
+void observe_sums(const T& target, const SpinSums::Sums& sums, const Observables& out) {
+  typename T::State summed;
+  for (std::size_t k = 0; k < sums.spins.size(); ++k) {
+    set_sums(sums, k, summed);
+    if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
+    if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
+  }
+}
+
+}  // namespace poise
