@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang wheel bench peers sanitize torture fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu wheel bench bench-gpu peers sanitize torture fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
@@ -9,6 +9,8 @@ help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
 	@echo "make test         install packages, build, run all tests"
 	@echo "make test-clang   the C++ tests, built by clang"
+	@echo "make test-gpu     the tests that need a GPU (CUDA 12)"
+	@echo "make bench-gpu    speed on a GPU; build/gpu.json and build/gpu.svg"
 	@echo "make build        the program only: build/release/poise"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
@@ -67,6 +69,18 @@ sanitize:
 	@cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan
 	@ctest --test-dir build/tsan --output-on-failure --parallel 2 --tests-regex '$(THREADED)'
+
+test-gpu:
+	@tools/install-packages build test
+	@cmake --preset dev -DPOISE_CUDA=ON >/dev/null
+	@cmake --build --preset dev --target poise_tests
+	@build/release/tests/poise_tests --gtest_filter='OnGpu.*'
+
+bench-gpu:
+	@tools/install-packages build bench
+	@cmake --preset bench -DPOISE_CUDA=ON >/dev/null
+	@cmake --build --preset bench --target poise_bench_gpu
+	@build/release/bench/poise_bench_gpu build/gpu.json build/gpu.svg
 
 KILLS ?= 1000
 torture:

@@ -20,6 +20,7 @@ Command add_mmd(CLI::App& program);
 Command add_marginals(CLI::App& program);
 Command add_exact(CLI::App& program);
 Command add_info(CLI::App& program);
+Command add_devices(CLI::App& program);
 Command add_train(CLI::App& program);
 Command add_logz(CLI::App& program);
 Command add_reproduce(CLI::App& program);

@@ -128,6 +128,11 @@ void declare(CLI::App& command, RunFlags& flags) {
       ->type_name("S");
   command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores]")
       ->type_name("T");
+  command
+      .add_option("--device", flags.device,
+                  "Where chains run: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster "
+                  "[cpu]")
+      ->type_name("DEVICE");
   command.add_option("--seconds", flags.seconds, "This long in all, warm-up included, instead of --draws")
       ->type_name("S");
   command
@@ -150,6 +155,13 @@ RunOptions read_options(const RunFlags& flags, Problems& problems) {
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, kMost, threads, problems);
   options.threads = static_cast<unsigned>(threads);
+  if (flags.device == "cuda") {
+    options.device = Device::cuda;
+  } else if (flags.device == "auto") {
+    options.device = Device::automatic;
+  } else if (!flags.device.empty() && flags.device != "cpu") {
+    problems.add(fmt::format("--device: found {}, expected cpu, cuda or auto", quote(flags.device)));
+  }
   read_positive(flags.seconds, "--seconds", options.seconds, problems);
   if (flags.model.model.empty()) problems.add("the model is missing, for example ising:case=4");
   return options;

@@ -38,6 +38,7 @@ struct RunFlags {
   std::string thin;
   std::string seed;
   std::string threads;
+  std::string device;
   std::string seconds;
   std::string init;
 };

@@ -68,6 +68,7 @@ void for_each_word(Flags& flags, Visit&& visit) {
   visit("init", flags.run.init);
   visit("sampler", flags.sampler);
   visit("keep", flags.keep);
+  visit("device", flags.run.device);
   visit("first_chain", flags.first_chain);
   visit("json", flags.json);
   visit("images", flags.images);

@@ -27,6 +27,7 @@ enum class Stream : std::uint64_t {
   swaps = std::uint64_t{0x0c} << 56,                  ///< of replicas of neighbouring temperatures, by ladder
   components = std::uint64_t{0x0d} << 56,             ///< parts of states that two ladders exchange, by pair
   backward = std::uint64_t{0x0e} << 56,               ///< variables that were summed out, drawn anew, by chain
+  device = std::uint64_t{0x0f} << 56,                 ///< single flips on a GPU, by chain
   permutation = std::uint64_t{0x10} << 56,            ///< permutation tests of the discrepancy of two runs
   learned_function = std::uint64_t{0x11} << 56,       ///< first weights of a learned balancing function, by its kind
   elimination_order = std::uint64_t{0x12} << 56,      ///< ties in an elimination order, by the trial

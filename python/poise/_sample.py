@@ -31,6 +31,7 @@ def sample(
     seed: int = 1,
     thin: int | None = None,
     threads: int | None = None,
+    device: str = "cpu",
     seconds: float | None = None,
     init: str | npt.ArrayLike = "uniform",
     keep: str = "draws",
@@ -52,6 +53,7 @@ def sample(
       Without ``warmup`` it is 1000 sweeps whatever ``thin`` is, the later half only while learning goes on.
     - ``seconds``: that long in all, warm-up included, instead of ``draws``.
     - ``threads``: one per core by default; results do not depend on it.
+    - ``device``: ``"cpu"``, ``"cuda"`` for a GPU, or ``"auto"`` for a GPU where it is faster.
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
     - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
     - ``out``: a NetCDF file that the draws are also written to while they are made.
@@ -72,7 +74,7 @@ def sample(
     core, user = as_model(model)
     settings = run_settings(
         core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
-        first_chain=first_chain, seconds=seconds, keep=keep, init=init,
+        first_chain=first_chain, seconds=seconds, keep=keep, init=init, device=device,
     )  # fmt: skip
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
@@ -226,6 +228,7 @@ def compare(
     seed: int = 1,
     thin: int | None = None,
     threads: int | None = None,
+    device: str = "cpu",
     seconds: float | None = None,
     init: str | npt.ArrayLike = "uniform",
     progress: bool | None = None,
@@ -247,7 +250,7 @@ def compare(
     core, _ = as_model(model)
     settings = run_settings(
         core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
-        seconds=seconds, keep="monitors", init=init,
+        seconds=seconds, keep="monitors", init=init, device=device,
     )  # fmt: skip
     fits: list[Fit] = []
     for k, name in enumerate(names):
@@ -287,6 +290,8 @@ def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dic
             settings[name] = whole(name, given[name], least, most)
     if given.get("seconds") is not None:
         settings["seconds"] = positive("seconds", given["seconds"])
+    if given.get("device") is not None:
+        settings["device"] = choice("device", given["device"], ["cpu", "cuda", "auto"])
     if given.get("keep") is not None:
         settings["keep"] = choice("keep", given["keep"], ["draws", "monitors"])
     init = given["init"]

@@ -14,6 +14,7 @@
 #include <poise/target/lattice_ising.hpp>
 #include <poise/target/markov_network.hpp>
 #include <poise/target/rbm.hpp>
+#include "cuda_engine.hpp"
 #include "engines.hpp"
 #include "lattice_edges.hpp"
 #include "temper.hpp"
@@ -70,6 +71,7 @@ TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, c
 }
 
 TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  if (options.device == Device::cuda) return make_cuda_engine(model, sampler, options);
   if (is_row<TemperRow>(sampler)) return make_tempered_engine(model, sampler, options);
   return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
                     model.description);

@@ -10,6 +10,7 @@
 
 #include <poise/run/samplers.hpp>
 #include <poise/run/start.hpp>
+#include "cuda_engine.hpp"
 #include "memory.hpp"
 #include "run_parts.hpp"
 
@@ -30,12 +31,24 @@ Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine 
   parts_->take(std::move(chains));
 }
 
+/// On a GPU `auto` is Gibbs: there is no other sampler that runs on all models there.
+void Run::choose_device(Parts& parts) {
+  RunOptions& options = parts.options;
+  if (options.device == Device::automatic) {
+    options.device = faster_device(parts.model, parts.sampler, options.chains, options.threads);
+    if (options.device == Device::cuda) parts.notes.emplace_back("chains run on the GPU");
+  } else if (options.device == Device::cuda && is_row<AutoRow>(parts.sampler)) {
+    parts.sampler = parse_sampler(GibbsRow::name);
+  }
+}
+
 Run::Run(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Run::~Run() = default;
 
 std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks) {
   auto parts = std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks));
+  choose_device(*parts);
   if (is_row<AutoRow>(parts->sampler)) {
     parts->race = std::make_unique<Race>(parts->model, parts->options);
     parts->sampler = parts->race->first();
@@ -299,6 +312,7 @@ void Run::check_same_model(std::span<const Value> levels, std::span<const double
   options.given.assign(levels.begin(), levels.end());
   EngineOptions places = engine_options(parts_->model, options, FirstStates::any);
   places.other_start = {};
+  places.device = Device::cpu;
   std::vector<double> now(options.chains);
   try {
     make_engine(parts_->model, parse_sampler(GibbsRow::name), places)

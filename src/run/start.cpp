@@ -68,6 +68,7 @@ EngineOptions engine_options(const Model& model, const RunOptions& options, Firs
   EngineOptions made;
   made.seed = options.seed;
   made.first_chain = options.first_chain;
+  made.device = options.device;
   for (std::size_t c = 0; c < options.chains; ++c) {
     std::vector<Value> x = first_start(model, options, c);
     if (states == FirstStates::possible && options.start != Start::given && model.into_support) {

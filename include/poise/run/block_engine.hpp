@@ -203,6 +203,11 @@ class BlockEngine final : public Engine {
   }
 
   void place(std::size_t c, std::span<const Value> levels, const std::function<std::vector<Value>(unsigned)>& other) {
+    if constexpr (requires { Layout::kAllPossible; }) {  // nothing to look for, and no state that is worth its making
+      chains_[c].placed += 1;
+      block_of(c).set_levels(c, levels);
+      return;
+    }
     Evals evals;
     const typename T::State state = make_start(*target_, levels, first_chain_ + c, other, evals);
     chains_[c].placed += evals.target;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <poise/archive.hpp>
+#include <poise/cuda/devices.hpp>
 #include <poise/kernel/rao_blackwell.hpp>
 #include <poise/lanes/chain_group.hpp>
 #include <poise/temper/report.hpp>
@@ -22,6 +23,7 @@ namespace poise {
 struct EngineOptions {
   std::uint64_t seed = 1;
   std::uint64_t first_chain = 0;           ///< number, and so random stream, of the first chain
+  Device device = Device::cpu;
   std::vector<std::vector<Value>> starts;  ///< one state per chain
   std::vector<Value> reference;            ///< the state that the Hamming distance is measured from
   /// Other states for a chain whose start has probability zero, attempt after attempt; an empty one ends the search.

@@ -42,6 +42,7 @@ struct RunOptions {
   Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
+  Device device = Device::cpu;   ///< where chains are moved on
   bool rao_blackwell = false;    ///< average P(variable at level | all others): better marginals than counting gives
   /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
   /// then the chains of a run have a part in each other.
@@ -212,6 +213,7 @@ class Run {
   struct Parts;
   explicit Run(std::unique_ptr<Parts> parts);
   static std::unique_ptr<Parts> make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
+  static void choose_device(Parts& parts);
   /// The choice of a sampler, where that is still to be made.
   void decide();
   /// The choice that a saved run had made.

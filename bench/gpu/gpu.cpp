@@ -1,0 +1,226 @@
+/// Speed on a GPU, beside published numbers of others: chains of several sizes of model, as JSON and as a table.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/cuda/devices.hpp>
+#include <poise/report/svg_plot.hpp>
+#include <poise/run/model.hpp>
+#include <poise/target/ising_model.hpp>
+
+namespace {
+
+using namespace poise;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+IsingModel lattice(Index side, bool fields) {
+  return make_ising(parse_spec(fmt::format("ising:size={0}x{0},lambda=0.4{1}", side, fields ? ",mu=0.5,sigma=1" : "")));
+}
+
+/// Every variable has `degree` neighbours: those 1, 2, ... places away on a ring whose order is random.
+IsingModel graph(Index variables, Index degree) {
+  Rng rng(1, 7);
+  std::vector<Index> order(variables);
+  for (Index i = 0; i < variables; ++i) order[i] = i;
+  for (Index i = variables; i > 1; --i) std::swap(order[i - 1], order[static_cast<Index>(rng.uniform() * i)]);
+  IsingModel model;
+  model.variables = variables;
+  model.name = fmt::format("graph of degree {}", degree);
+  for (Index k = 0; k < variables; ++k) {
+    model.field.push_back(rng.uniform() - 0.5);
+    for (Index away = 1; away <= degree / 2; ++away) {
+      model.edges.push_back({order[k], order[(k + away) % variables], 0.5 * (rng.uniform() - 0.5)});
+    }
+  }
+  return model;
+}
+
+/// Chains on a device, all at one random state: the beginning does not matter for speed.
+std::unique_ptr<Engine> chains_of(const Model& model, const std::string& sampler, std::size_t chains, Device device) {
+  EngineOptions options;
+  options.device = device;
+  Rng rng(3, 1);
+  std::vector<Value> start(model.layout.variables);
+  for (Value& level : start) level = rng.uniform() < 0.5 ? 0 : 1;
+  options.starts.assign(chains, start);
+  options.reference = start;
+  return make_engine(model, parse_sampler(sampler), options).engine;
+}
+
+struct Measured {
+  double per_second = 0.0;  ///< steps of all chains
+  double with_monitors = 0.0;
+};
+
+/// Long enough that starting does not count.
+Measured measure(Engine& engine, bool counting) {
+  constexpr double kSeconds = 0.5;
+  const ChainGroup all{0, engine.traits().chains};
+  const std::vector<ChainGroup> groups = engine.share_out(1);
+  const auto advance = [&](std::uint64_t steps) {
+    for (const ChainGroup& group : groups) engine.advance(group, steps);
+  };
+  if (counting) {
+    for (const ChainGroup& group : groups) engine.start_marginals(group, false);
+  }
+  std::uint64_t steps = 1;
+  double took = 0.0;
+  advance(2);
+  for (;; steps *= 2) {
+    const auto begun = Clock::now();
+    advance(steps);
+    took = seconds_since(begun);
+    if (took > kSeconds / 2) break;
+  }
+  Measured out;
+  out.per_second = static_cast<double>(steps) * static_cast<double>(all.count) / took;
+  std::vector<double> log_prob(all.count);
+  const auto begun = Clock::now();
+  std::uint64_t made = 0;
+  while (seconds_since(begun) < kSeconds / 2) {
+    advance(1);
+    engine.observe(all, {.log_prob = log_prob});
+    ++made;
+  }
+  out.with_monitors = static_cast<double>(made) * static_cast<double>(all.count) / seconds_since(begun);
+  return out;
+}
+
+struct Case {
+  std::string name;
+  Model model;
+  std::string sampler;
+  std::size_t chains;
+  double asked;  ///< updates a nanosecond; steps a nanosecond where they flip one variable
+  std::string peer;
+};
+
+/// Against the number of chains: updates or steps of all chains a nanosecond.
+Series against_chains(const std::string& label, const Model& model, const std::string& sampler, Device device,
+                      const std::vector<std::size_t>& chains) {
+  Series series{.label = label, .marker_radius = 2.5};
+  const double updates = sampler == "gibbs" ? model.layout.variables / 1e9 : 1e-9;
+  for (const std::size_t count : chains) {
+    const std::unique_ptr<Engine> engine = chains_of(model, sampler, count, device);
+    series.x.push_back(static_cast<double>(count));
+    series.y.push_back(measure(*engine, false).per_second * updates);
+    fmt::print("{:<44} {:>7} {:>12.4g}\n", label, count, series.y.back());
+    std::fflush(stdout);
+  }
+  return series;
+}
+
+/// Published numbers of others.
+Series others(const std::string& label, const std::vector<double>& chains, const std::vector<double>& rate) {
+  return {.label = label, .x = chains, .y = rate, .line_width = 0, .marker_radius = 4};
+}
+
+std::string picture(const std::string& device, nlohmann::json& rows) {
+  const Model model = ising_model(lattice(50, true));
+  Plot gibbs{.title = "Gibbs, lattice 50x50 with fields",
+             .x_label = "chains",
+             .y_label = "updates a nanosecond",
+             .x_log = true,
+             .y_log = true};
+  gibbs.series = {
+      against_chains(device, model, "gibbs", Device::cuda, {1, 8, 32, 128, 512, 1024, 4096, 16384, 33792, 131072}),
+      against_chains("one core", model, "gibbs", Device::cpu, {1, 8, 32, 128, 512, 1024, 4096}),
+      others("thrml (B200)", {16896}, {23}), others("cuIsing (H100, no fields)", {1}, {900})};
+  Plot flips{.title = "Single flips, lattice 50x50 with fields",
+             .x_label = "chains",
+             .y_label = "steps a nanosecond",
+             .x_log = true,
+             .y_log = true};
+  flips.series = {against_chains(device, model, "lb:g=sqrt", Device::cuda, {1, 10, 100, 1000, 10000, 50000}),
+                  against_chains("one core", model, "lb:g=sqrt", Device::cpu, {1, 10, 100}),
+                  others("JAX (DISCS), the same GPU", {100, 10000}, {0.00245, 0.0119})};
+  for (const Plot* plot : {&gibbs, &flips}) {
+    for (const Series& series : plot->series) {
+      rows.push_back({{"plot", plot->title}, {"series", series.label}, {"chains", series.x}, {"rate", series.y}});
+    }
+  }
+  const std::vector<Plot> plots = {gibbs, flips};
+  return render_row(plots);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why;
+  const std::vector<CudaDevice> devices = cuda_devices(why);
+  if (devices.empty()) {
+    fmt::print(stderr, "error: {}\n", why);
+    return 2;
+  }
+  const std::string path = argc > 1 ? argv[1] : "gpu.json";
+  const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
+  const std::string only = argc > 3 ? argv[3] : "";  // models whose names contain it, and no picture
+  const char* const thrml = "thrml 23 (B200)";
+  const char* const cuising = "cuIsing 900 (H100, no fields)";
+  nlohmann::json rows = nlohmann::json::array();
+  fmt::print("{}\n{:<44} {:>7} {:>12} {:>8} {:>10}  {}\n", devices.front().name, "", "chains", "updates/ns", "asked",
+             "monitors", "others");
+  const auto run = [&](const Case& one) {
+    if (one.name.find(only) == std::string::npos) return;
+    const auto begun = Clock::now();
+    const std::unique_ptr<Engine> engine = chains_of(one.model, one.sampler, one.chains, Device::cuda);
+    const double made_in = seconds_since(begun);
+    const double updates = one.sampler == "gibbs" ? one.model.layout.variables / 1e9 : 1e-9;
+    const Measured plain = measure(*engine, false);
+    const Measured counted = measure(*engine, true);
+    fmt::print("{:<44} {:>7} {:>12.4g} {:>8} {:>9.2f}x  {}  (counting {:.4g}, made in {:.2f} s)\n", one.name,
+               one.chains, plain.per_second * updates, one.asked > 0 ? fmt::format("{:g}", one.asked) : "",
+               plain.per_second / plain.with_monitors, one.peer, counted.per_second * updates, made_in);
+    std::fflush(stdout);
+    rows.push_back({{"model", one.name},
+                    {"sampler", one.sampler},
+                    {"chains", one.chains},
+                    {"updates_per_ns", plain.per_second * updates},
+                    {"updates_per_ns_counting", counted.per_second * updates},
+                    {"time_with_monitors_every_sweep", plain.per_second / plain.with_monitors},
+                    {"asked", one.asked},
+                    {"others", one.peer}});
+  };
+  const char* const torch = "PyTorch 0.00143 (10000 chains)";
+  const char* const jax = "JAX (DISCS) 0.0119 (10000 chains)";
+  for (const char* sampler : {"lb:g=sqrt", "lb:g=barker"}) {
+    const Model small = ising_model(lattice(30, true));
+    run({fmt::format("lattice 30x30, {}", sampler), small, sampler, 1000, 1.0, ""});
+    run({fmt::format("lattice 30x30, {}", sampler), small, sampler, 10000, 2.5, torch});
+    const Model large = ising_model(lattice(50, true));
+    run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 100, 0.1, ""});
+    run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 1000, 1.0, ""});
+    run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 10000, 1.2, jax});
+  }
+  const Model fields50 = ising_model(lattice(50, true));
+  run({"lattice 50x50, fields", fields50, "gibbs", 33792, 600, thrml});
+  run({"lattice 50x50, fields", fields50, "gibbs", 1024, 140, ""});
+  run({"lattice 50x50, fields", fields50, "gibbs", 128, 0, ""});
+  run({"lattice 200x200, fields", ising_model(lattice(200, true)), "gibbs", 4224, 0, cuising});
+  for (const Index degree : {4, 6}) {
+    const Model small = ising_model(graph(10000, degree));
+    run({fmt::format("graph, degree {}, 10^4 variables", degree), small, "gibbs", 16896, degree == 6 ? 250.0 : 0,
+         thrml});
+    run({fmt::format("graph, degree {}, 10^4 variables", degree), small, "gibbs", 1024, degree == 6 ? 100.0 : 0, ""});
+  }
+  if (only.empty()) run({"graph, degree 6, 10^6 variables", ising_model(graph(1000000, 6)), "gibbs", 4224, 60, ""});
+  for (const std::size_t chains : {1, 2})
+    run({"lattice 1000x1000, fields", ising_model(lattice(1000, true)), "gibbs", chains, 0, ""});
+  if (only.empty()) {
+    run({"lattice 8192x8192, fields", ising_model(lattice(8192, true)), "gibbs", 1, 100, ""});
+    run({"lattice 8192x8192", ising_model(lattice(8192, false)), "gibbs", 1, 300, cuising});
+  }
+  if (only.empty()) std::ofstream(picture_path) << picture(devices.front().name, rows);
+  std::ofstream(path) << nlohmann::json{{"device", devices.front().name}, {"rows", rows}}.dump(1) << "\n";
+  return 0;
+}

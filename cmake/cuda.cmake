@@ -1,0 +1,21 @@
+# Sets POISE_HAS_CUDA where the GPU back end is built: nvcc 12 or newer, architectures 75 to 90 unless others are given.
+# Sanitizers know nothing of it.
+set(POISE_HAS_CUDA OFF)
+if(POISE_CUDA STREQUAL "OFF" OR POISE_SANITIZE)
+  return()
+endif()
+find_package(CUDAToolkit 12 QUIET)
+if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)  # code for 80 runs on 86 and 89, that for 90 is compiled anew for newer ones
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)
+  set(POISE_HAS_CUDA ON)
+elseif(POISE_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "POISE_CUDA is ON, but there is no nvcc of CUDA 12 or newer")
+endif()
+message(STATUS "GPU back end (CUDA): ${POISE_HAS_CUDA}")

@@ -1,0 +1,456 @@
+/// A block of chains that are bits, on the device.
+#include <poise/cuda/bit_block.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "bit_kernels.hpp"
+#include "call.hpp"
+
+#include <poise/lanes/keyed_words.hpp>
+#include <poise/thread_pool.hpp>
+
+namespace poise {
+
+namespace {
+
+static_assert(cuda::kRandomDigits == kKeyDigits && cuda::kWordChains == 2 * kKeyChains);
+
+using cuda::Array;
+
+/// P(up | configuration) of one variable, by configuration.
+template <unsigned size>
+using Thresholds = std::array<std::uint64_t, std::size_t{1} << size>;
+
+template <unsigned size>
+Thresholds<size> thresholds_of(const BitTables& tables, Index variable) {
+  Thresholds<size> out;
+  const unsigned inside = (1U << tables.blanket(variable).size()) - 1;
+  for (unsigned c = 0; c < out.size(); ++c) out[c] = c <= inside ? tables.threshold(variable, c) : out[c & inside];
+  return out;
+}
+
+/// Eight digits of eight configurations at a time.
+template <unsigned size>
+void digits_of(const Thresholds<size>& thresholds, std::span<cuda::Digits<size>, cuda::kDigitGroups> out) {
+  using Digit = typename cuda::DigitOf<size>::type;
+  for (unsigned first = 0; first < 64; first += 8) {
+    Digit eight[8] = {};
+    for (std::size_t c = 0; c < thresholds.size(); c += 8) {
+      std::uint64_t square = 0;
+      for (unsigned k = 0; k < 8; ++k) square |= (thresholds[c + k] >> (56 - first) & 0xff) << (8 * k);
+      square = transpose8(square);
+      for (unsigned k = 0; k < 8; ++k) {
+        eight[k] = static_cast<Digit>(eight[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
+      }
+    }
+    for (unsigned k = 0; k < 8; ++k) out[(first + k) / kKeyDigits].digit[(first + k) % kKeyDigits] = eight[k];
+  }
+}
+
+/// Digits of the probabilities of a run's variables. Variables that are alike share a table, where few tables are
+/// different: on a lattice without fields.
+template <unsigned size>
+struct DigitTables {
+  Array<std::uint32_t> of_variable;
+  Array<cuda::Digits<size>> digits;  // [group of digits][table]
+  std::uint32_t count = 0;
+
+  DigitTables(const BitTables& tables, const BitTables::Run& run) {
+    if (share(tables, run)) return;
+    count = static_cast<std::uint32_t>(run.count);
+    std::vector<std::uint32_t> own(run.count);
+    std::iota(own.begin(), own.end(), 0U);
+    of_variable = Array<std::uint32_t>(own);
+    digits = Array<cuda::Digits<size>>(std::size_t{count} * cuda::kDigitGroups);
+    std::vector<Thresholds<size>> block;
+    for (std::uint32_t first = 0; first < count; first += kBlock) {
+      block.resize(std::min(kBlock, count - first));
+      pool_.for_each(block.size(),
+                     [&](std::size_t k) { block[k] = thresholds_of<size>(tables, run.variable[first + k]); });
+      upload(block, first);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kBlock = 1U << 16;  // tables at a time
+  static constexpr std::size_t kFewTables = 4096;
+
+  /// Where there are too many different ones it gives up, soon.
+  bool share(const BitTables& tables, const BitTables::Run& run) {
+    std::map<Thresholds<size>, std::uint32_t> numbers;
+    std::vector<std::uint32_t> own;
+    std::vector<Thresholds<size>> different, block;
+    for (std::size_t first = 0; first < run.count; first += kBlock) {
+      block.resize(std::min<std::size_t>(kBlock, run.count - first));
+      pool_.for_each(block.size(),
+                     [&](std::size_t k) { block[k] = thresholds_of<size>(tables, run.variable[first + k]); });
+      for (const Thresholds<size>& thresholds : block) {
+        const auto [found, is_new] = numbers.try_emplace(thresholds, static_cast<std::uint32_t>(different.size()));
+        if (is_new) different.push_back(thresholds);
+        own.push_back(found->second);
+        if (different.size() > kFewTables) return false;
+      }
+    }
+    count = static_cast<std::uint32_t>(different.size());
+    of_variable = Array<std::uint32_t>(own);
+    digits = Array<cuda::Digits<size>>(std::size_t{count} * cuda::kDigitGroups);
+    upload(different, 0);
+    return true;
+  }
+
+  void upload(const std::vector<Thresholds<size>>& block, std::uint32_t first) {
+    std::vector<cuda::Digits<size>> made(block.size() * cuda::kDigitGroups);  // [table][group]
+    pool_.for_each(block.size(), [&](std::size_t k) {
+      digits_of<size>(block[k], std::span<cuda::Digits<size>, cuda::kDigitGroups>(&made[k * cuda::kDigitGroups],
+                                                                                  cuda::kDigitGroups));
+    });
+    std::vector<cuda::Digits<size>> row(block.size());
+    for (std::size_t group = 0; group < cuda::kDigitGroups; ++group) {
+      for (std::size_t k = 0; k < block.size(); ++k) row[k] = made[k * cuda::kDigitGroups + group];
+      digits.upload(row, group * count + first);
+    }
+  }
+
+  ThreadPool pool_{std::max(1U, std::thread::hardware_concurrency())};
+};
+
+struct RunOnDevice {
+  unsigned size = 4;
+  std::uint32_t count = 0;
+  std::uint32_t first = 0;
+  std::uint32_t tables = 0;
+  Array<std::uint32_t> variable;
+  Array<std::uint32_t> blanket;
+  Array<std::uint32_t> table;
+  Array<std::int32_t> away;
+  Array<std::uint8_t> away_code;
+  Array<cuda::Digits<4>> digits4;
+  Array<cuda::Digits<5>> digits5;
+  Array<cuda::Digits<6>> digits6;
+
+  RunOnDevice(const BitTables& all, const BitTables::Run& run)
+      : size(run.size), count(static_cast<std::uint32_t>(run.count)), first(run.first) {
+    variable = Array<std::uint32_t>(std::span<const std::uint32_t>(run.variable).first(run.count));
+    std::vector<std::uint32_t> sorted(run.count * run.size);
+    for (std::size_t k = 0; k < run.count; ++k) {
+      for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = run.blanket[k * run.size + j];
+    }
+    blanket = Array<std::uint32_t>(sorted);
+    find_distances(sorted);
+    if (size == 4) take(DigitTables<4>(all, run), digits4);
+    if (size == 5) take(DigitTables<5>(all, run), digits5);
+    if (size == 6) take(DigitTables<6>(all, run), digits6);
+  }
+
+  void find_distances(const std::vector<std::uint32_t>& positions) {
+    constexpr std::size_t most = 256;
+    std::map<std::int32_t, std::uint8_t> codes;
+    std::vector<std::uint8_t> code(positions.size());
+    std::vector<std::int32_t> distances;
+    for (std::size_t k = 0; k < positions.size(); ++k) {
+      const auto distance = static_cast<std::int32_t>(positions[k] - first - static_cast<std::uint32_t>(k % count));
+      const auto [found, is_new] = codes.try_emplace(distance, static_cast<std::uint8_t>(distances.size()));
+      if (is_new && distances.size() == most) return;
+      if (is_new) distances.push_back(distance);
+      code[k] = found->second;
+    }
+    away = Array<std::int32_t>(distances);
+    away_code = Array<std::uint8_t>(code);
+  }
+
+  template <unsigned s>
+  void take(DigitTables<s>&& made, Array<cuda::Digits<s>>& digits) {
+    tables = made.count;
+    table = std::move(made.of_variable);
+    digits = std::move(made.digits);
+  }
+
+  [[nodiscard]] cuda::RunView view() const {
+    const void* digits = size == 4   ? static_cast<const void*>(digits4.data())
+                         : size == 5 ? static_cast<const void*>(digits5.data())
+                                     : static_cast<const void*>(digits6.data());
+    return {variable.data(), blanket.data(), table.data(), digits,      tables,
+            count,           first,          size,         away.data(), away_code.data()};
+  }
+};
+
+}  // namespace
+
+struct CudaBitBlock::OnDevice {
+  OnDevice(const BitTables& tables, std::shared_ptr<const CudaSpinTerms> the_terms, std::size_t first_lane,
+           std::size_t lanes, std::uint64_t seed, std::uint64_t first_word)
+      : positions(tables.variables()),
+        words(static_cast<std::uint32_t>((first_lane + lanes + cuda::kWordChains - 1) / cuda::kWordChains)),
+        first(static_cast<std::uint32_t>(first_lane)),
+        count(static_cast<std::uint32_t>(lanes)),
+        terms(std::move(the_terms)) {
+    std::vector<cuda::WordKeys> some(words);
+    std::vector<std::uint32_t> bits(words, 0);
+    for (std::size_t w = 0; w < words; ++w) {
+      for (unsigned half = 0; half < 2; ++half) {
+        const WordKey key = word_key(seed, Stream::bits, (first_word + w) * 2 + half);
+        some[w].first[half] = key.first;
+        some[w].second[half] = key.second;
+      }
+    }
+    for (std::size_t k = first_lane; k < first_lane + lanes; ++k)
+      bits[k / cuda::kWordChains] |= 1U << k % cuda::kWordChains;
+    keys = Array<cuda::WordKeys>(some);
+    chains = Array<std::uint32_t>(bits);
+    for (const BitTables::Run& run : tables.runs()) {
+      if (run.count > 0) runs.emplace_back(tables, run);
+    }
+    std::vector<std::uint32_t> places(positions);
+    for (Index i = 0; i < positions; ++i) places[i] = tables.position(i);
+    position = Array<std::uint32_t>(places);
+    state = Array<std::uint32_t>((std::size_t{positions} + 1) * words);
+    state.clear();
+    fields = Array<std::int64_t>(terms->fields);
+    edges = Array<std::array<std::uint32_t, 2>>(terms->edges);
+    weights = Array<std::int64_t>(terms->weights);
+    reference = Array<std::uint8_t>(terms->reference);
+    summed = Array<std::int64_t>(4 * std::size_t{words} * cuda::kWordChains);
+  }
+
+  void launch_sweep(std::uint64_t number) const {
+    cuda::SweepView view{
+        state.data(), keys.data(), chains.data(), words, number * positions, count == 1, first % cuda::kWordChains};
+    for (const RunOnDevice& run : runs) cuda::launch_sweep(run.view(), view);
+    cuda::check_launch("a sweep was started");
+  }
+
+  [[nodiscard]] cuda::PlanesView planes_view() const {
+    return {planes.data(), pending.data(), std::size_t{positions} * words, words, states};
+  }
+
+  void count_state() {
+    if (states == cuda::kMostStates) spill();
+    cuda::launch_count(planes_view(), state.data());
+    cuda::check_launch("states were counted");
+    ++states;
+  }
+
+  void spill() {
+    if (spilled.empty()) {
+      spilled = Array<std::uint32_t>(std::size_t{positions} * words * cuda::kWordChains);
+      spilled.clear();
+    }
+    if (spilled_states > std::numeric_limits<std::uint32_t>::max() - states) set_aside();
+    cuda::launch_spill(planes_view(), spilled.data());
+    cuda::check_launch("counts were added up");
+    planes.clear();
+    spilled_states += states;
+    states = 0;
+  }
+
+  /// Before numbers of 32 bits overflow.
+  void set_aside() {
+    std::vector<std::uint32_t> now(spilled.size());
+    spilled.download(now);
+    earlier.resize(now.size(), 0);
+    for (std::size_t k = 0; k < now.size(); ++k) earlier[k] += now[k];
+    spilled.clear();
+    spilled_states = 0;
+  }
+
+  void reset_counts() {
+    const std::size_t size = std::size_t{positions} * words * cuda::kPlanes;
+    if (planes.empty()) planes = Array<std::uint32_t>(size);
+    if (pending.empty()) pending = Array<std::uint32_t>(size);
+    planes.clear();
+    pending.clear();
+    spilled = {};
+    earlier.clear();
+    states = 0;
+    spilled_states = 0;
+  }
+
+  [[nodiscard]] std::uint32_t stride() const { return (positions + 31) / 32; }
+  [[nodiscard]] cuda::PackView pack_view(const Array<std::uint32_t>& packed) const {
+    return {state.data(), words, positions, first, count, stride(), packed.data()};
+  }
+
+  /// What the host has of the states: nothing, the same as the device, or newer ones.
+  void to_host() const {
+    if (host_is_current) return;
+    const std::lock_guard lock(mutex);
+    if (host_is_current) return;
+    host.resize(std::size_t{count} * stride());
+    const Array<std::uint32_t> packed(host.size());
+    cuda::launch_pack(pack_view(packed));
+    cuda::check_launch("states were packed");
+    packed.download(host);
+    host_is_current = true;
+  }
+  void to_device() {
+    if (!host_is_newer) return;
+    const Array<std::uint32_t> packed(host);
+    cuda::launch_unpack(pack_view(packed));
+    cuda::check_launch("states were unpacked");
+    cuda::check(cudaDeviceSynchronize(), "states were unpacked");
+    host_is_newer = false;
+  }
+
+  std::uint32_t positions;
+  std::uint32_t words;
+  std::uint32_t first;  // lane
+  std::uint32_t count;  // of lanes that are chains
+  std::shared_ptr<const CudaSpinTerms> terms;
+  std::vector<RunOnDevice> runs;
+  Array<cuda::WordKeys> keys;
+  Array<std::uint32_t> chains;
+  Array<std::uint32_t> position;
+  Array<std::uint32_t> state;
+  Array<std::int64_t> fields;
+  Array<std::array<std::uint32_t, 2>> edges;
+  Array<std::int64_t> weights;
+  Array<std::uint8_t> reference;
+  Array<std::int64_t> summed;  // [sum][lane]
+
+  Array<std::uint32_t> planes;
+  Array<std::uint32_t> pending;
+  Array<std::uint32_t> spilled;
+  std::uint32_t states = 0;          // in the planes
+  std::uint32_t spilled_states = 0;  // in what was spilled
+  std::vector<std::uint64_t> earlier;
+
+  mutable std::mutex mutex;
+  mutable std::vector<std::uint32_t> host;  // [chain of the group][word of 32 positions]
+  mutable std::atomic<bool> host_is_current = false;
+  std::atomic<bool> host_is_newer = false;
+};
+
+CudaBitBlock::CudaBitBlock(std::shared_ptr<const BitTables> tables, std::shared_ptr<const CudaSpinTerms> terms,
+                           ChainGroup group, std::uint64_t seed, std::uint64_t first_chain)
+    : tables_(std::move(tables)), group_(group), first_chain_(first_chain) {
+  const std::uint64_t first_word = (first_chain + group.first) / cuda::kWordChains;
+  first_lane_ = first_word * cuda::kWordChains;
+  device_ = std::make_unique<OnDevice>(*tables_, std::move(terms), lane(group.first), group.count, seed, first_word);
+}
+
+CudaBitBlock::~CudaBitBlock() = default;
+CudaBitBlock::CudaBitBlock(CudaBitBlock&&) noexcept = default;
+CudaBitBlock& CudaBitBlock::operator=(CudaBitBlock&&) noexcept = default;
+
+void CudaBitBlock::set_progress(const BlockProgress& progress) {
+  sweeps_ = progress.sweeps;
+  if (progress.counts != 0) reset_counts();
+}
+
+void CudaBitBlock::sweep(std::uint64_t sweeps) {
+  device_->to_device();
+  device_->host_is_current = false;
+  for (; sweeps > 0; --sweeps) {
+    device_->launch_sweep(sweeps_);
+    ++sweeps_;
+    if (counting_) device_->count_state();
+  }
+  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
+}
+
+void CudaBitBlock::reset_counts() {
+  device_->reset_counts();
+  counting_ = true;
+}
+
+void CudaBitBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+  device_->to_host();
+  device_->host_is_newer = true;
+  std::uint32_t* const own = device_->host.data() + (chain - group_.first) * device_->stride();
+  std::fill(own, own + device_->stride(), 0U);
+  for (Index i = 0; i < levels.size(); ++i) {
+    const Index position = tables_->position(i);
+    own[position / 32] |= std::uint32_t{levels[i] != 0} << position % 32;
+  }
+}
+
+void CudaBitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+  device_->to_host();
+  const std::uint32_t* const own = device_->host.data() + (chain - group_.first) * device_->stride();
+  for (Index i = 0; i < levels.size(); ++i) {
+    const Index position = tables_->position(i);
+    levels[i] = static_cast<Value>(own[position / 32] >> position % 32 & 1U);
+  }
+}
+
+void CudaBitBlock::set_totals(std::size_t chain, const BitTotals& totals) {
+  const std::lock_guard lock(device_->mutex);
+  OnDevice& device = *device_;
+  if (device.states > 0) device.spill();
+  const std::size_t lanes = std::size_t{device.words} * cuda::kWordChains;
+  device.earlier.resize(device.positions * lanes, 0);
+  if (!device.spilled.empty()) device.set_aside();
+  for (Index i = 0; i < totals.counts.size(); ++i) {
+    device.earlier[std::size_t{tables_->position(i)} * lanes + lane(chain)] = totals.counts[i];
+  }
+}
+
+BitTotals CudaBitBlock::get_totals(std::size_t chain) const {
+  BitTotals totals{std::vector<std::uint64_t>(counting_ ? tables_->variables() : 0)};
+  if (counting_) get_counts(chain, totals.counts);
+  return totals;
+}
+
+void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+  const std::lock_guard lock(device_->mutex);
+  const OnDevice& device = *device_;
+  const Array<std::uint64_t> out(device.positions);
+  cuda::launch_gather(device.planes_view(), static_cast<std::uint32_t>(lane(chain)), device.spilled.data(), out.data());
+  cuda::check_launch("counts were gathered");
+  std::vector<std::uint64_t> sorted(device.positions);
+  out.download(sorted);
+  const std::size_t lanes = std::size_t{device.words} * cuda::kWordChains;
+  for (Index i = 0; i < counts.size(); ++i) {
+    const std::size_t position = tables_->position(i);
+    counts[i] = sorted[position] + (device.earlier.empty() ? 0 : device.earlier[position * lanes + lane(chain)]);
+  }
+}
+
+CudaBitBlock::Sums CudaBitBlock::sums() const {
+  OnDevice& device = *device_;
+  device.to_device();
+  const std::uint32_t lanes = device.words * cuda::kWordChains;
+  device.summed.clear();
+  std::int64_t* const to = device.summed.data();
+  cuda::launch_sums(
+      {device.state.data(), device.words, device.positions, static_cast<std::uint32_t>(device.edges.size()),
+       device.fields.data(), reinterpret_cast<const std::uint32_t*>(device.edges.data()), device.weights.data(),
+       device.reference.data()},
+      {to, to + lanes, to + 2 * lanes, to + 3 * lanes});
+  cuda::check_launch("states were summed");
+  std::vector<std::int64_t> all(device.summed.size());
+  device.summed.download(all);
+  const auto part = [&](std::size_t number) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * lanes + device.first);
+    return std::vector<std::int64_t>(begin, begin + device.count);
+  };
+  return {part(0), part(1), part(2), part(3)};
+}
+
+void CudaBitBlock::get_all_levels(std::span<Value> levels) const {
+  OnDevice& device = *device_;
+  device.to_device();
+  // As many chains at a time as take little memory.
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  const std::size_t at_a_time = std::clamp<std::size_t>(kMostBytes / device.positions, 1, 65535);
+  const Array<std::uint8_t> out(std::min<std::size_t>(at_a_time, device.count) * device.positions);
+  for (std::size_t done = 0; done < device.count; done += at_a_time) {
+    const std::size_t some = std::min(at_a_time, device.count - done);
+    cuda::launch_levels({device.state.data(), device.words, device.position.data(), device.positions,
+                         static_cast<std::uint32_t>(device.first + done), static_cast<std::uint32_t>(some)},
+                        out.data());
+    cuda::check_launch("states were unpacked");
+    out.download(levels.subspan(done * device.positions, some * device.positions));
+  }
+}
+
+}  // namespace poise

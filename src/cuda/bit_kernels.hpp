@@ -1,0 +1,132 @@
+/// What kernels of chains as bits work on, as they lie in the memory of the device, and how they are started.
+///
+/// States are words by position, [position][word]; bit c of word w is chain 32 w + c.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise::cuda {
+
+inline constexpr unsigned kThreads = 256;                          ///< of a block
+inline constexpr unsigned kWordChains = 32;                        ///< chains that a thread has
+inline constexpr unsigned kRandomDigits = 4;                       ///< that a random word has of each chain
+inline constexpr unsigned kDigitGroups = 16;                       ///< random words of an update: 64 digits
+inline constexpr unsigned kPlanes = 8;                             ///< of counts
+inline constexpr std::uint32_t kMostStates = (1U << kPlanes) - 1;  ///< until planes are full
+
+/// A digit of P(up | configuration) for all configurations of a blanket.
+template <unsigned size>
+struct DigitOf;
+template <>
+struct DigitOf<4> {
+  using type = std::uint16_t;
+};
+template <>
+struct DigitOf<5> {
+  using type = std::uint32_t;
+};
+template <>
+struct DigitOf<6> {
+  using type = std::uint64_t;
+};
+
+/// As many digits as a random word has.
+template <unsigned size>
+struct alignas(size == 4 ? 8 : 16) Digits {
+  typename DigitOf<size>::type digit[kRandomDigits];
+};
+
+/// Keys of the two times sixteen chains of a word.
+struct alignas(16) WordKeys {
+  std::uint64_t first[2];
+  std::uint64_t second[2];
+};
+
+/// Variables of one colour with blankets of one size.
+struct RunView {
+  const std::uint32_t* variable;
+  const std::uint32_t* blanket;  ///< [neighbour][variable]: positions
+  const std::uint32_t* table;    ///< number of each variable's table
+  const void* digits;            ///< [group of digits][table]
+  std::uint32_t tables;
+  std::uint32_t count;
+  std::uint32_t first;  ///< position
+  std::uint32_t size;   ///< of the blankets
+  /// How far neighbours are away from a variable, where few different distances occur, as on lattices: much less to
+  /// read than positions. Null elsewhere.
+  const std::int32_t* away;
+  const std::uint8_t* away_code;  ///< [neighbour][variable]
+};
+
+struct SweepView {
+  std::uint32_t* state;
+  const WordKeys* keys;
+  const std::uint32_t* chains;  ///< bits of each word that are chains
+  std::uint32_t words;
+  std::uint64_t first_update;  ///< number of the update of variable 0
+  bool single;                 ///< whether there is only one chain, and which bit it is
+  std::uint32_t chain;
+};
+void launch_sweep(const RunView& run, const SweepView& view);
+
+/// Planes count 2^level each; what is pending at a level waits there until there are two of it.
+struct PlanesView {
+  std::uint32_t* planes;   ///< [level][position][word]
+  std::uint32_t* pending;  ///< the same
+  std::size_t size;        ///< of a level
+  std::uint32_t words;
+  std::uint32_t states;  ///< that were counted
+};
+/// Counts one state more.
+void launch_count(const PlanesView& view, const std::uint32_t* state);
+/// Adds what was counted to [position][lane].
+void launch_spill(const PlanesView& view, std::uint32_t* spilled);
+/// Counts of one lane by position; `spilled` may be null.
+void launch_gather(const PlanesView& view, std::uint32_t lane, const std::uint32_t* spilled, std::uint64_t* out);
+
+struct TermsView {
+  const std::uint32_t* state;
+  std::uint32_t words;
+  std::uint32_t positions;
+  std::uint32_t edges;
+  const std::int64_t* fields;   ///< null where all are 0
+  const std::uint32_t* ends;    ///< two positions for each edge
+  const std::int64_t* weights;  ///< null where all are 1
+  const std::uint8_t* reference;
+};
+/// By lane: variables that are up, their fields, weights of edges whose ends differ, differences from the reference.
+struct SumsView {
+  std::int64_t* up;
+  std::int64_t* fields;
+  std::int64_t* edges;
+  std::int64_t* different;
+};
+/// Adds to the sums.
+void launch_sums(const TermsView& terms, const SumsView& sums);
+
+/// States lane by lane, as the host has them: bits of 32 positions in a word.
+struct PackView {
+  std::uint32_t* state;
+  std::uint32_t words;
+  std::uint32_t positions;
+  std::uint32_t first;  ///< lane
+  std::uint32_t lanes;
+  std::uint32_t stride;   ///< words of a lane
+  std::uint32_t* packed;  ///< [lane][word]
+};
+void launch_pack(const PackView& view);
+void launch_unpack(const PackView& view);
+
+/// Levels of `count` lanes from `first` on, lane after lane, by variable.
+struct LevelsView {
+  const std::uint32_t* state;
+  std::uint32_t words;
+  const std::uint32_t* position;
+  std::uint32_t variables;
+  std::uint32_t first;
+  std::uint32_t count;
+};
+void launch_levels(const LevelsView& view, std::uint8_t* out);
+
+}  // namespace poise::cuda

@@ -1,0 +1,225 @@
+/// States on the device and on the host, and weights as integers.
+#include <poise/cuda/flip_chains.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include <poise/streams.hpp>
+
+#include "call.hpp"
+#include "flip_kernels.hpp"
+
+namespace poise {
+
+using cuda::Array;
+
+static_assert(CudaLattice::kCodes == cuda::kSiteCodes && CudaLattice::kMostSide == cuda::kMostSide);
+
+struct CudaFlipChains::OnDevice {
+  OnDevice(const CudaLattice& lattice, std::size_t chains, std::size_t words)
+      : weights(std::size_t{CudaLattice::kCodes} * lattice.sites()),
+        corrections(weights.size()),
+        fields(lattice.fields),
+        reference(words),
+        state(chains * words),
+        accepted(chains),
+        summed(4 * chains),
+        host(chains * words, 0) {
+    accepted.clear();
+    state.clear();
+  }
+
+  Array<std::uint64_t> weights;
+  Array<double> corrections;
+  Array<std::int64_t> fields;
+  Array<std::uint32_t> reference;
+  Array<std::uint32_t> state;
+  Array<double> accepted;
+  Array<std::int64_t> up;
+  Array<std::int64_t> summed;
+  std::vector<double> log_g;
+
+  std::mutex mutex;
+  std::vector<std::uint32_t> host;
+  std::atomic<bool> host_is_current = true;
+  std::atomic<bool> host_is_newer = false;
+
+  [[nodiscard]] cuda::LatticeView view(const CudaLattice& lattice) const {
+    return {lattice.rows,       lattice.columns, lattice.torus,    weights.data(),
+            corrections.data(), fields.data(),   reference.data(), (lattice.columns + 31) / 32};
+  }
+};
+
+CudaFlipChains::CudaFlipChains(CudaLattice lattice, std::size_t chains, std::uint64_t seed, std::uint64_t first_chain)
+    : lattice_(std::move(lattice)), chains_(chains), seed_(seed), first_chain_(first_chain) {
+  device_ = std::make_unique<OnDevice>(lattice_, chains, words());
+  std::vector<std::uint32_t> bits(words(), 0);
+  const std::size_t in_row = words() / lattice_.rows;
+  for (Index i = 0; i < lattice_.sites(); ++i) {
+    const Index row = i / lattice_.columns, column = i % lattice_.columns;
+    if (lattice_.reference[i] != 0) bits[row * in_row + column / 32] |= 1U << column % 32;
+  }
+  device_->reference.upload(bits);
+}
+
+CudaFlipChains::~CudaFlipChains() = default;
+
+std::size_t CudaFlipChains::words() const { return std::size_t{lattice_.rows} * ((lattice_.columns + 31) / 32); }
+
+/// The largest weight leaves room for the sum of all of them; the smallest is one.
+void CudaFlipChains::set_weights(std::span<const double> log_g) {
+  const double largest = *std::max_element(log_g.begin(), log_g.end());
+  const double most = std::ldexp(1.0, 62) / lattice_.sites();
+  std::vector<std::uint64_t> weights(log_g.size());
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    weights[k] = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(most * std::exp(log_g[k] - largest)));
+  }
+  // A flip and the flip back: the same neighbours, the site itself the other way.
+  std::vector<double> corrections(weights.size());
+  const std::size_t half = weights.size() / 2;
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    const std::size_t back = k < half ? k + half : k - half;
+    corrections[k] =
+        std::exp(lattice_.log_ratios[k]) * (static_cast<double>(weights[back]) / static_cast<double>(weights[k]));
+  }
+  device_->weights.upload(weights);
+  device_->corrections.upload(corrections);
+}
+
+void CudaFlipChains::advance(std::uint64_t steps) {
+  to_device();
+  device_->host_is_current = false;
+  const std::uint64_t stream = static_cast<std::uint64_t>(Stream::device) + first_chain_;
+  cuda::launch_flips(device_->view(lattice_),
+                     {device_->state.data(), device_->accepted.data(), device_->up.data(),
+                      static_cast<std::uint32_t>(chains_), stream, seed_, steps_, counted_from_},
+                     steps);
+  cuda::check_launch("steps were started");
+  cuda::check(cudaDeviceSynchronize(), "steps were made");
+  steps_ += steps;
+}
+
+void CudaFlipChains::to_host() const {
+  if (device_->host_is_current) return;
+  const std::lock_guard lock(device_->mutex);
+  if (device_->host_is_current) return;
+  device_->state.download(device_->host);
+  device_->host_is_current = true;
+}
+
+void CudaFlipChains::to_device() const {
+  if (!device_->host_is_newer) return;
+  device_->state.upload(device_->host);
+  device_->host_is_newer = false;
+}
+
+void CudaFlipChains::set_levels(std::size_t chain, std::span<const Value> levels) {
+  to_host();
+  device_->host_is_newer = true;
+  const std::size_t in_row = words() / lattice_.rows;
+  std::uint32_t* const own = device_->host.data() + chain * words();
+  std::fill(own, own + words(), 0U);
+  for (Index i = 0; i < levels.size(); ++i) {
+    const Index row = i / lattice_.columns, column = i % lattice_.columns;
+    if (levels[i] != 0) own[row * in_row + column / 32] |= 1U << column % 32;
+  }
+}
+
+void CudaFlipChains::get_levels(std::size_t chain, std::span<Value> levels) const {
+  to_host();
+  const std::size_t in_row = words() / lattice_.rows;
+  const std::uint32_t* const own = device_->host.data() + chain * words();
+  for (Index i = 0; i < levels.size(); ++i) {
+    const Index row = i / lattice_.columns, column = i % lattice_.columns;
+    levels[i] = static_cast<Value>(own[row * in_row + column / 32] >> column % 32 & 1U);
+  }
+}
+
+std::vector<double> CudaFlipChains::accepted() const {
+  std::vector<double> out(chains_);
+  device_->accepted.download(out);
+  return out;
+}
+
+void CudaFlipChains::set_accepted(std::span<const double> accepted) { device_->accepted.upload(accepted); }
+
+void CudaFlipChains::start_counting() {
+  if (device_->up.empty()) device_->up = Array<std::int64_t>(chains_ * lattice_.sites());
+  device_->up.clear();
+  counting_ = true;
+  counted_from_ = steps_;
+  // A site that is up at the beginning goes up at step 0: nothing to add.
+}
+
+std::vector<std::int64_t> CudaFlipChains::up_counts(std::size_t chain) const {
+  const std::size_t sites = lattice_.sites();
+  std::vector<std::int64_t> counts(sites);
+  cuda::check(cudaMemcpy(counts.data(), device_->up.data() + chain * sites, sites * sizeof(std::int64_t),
+                         cudaMemcpyDeviceToHost),
+              "counts were copied from it");
+  std::vector<Value> levels(sites);
+  get_levels(chain, levels);
+  for (std::size_t i = 0; i < sites; ++i) {
+    if (levels[i] != 0) counts[i] += static_cast<std::int64_t>(steps_ - counted_from_);
+  }
+  return counts;
+}
+
+void CudaFlipChains::set_up_counts(std::size_t chain, std::uint64_t from, std::span<const std::int64_t> counts) {
+  const std::lock_guard lock(device_->mutex);
+  const std::size_t sites = lattice_.sites();
+  counted_from_ = from;
+  std::vector<std::int64_t> stored(counts.begin(), counts.end());
+  const std::size_t in_row = words() / lattice_.rows;
+  const std::uint32_t* const own = device_->host.data() + chain * words();
+  for (Index i = 0; i < sites; ++i) {
+    const Index row = i / lattice_.columns, column = i % lattice_.columns;
+    const bool up = (own[row * in_row + column / 32] >> column % 32 & 1U) != 0;
+    if (up) stored[i] -= static_cast<std::int64_t>(steps_ - from);
+  }
+  cuda::check(cudaMemcpy(device_->up.data() + chain * sites, stored.data(), sites * sizeof(std::int64_t),
+                         cudaMemcpyHostToDevice),
+              "counts were copied to it");
+}
+
+CudaFlipChains::Sums CudaFlipChains::sums() const {
+  to_device();
+  std::int64_t* const to = device_->summed.data();
+  cuda::launch_flip_sums(device_->view(lattice_), device_->state.data(), static_cast<std::uint32_t>(chains_),
+                         {to, to + chains_, to + 2 * chains_, to + 3 * chains_});
+  cuda::check_launch("states were summed");
+  std::vector<std::int64_t> all(4 * chains_);
+  device_->summed.download(all);
+  const auto part = [&](std::size_t number) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * chains_);
+    return std::vector<std::int64_t>(begin, begin + static_cast<std::ptrdiff_t>(chains_));
+  };
+  return {part(0), part(1), part(2), part(3)};
+}
+
+CudaFlipChains::Probabilities CudaFlipChains::probabilities() const {
+  to_device();
+  const std::size_t sites = lattice_.sites();
+  const Array<std::uint64_t> weights(chains_ * sites);
+  const Array<double> acceptance(chains_ * sites);
+  cuda::launch_flip_probabilities(device_->view(lattice_), device_->state.data(), static_cast<std::uint32_t>(chains_),
+                                  weights.data(), acceptance.data());
+  cuda::check_launch("probabilities were asked for");
+  std::vector<std::uint64_t> found(chains_ * sites);
+  weights.download(found);
+  Probabilities out{std::vector<double>(found.size()), std::vector<double>(found.size())};
+  acceptance.download(out.acceptance);
+  for (std::size_t c = 0; c < chains_; ++c) {
+    double total = 0.0;
+    for (std::size_t i = 0; i < sites; ++i) total += static_cast<double>(found[c * sites + i]);
+    for (std::size_t i = 0; i < sites; ++i) {
+      out.proposal[c * sites + i] = static_cast<double>(found[c * sites + i]) / total;
+    }
+  }
+  return out;
+}
+
+}  // namespace poise

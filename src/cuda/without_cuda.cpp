@@ -1,0 +1,23 @@
+/// What a build without CUDA says.
+#include <poise/cuda/devices.hpp>
+
+#ifndef POISE_CUDA
+
+#include <poise/spec.hpp>
+
+namespace poise {
+
+std::vector<CudaDevice> cuda_devices(std::string& why) {
+  why = "this build of poise is without CUDA: build it where nvcc (12 or newer) is installed";
+  return {};
+}
+
+void require_cuda() {
+  std::string why;
+  (void)cuda_devices(why);
+  throw InputError(why);
+}
+
+}  // namespace poise
+
+#endif

@@ -1,0 +1,158 @@
+/// Which engines there are on a GPU: Gibbs with chains as bits, and single flips on lattices.
+#include "cuda_engine.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/cuda/bit_block.hpp>
+#include <poise/run/samplers.hpp>
+#include "cuda_flips.hpp"
+#include "spin_terms.hpp"
+
+namespace poise {
+
+namespace {
+
+#ifdef POISE_CUDA
+
+/// Chains of Ising models as bits, on a GPU: one block has them all.
+template <class T>
+class CudaBitLayout {
+ public:
+  using Block = CudaBitBlock;
+  static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
+  static constexpr bool kRaoBlackwellises = false;
+  static constexpr bool kAllPossible = true;
+
+  CudaBitLayout(const std::shared_ptr<const T>& target, BitModel model)
+      : tables_(std::make_shared<const BitTables>(std::move(model))), terms_(std::make_shared<CudaSpinTerms>()) {
+    const SpinTerms terms = spin_terms(*target);
+    bool has_fields = false;
+    bool alike = true;
+    terms_->fields.resize(terms.fields.size());
+    for (Index i = 0; i < terms.fields.size(); ++i) {
+      terms_->fields[tables_->position(i)] = terms.fields[i];
+      sum_of_fields_ += terms.fields[i];
+      has_fields = has_fields || terms.fields[i] != 0;
+    }
+    if (!has_fields) terms_->fields.clear();
+    for (const SpinSums::Edge& edge : terms.edges) {
+      terms_->edges.push_back({tables_->position(edge.first), tables_->position(edge.second)});
+      terms_->weights.push_back(edge.weight);
+      sum_of_weights_ += edge.weight;
+      alike = alike && edge.weight == 1;
+    }
+    if (alike) terms_->weights.clear();
+  }
+
+  void set_reference(std::span<const Value> reference) {
+    terms_->reference.resize(reference.size());
+    for (Index i = 0; i < reference.size(); ++i) terms_->reference[tables_->position(i)] = reference[i];
+  }
+  [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
+    return {{0, chains}};
+  }
+  [[nodiscard]] CudaBitBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+    return {tables_, terms_, group, seed, first_chain};
+  }
+  void observe(const T& target, const CudaBitBlock& block, const Observables& out) const {
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
+      CudaBitBlock::Sums sums = block.sums();
+      for (std::size_t k = 0; k < sums.up.size(); ++k) {
+        if (!out.distance.empty()) out.distance[k] = sums.different[k];
+        sums.up[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
+        sums.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
+        sums.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
+      }
+      observe_sums(target, {std::move(sums.up), std::move(sums.fields), std::move(sums.edges)}, out);
+    }
+    if (!out.levels.empty()) block.get_all_levels(out.levels);
+  }
+
+ private:
+  std::shared_ptr<const BitTables> tables_;
+  std::shared_ptr<CudaSpinTerms> terms_;
+  std::int64_t sum_of_fields_ = 0;
+  std::int64_t sum_of_weights_ = 0;
+};
+
+template <class T>
+TunableEngine make(const std::shared_ptr<const T>& target, const EngineOptions& options) {
+  using Layout = CudaBitLayout<T>;
+  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
+}
+
+#else
+
+// Never called: there is no GPU without CUDA.
+template <class T>
+TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
+  return {};
+}
+TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
+  return {};
+}
+
+#endif
+
+constexpr Index kMostSide = 64;  // of lattices, for single flips
+
+/// Whether a step is a locally balanced flip of one variable.
+bool flips_one(const Sampler& sampler) {
+  return is_balanced(sampler) && !sampler.settings.many && !sampler.settings.first_order && sampler.settings.block == 1;
+}
+
+template <class T>
+bool has_bits(const std::shared_ptr<const T>& target) {
+  return BitTables::fits(bit_model(target));
+}
+
+// Measured (docs/gpu.md): however few chains there are, a sweep on a GPU takes some eight microseconds and a step of
+// single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 80.
+constexpr double kUpdatesOfACore = 16000.0;
+constexpr double kFlipsOfACore = 12.0;
+
+bool runs_on_cuda(const Model& model, const Sampler& sampler) {
+  if (flips_one(sampler)) {
+    const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
+    return lattice != nullptr && std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
+  }
+  if (!is_single_site_gibbs(sampler)) return false;
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
+  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
+  return graph != nullptr && has_bits(*graph);
+}
+
+}  // namespace
+
+Device faster_device(const Model& model, const Sampler& sampler, std::size_t chains, unsigned threads) {
+  std::string why;
+  if (!runs_on_cuda(model, sampler) || cuda_devices(why).empty()) return Device::cpu;
+  const double cores = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  const auto together = static_cast<double>(chains);
+  const bool faster = flips_one(sampler)
+                          ? together > kFlipsOfACore * cores
+                          : together * static_cast<double>(model.layout.variables) > kUpdatesOfACore * cores;
+  return faster ? Device::cuda : Device::cpu;
+}
+
+TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  require_cuda();
+  if (!runs_on_cuda(model, sampler)) {
+    throw InputError(fmt::format(
+        "{} of {} does not run on a GPU: 'gibbs' does, on Ising models whose variables have at most {} neighbours "
+        "each, and 'lb' and 'lsb' do, on lattices of at most {} rows and columns; leave --device out",
+        sampler.name, model.name, BitTables::kMost, kMostSide));
+  }
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
+  }
+  return make(std::get<std::shared_ptr<const GraphIsing>>(model.description), options);
+}
+
+}  // namespace poise

@@ -1,0 +1,325 @@
+/// Chains on a GPU: the same draws as on the CPU, bit by bit, whatever the number of chains and their division. Skipped
+/// where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <poise/cuda/devices.hpp>
+#ifdef POISE_CUDA
+#include <poise/cuda/flip_chains.hpp>
+#endif
+#include <poise/run/run.hpp>
+#include <poise/target/ising_model.hpp>
+#include "support/small_targets.hpp"
+
+namespace poise {
+namespace {
+
+using namespace poise::testing;
+
+bool has_gpu() {
+  std::string why;
+  return !cuda_devices(why).empty();
+}
+
+Model spec_model(const char* spec) { return ising_model(make_ising(parse_spec(spec))); }
+
+/// A graph in which nobody has more than `degree` neighbours, couplings of both signs.
+Model graph_model(Index n, Index degree, std::uint64_t seed) {
+  Rng rng(seed, 1);
+  IsingModel model;
+  model.variables = n;
+  model.name = "graph";
+  model.field = random_field(n, 1.0, seed);
+  std::vector<Index> degrees(n, 0);
+  for (Index i = 0; i < n; ++i) {
+    for (Index j = i + 1; j < n; ++j) {
+      if (degrees[i] == degree || degrees[j] == degree || rng.uniform() < 0.9) continue;
+      model.edges.push_back({i, j, 2.0 * rng.uniform() - 1.0});
+      ++degrees[i], ++degrees[j];
+    }
+  }
+  return ising_model(std::move(model));
+}
+
+RunOptions short_run(std::size_t chains, Device device) {
+  RunOptions options;
+  options.chains = chains;
+  options.warmup = 3;
+  options.draws = 12;
+  options.device = device;
+  options.seed = 5;
+  return options;
+}
+
+void expect_same(const RunResult& here, const RunResult& there) {
+  EXPECT_EQ(here.trace.x, there.trace.x);
+  EXPECT_EQ(here.trace.monitors, there.trace.monitors);
+  EXPECT_EQ(here.trace.acceptance_rate, there.trace.acceptance_rate);
+  EXPECT_EQ(here.empirical_marginals, there.empirical_marginals);
+}
+
+class OnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_F(OnGpu, DrawsAreThoseOfTheCpu) {
+  const Model models[] = {spec_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2"),
+                          spec_model("ising:size=12x12,lambda=0.3"),
+                          spec_model("ising:size=6x5,lambda=0.5,mu=1,sigma=2,boundary=open"),
+                          graph_model(40, 3, 1),
+                          graph_model(60, 4, 2),
+                          graph_model(60, 5, 3),
+                          graph_model(80, 6, 4)};
+  for (const Model& model : models) {
+    for (const std::size_t chains : {1, 3, 5, 33, 100, 700}) {
+      SCOPED_TRACE(model.name + ", " + std::to_string(chains));
+      for (const std::uint64_t first : {0, 37}) {
+        RunOptions cpu = short_run(chains, Device::cpu);
+        RunOptions cuda = short_run(chains, Device::cuda);
+        cpu.first_chain = cuda.first_chain = first;
+        expect_same(run(model, parse_sampler("gibbs"), cpu), run(model, parse_sampler("gibbs"), cuda));
+      }
+    }
+  }
+}
+
+TEST_F(OnGpu, ManySweepsAreCounted) {
+  const Model model = spec_model("ising:size=5x5,lambda=0.3,mu=1,sigma=2");
+  RunOptions cpu = short_run(40, Device::cpu);
+  RunOptions cuda = short_run(40, Device::cuda);
+  cpu.draws = cuda.draws = 7;
+  cpu.thin = cuda.thin = 131;  // planes of bits are full after 255
+  expect_same(run(model, parse_sampler("gibbs"), cpu), run(model, parse_sampler("gibbs"), cuda));
+}
+
+/// A state saved on one device goes on on the other.
+TEST_F(OnGpu, GoesOnFromAState) {
+  const Model model = graph_model(60, 6, 3);
+  const Sampler gibbs = parse_sampler("gibbs");
+  const RunOptions cpu = short_run(70, Device::cpu);
+  const RunOptions cuda = short_run(70, Device::cuda);
+  for (const auto& [from, to] : {std::pair(cpu, cuda), std::pair(cuda, cpu), std::pair(cuda, cuda)}) {
+    poise::Run first(model, gibbs, from);
+    first.warm_up();
+    first.sample(5);
+    poise::Run second(model, gibbs, to);
+    second.load(first.save());
+    second.sample(7);
+    expect_same(run(model, gibbs, cpu), second.finish());
+  }
+}
+
+/// All states of a small lattice, and their probabilities.
+struct Enumerated {
+  std::shared_ptr<const LatticeIsing> target;
+  std::vector<std::vector<Value>> states;
+  std::vector<double> probability;
+
+  explicit Enumerated(std::shared_ptr<const LatticeIsing> the_target) : target(std::move(the_target)) {
+    const Index n = target->num_variables();
+    double sum = 0.0;
+    for (std::size_t number = 0; number < std::size_t{1} << n; ++number) {
+      std::vector<Value> x(n);
+      for (Index i = 0; i < n; ++i) x[i] = static_cast<Value>(number >> i & 1);
+      states.push_back(x);
+      probability.push_back(std::exp(target->log_prob(target->make_state(x))));
+      sum += probability.back();
+    }
+    for (double& p : probability) p /= sum;
+  }
+  [[nodiscard]] static std::size_t number_of(std::span<const Value> x) {
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) number |= std::size_t{x[i]} << i;
+    return number;
+  }
+};
+
+std::vector<Enumerated> small_lattices() {
+  const auto make = [](Index rows, Index columns, Boundary boundary, double coupling) {
+    return Enumerated(std::make_shared<const LatticeIsing>(rows, columns, boundary, coupling,
+                                                           random_field(rows * columns, 1.0, rows)));
+  };
+  std::vector<Enumerated> out;
+  out.push_back(make(3, 3, Boundary::torus, 0.4));
+  out.push_back(make(3, 4, Boundary::torus, -0.7));
+  out.push_back(make(2, 5, Boundary::open, 0.6));
+  out.push_back(make(1, 6, Boundary::open, 0.5));
+  return out;
+}
+
+#ifdef POISE_CUDA
+
+/// The kernel's own probabilities keep the distribution, and its proposals are those of the function.
+TEST_F(OnGpu, FlipsAreExact) {
+  for (const Enumerated& all : small_lattices()) {
+    const LatticeIsing& target = *all.target;
+    const Index n = target.num_variables();
+    for (const auto kind : {BalancingFunction::Kind::sqrt, BalancingFunction::Kind::barker,
+                            BalancingFunction::Kind::min, BalancingFunction::Kind::max}) {
+      const BalancingFunction function(kind);
+      CudaLattice lattice{target.rows(), target.columns(), target.is_torus(), {}, {}, std::vector<Value>(n, 0)};
+      std::vector<double> log_g;
+      for (Index code = 0; code < CudaLattice::kCodes; ++code) {
+        for (Index i = 0; i < n; ++i) {
+          lattice.log_ratios.push_back(target.coded_log_ratio(i, code < 5 ? code : LatticeIsing::kUp + code - 5));
+          log_g.push_back(function.log_g(lattice.log_ratios.back()));
+        }
+      }
+      CudaFlipChains chains(lattice, all.states.size(), 1, 0);
+      chains.set_weights(log_g);
+      for (std::size_t s = 0; s < all.states.size(); ++s) chains.set_levels(s, all.states[s]);
+      const CudaFlipChains::Probabilities found = chains.probabilities();
+      for (std::size_t s = 0; s < all.states.size(); ++s) {
+        const auto state = target.make_state(all.states[s]);
+        double total = 0.0;
+        std::vector<double> weights(n);
+        for (Index i = 0; i < n; ++i) {
+          total += weights[i] = std::exp(function.log_g(target.log_ratio(state, target.move_at(state, i))));
+        }
+        for (Index i = 0; i < n; ++i) {
+          const std::size_t k = s * n + i;
+          const std::size_t other = s ^ (std::size_t{1} << i);
+          ASSERT_NEAR(found.proposal[k], weights[i] / total, 1e-12);
+          const double there = all.probability[s] * found.proposal[k] * found.acceptance[k];
+          const double back = all.probability[other] * found.proposal[other * n + i] * found.acceptance[other * n + i];
+          ASSERT_NEAR(there, back, 1e-12) << s << ' ' << i;
+        }
+      }
+    }
+  }
+}
+
+#endif
+
+/// Chains that begin with draws from the distribution stay there.
+TEST_F(OnGpu, StepsKeepTheLaw) {
+  for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "gibbs"}) {
+    for (const Enumerated& all : small_lattices()) {
+      constexpr std::size_t chains = 200000;
+      const Index n = all.target->num_variables();
+      RunOptions options = short_run(chains, Device::cuda);
+      options.start = Start::given;
+      options.keep = Keep::monitors;
+      options.warmup = 0;
+      Rng rng(11, 2);
+      for (std::size_t c = 0; c < chains; ++c) {
+        double rest = rng.uniform();
+        std::size_t s = 0;
+        while (s + 1 < all.states.size() && rest >= all.probability[s]) rest -= all.probability[s++];
+        options.given.insert(options.given.end(), all.states[s].begin(), all.states[s].end());
+      }
+      IsingModel ising;
+      ising.rows = all.target->rows();
+      ising.columns = all.target->columns();
+      ising.torus = all.target->is_torus();
+      ising.coupling = all.target->coupling();
+      for (Index i = 0; i < n; ++i) ising.field.push_back(all.target->field(i));
+      ising.variables = n;
+      poise::Run steps(ising_model(ising), parse_sampler(sampler), options);
+      steps.advance(40);
+      const std::vector<Value> states = steps.states();
+      std::vector<double> count(all.states.size(), 0.0);
+      for (std::size_t c = 0; c < chains; ++c) ++count[Enumerated::number_of(std::span(states).subspan(c * n, n))];
+      double chi_square = 0.0;
+      double cells = 0.0;
+      double expected_rest = 0.0, count_rest = 0.0;
+      for (std::size_t s = 0; s < count.size(); ++s) {
+        const double expected = all.probability[s] * chains;
+        if (expected < 10.0) {
+          expected_rest += expected;
+          count_rest += count[s];
+          continue;
+        }
+        chi_square += (count[s] - expected) * (count[s] - expected) / expected;
+        ++cells;
+      }
+      if (expected_rest > 0.0) {
+        chi_square += (count_rest - expected_rest) * (count_rest - expected_rest) / expected_rest;
+        ++cells;
+      }
+      EXPECT_LT((chi_square - cells) / std::sqrt(2.0 * cells), 5.0) << sampler << ' ' << n;
+    }
+  }
+}
+
+/// A chain does not depend on how many others there are, nor a run on where it was saved.
+TEST_F(OnGpu, FlipsDependOnSeedAndChain) {
+  const Model model = spec_model("ising:size=40x37,lambda=0.4,mu=1,sigma=2,boundary=open");
+  for (const char* sampler : {"lb:g=sqrt", "lb:g=min"}) {
+    RunOptions options = short_run(9, Device::cuda);
+    options.thin = 77;
+    const RunResult whole = run(model, parse_sampler(sampler), options);
+    poise::Run first(model, parse_sampler(sampler), options);
+    first.warm_up();
+    first.sample(5);
+    poise::Run second(model, parse_sampler(sampler), options);
+    second.load(first.save());
+    second.sample(7);
+    const RunResult resumed = second.finish();
+    EXPECT_EQ(whole.trace.x, resumed.trace.x);
+    EXPECT_EQ(whole.trace.monitors, resumed.trace.monitors);
+    EXPECT_EQ(whole.empirical_marginals, resumed.empirical_marginals);
+    for (std::size_t k = 0; k < whole.trace.acceptance_rate.size(); ++k) {
+      ASSERT_NEAR(whole.trace.acceptance_rate[k], resumed.trace.acceptance_rate[k], 1e-12);  // sums in other pieces
+    }
+    options.first_chain = 6;
+    options.chains = 3;
+    const RunResult part = run(model, parse_sampler(sampler), options);
+    const std::size_t size = part.trace.x.size();
+    EXPECT_TRUE(
+        std::equal(part.trace.x.begin(), part.trace.x.end(), whole.trace.x.end() - static_cast<std::ptrdiff_t>(size)));
+  }
+}
+
+TEST_F(OnGpu, LearnsAsTheCpuDoes) {
+  const Model model = spec_model("ising:case=3");
+  RunOptions options = short_run(16, Device::cuda);
+  options.warmup = 400;
+  options.draws = 400;
+  options.keep = Keep::monitors;
+  const RunResult there = run(model, parse_sampler("lsb"), options);
+  options.device = Device::cpu;
+  const RunResult here = run(model, parse_sampler("lsb"), options);
+  EXPECT_NEAR(there.acceptance_rate, here.acceptance_rate, 0.03);
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0.0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  };
+  EXPECT_NEAR(mean(there.trace.monitors[0]) / mean(here.trace.monitors[0]), 1.0, 0.01);
+}
+
+TEST_F(OnGpu, RefusesWhatDoesNotRunThere) {
+  const RunOptions options = short_run(4, Device::cuda);
+  EXPECT_THROW(poise::Run(graph_model(60, 9, 3), parse_sampler("gibbs"), options), InputError);
+  EXPECT_THROW(poise::Run(graph_model(60, 4, 3), parse_sampler("lb"), options), InputError);
+  EXPECT_THROW(poise::Run(spec_model("ising:size=5x65"), parse_sampler("lb"), options), InputError);
+}
+
+TEST_F(OnGpu, TooManyChainsAreASentence) {
+  RunOptions options = short_run(1, Device::cuda);
+  options.keep = Keep::monitors;
+  options.chains = std::size_t{1} << 20;
+  const Model model = spec_model("ising:size=3000x3000,lambda=0.3");  // 1 TB of states
+  EXPECT_THROW(
+      {
+        EngineOptions engine;
+        engine.device = Device::cuda;
+        engine.starts.assign(options.chains, {});
+        (void)make_engine(model, parse_sampler("gibbs"), engine);
+      },
+      InputError);
+}
+
+TEST(Devices, WithoutAGpuThereIsASentence) {
+  if (has_gpu()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THROW(require_cuda(), InputError);
+  EXPECT_THROW(poise::Run(spec_model("ising:size=4"), parse_sampler("gibbs"), short_run(2, Device::cuda)), InputError);
+}
+
+}  // namespace
+}  // namespace poise
