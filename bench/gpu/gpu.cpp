@@ -135,7 +135,7 @@ std::string picture(const std::string& device, nlohmann::json& rows) {
   gibbs.series = {
       against_chains(device, model, "gibbs", Device::cuda, {1, 8, 32, 128, 512, 1024, 4096, 16384, 33792, 131072}),
       against_chains("one core", model, "gibbs", Device::cpu, {1, 8, 32, 128, 512, 1024, 4096}),
-      others("thrml (B200)", {16896}, {23}), others("cuIsing (H100, no fields)", {1}, {900})};
+      others("thrml (B200)", {16896}, {23}), others("cuIsing (H100, huge, no fields)", {1}, {900})};
   Plot flips{.title = "Single flips, lattice 50x50 with fields",
              .x_label = "chains",
              .y_label = "steps a nanosecond",

@@ -113,9 +113,9 @@ bool has_bits(const std::shared_ptr<const T>& target) {
 }
 
 // Measured (docs/gpu.md): however few chains there are, a sweep on a GPU takes some eight microseconds and a step of
-// single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 80.
+// single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 130.
 constexpr double kUpdatesOfACore = 16000.0;
-constexpr double kFlipsOfACore = 12.0;
+constexpr double kFlipsOfACore = 7.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (flips_one(sampler)) {
