@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <poise/report/report.hpp>
 #include <poise/report/svg_plot.hpp>
 #include <poise/report/tempering.hpp>
+#include <poise/report/text.hpp>
 
 #include <poise/run/checkpoint.hpp>
 #include <poise/spec.hpp>
@@ -32,6 +34,7 @@ struct SampleFlags {
   RunFlags run;
   std::string sampler = "auto";
   std::string keep = "draws";
+  std::string memory;
   std::string first_chain;
   std::string out;
   std::string json;
@@ -69,6 +72,7 @@ void for_each_word(Flags& flags, Visit&& visit) {
   visit("sampler", flags.sampler);
   visit("keep", flags.keep);
   visit("device", flags.run.device);
+  visit("memory", flags.memory);
   visit("first_chain", flags.first_chain);
   visit("json", flags.json);
   visit("images", flags.images);
@@ -147,6 +151,19 @@ void check_pictures(const SampleFlags& flags, const Model& model, const Sampler&
   }
 }
 
+/// Without a file the states serve the summary of the variables alone; it is left out where they do not fit.
+void keep_what_fits(const Model& model, RunOptions& options) {
+  const double states =
+      static_cast<double>(options.chains) * static_cast<double>(options.draws) *
+      (static_cast<double>(model.layout.variables) + 8.0 * (4.0 + static_cast<double>(model.statistics.size())));
+  if (options.keep != Keep::draws || options.seconds > 0.0 || states <= options.memory) return;
+  options.keep = Keep::monitors;
+  fmt::print(stderr,
+             "note: the states of all draws take {}, more than --memory, and are not kept, so the variables one by "
+             "one will not be diagnosed; --out FILE.nc keeps them\n",
+             text::bytes(states));
+}
+
 NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
   NetcdfOptions shape;
   shape.chains = options.chains;
@@ -154,6 +171,7 @@ NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
   shape.variables = options.keep == Keep::draws ? model.layout.variables : 0;
   for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
   shape.monitors = model.statistics.size() + 2;  // log_prob before them, hamming behind
+  shape.threads = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
   return shape;
 }
 
@@ -214,9 +232,13 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
   } else if (flags.keep != "draws") {
     problems.add(fmt::format("--keep: found {}, expected draws or monitors", quote(flags.keep)));
   }
+  double gibibytes = 1.0;
+  read_positive(flags.memory, "--memory", gibibytes, problems);
+  options.memory = gibibytes * kGibibyte;
   problems.throw_if_any();
   const Sampler sampler = parse_sampler(flags.sampler);
   const Model model = read_model(flags.run, options);
+  if (flags.out.empty()) keep_what_fits(model, options);
   options.check(model, !flags.out.empty());
   check_pictures(flags, model, sampler, options);
   if (flags.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
@@ -251,7 +273,9 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
     for (const std::string& note : sink->notes()) fmt::print(stderr, "note: {}\n", note);
   }
 
-  const Report report = make_report(result);
+  if (sink) sink->close_draws();
+  const FileReportOptions reading{.memory = options.memory, .threads = options.threads};
+  const Report report = sink ? make_report(result, flags.out, reading) : make_report(result);
   const std::string json = json_text(report_json(report));
   if (sink) sink->finish(json);
   write_files(flags, model, result, json);
@@ -283,7 +307,7 @@ int resume(const ResumeFlags& flags) {
                                    checkpoint.command.at("program").get<std::string>()));
     }
     const nlohmann::json& words = checkpoint.command.at("words");
-    for_each_word(again, [&](const char* name, std::string& word) { word = words.at(name).get<std::string>(); });
+    for_each_word(again, [&](const char* name, std::string& word) { word = words.value(name, word); });
     // Files are named as they were when the run began, from the folder of that time where it is still there.
     std::filesystem::current_path(checkpoint.command.at("folder").get<std::string>(), ignored);
     for (const nlohmann::json& file : checkpoint.command.at("files")) check_fingerprint(file);
@@ -321,6 +345,10 @@ Command add_sample(CLI::App& program) {
   declare(*command, flags->run);
   command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [auto]")->type_name("NAME");
   command->add_option("--keep", flags->keep, "What is kept: draws, or monitors only [draws]")->type_name("WHAT");
+  command
+      ->add_option("--memory", flags->memory,
+                   "GiB that draws may take; with --out the rest is in the file only, and diagnosed from there [1]")
+      ->type_name("GIB");
   command
       ->add_option("--first-chain", flags->first_chain,
                    "Number of the first chain: its random numbers are those of that chain of a longer run [0]")

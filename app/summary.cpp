@@ -9,6 +9,7 @@
 #include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
+#include "run_flags.hpp"
 #include "terminal.hpp"
 
 namespace poise::app {
@@ -18,13 +19,18 @@ namespace {
 struct SummaryFlags {
   std::string path;
   std::string json;
+  std::string memory;
   bool strict = false;
 };
 
 int summary(const SummaryFlags& flags) {
   if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
   check_outputs({{"--json", flags.json}});
-  const Report report = make_report(read_netcdf(flags.path));
+  Problems problems;
+  double gibibytes = 1.0;
+  read_positive(flags.memory, "--memory", gibibytes, problems);
+  problems.throw_if_any();
+  const Report report = make_report(flags.path, {.memory = gibibytes * kGibibyte});
   if (!flags.json.empty()) write_output(flags.json, json_text(report_json(report)));
   if (flags.json != "-") fmt::print("{}", report_text(report, table_width(stdout)));
   return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
@@ -37,6 +43,8 @@ Command add_summary(CLI::App& program) {
   CLI::App* command = program.add_subcommand("summary", "Summarise a stored run");
   command->add_option("run", flags->path, "File written by 'poise sample --out'")->type_name("FILE.nc");
   command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
+  command->add_option("--memory", flags->memory, "GiB that reading and diagnosing may take, however long the file [1]")
+      ->type_name("GIB");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->footer(summary_footer());
   return {command, [flags] { return summary(*flags); }};

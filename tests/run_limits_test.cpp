@@ -93,12 +93,15 @@ TEST(Memory, EverythingThatADrawHoldsIsCounted) {
   const auto fits = static_cast<std::size_t>(third / 4.0 / 48.0);
   EXPECT_TRUE(accepted(fits - 2, Keep::draws, false));
   EXPECT_FALSE(accepted(fits + 2, Keep::draws, false));
-  const auto monitors_fit = static_cast<std::size_t>(third / 4.0 / 40.0);
-  EXPECT_TRUE(accepted(monitors_fit - 2, Keep::monitors, false));
-  EXPECT_FALSE(accepted(monitors_fit + 2, Keep::monitors, false));
-  // States that go to a file need not be held.
-  EXPECT_TRUE(accepted(monitors_fit - 2, Keep::draws, true));
-  EXPECT_FALSE(accepted(monitors_fit + 2, Keep::draws, true));
+  // Monitors are held as far as they fit, and what goes to a file need not be held.
+  EXPECT_TRUE(accepted(100 * fits, Keep::monitors, false));
+  EXPECT_TRUE(accepted(100 * fits, Keep::draws, true));
+  options.memory = 4.0 * 48.0 * 100.0;
+  EXPECT_TRUE(accepted(100, Keep::draws, false));
+  EXPECT_FALSE(accepted(101, Keep::draws, false));
+  EXPECT_TRUE(accepted(101, Keep::draws, true));
+  options.memory = -1.0;
+  EXPECT_FALSE(accepted(1, Keep::draws, false));
 }
 
 TEST(Warmup, ItsDefaultLengthDoesNotDependOnThinning) {

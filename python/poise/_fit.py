@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import files_may_be_missing, folder_may_be_missing, path
+from ._arguments import files_may_be_missing, folder_may_be_missing, path, positive
 from ._table import ShownAsText, Table
 
 _SUMMARY = ("mean", "sd", "mcse", "ess", "ess_tail", "r_hat")
@@ -44,9 +44,15 @@ class Fit(ShownAsText):
     def draws(self) -> npt.NDArray[np.int8]:
         """Labels of all variables: ``[chain, draw, variable]``, or ``[chain, draw, row, column]`` for lattices.
 
-        No copy is made; the array is read-only. Raises ValueError where ``keep="monitors"`` left nothing to show.
+        No copy is made; the array is read-only. Raises ValueError where ``keep="monitors"`` left nothing to show, and
+        where the draws are in a file because they exceed ``memory``: :meth:`to_datatree` then reads what is asked for.
         """
         found = cast("npt.NDArray[np.int8] | None", self._core.draws)
+        if found is None and self._core.path:
+            raise ValueError(
+                f"the draws exceed the memory for them and are in {self._core.path} only: to_datatree() reads from there what "
+                "is asked for, and a larger memory= holds them"
+            )
         if found is None:
             raise ValueError("the draws were not kept: the run was made with keep='monitors'")
         return found if self._shape is None else found.reshape(self.chains, self.num_draws, *self._shape)
@@ -146,7 +152,7 @@ class Fit(ShownAsText):
 
     def summary(self) -> Table:
         """A row per monitor: mean, sd, mcse, ess, ess_tail, r_hat. Undefined numbers are NaN."""
-        rows = list(self.monitors)
+        rows = list(self._core.monitor_names)
         found = self.report["monitors"]
         columns = {
             key: np.array([np.nan if found[row][key] is None else found[row][key] for row in rows]) for key in _SUMMARY
@@ -161,8 +167,11 @@ class Fit(ShownAsText):
     def to_datatree(self) -> Any:
         """The run for ArviZ: an ``xarray.DataTree`` for ArviZ 1, an ``InferenceData`` where ArviZ 0 is installed.
 
-        Its groups, names and dimensions are those of the file that :meth:`save` writes.
+        Its groups, names and dimensions are those of the file that :meth:`save` writes. Draws that are in a file because
+        they exceed the memory stay there, and what is asked for is read when it is.
         """
+        if self._core.path:
+            return _open_file(self._core.path)
         datasets = self._datasets()
         version = _arviz_version()
         if version is not None and version < 1:
@@ -180,7 +189,10 @@ class Fit(ShownAsText):
         """Writes the run in the format of the program (NetCDF-4). ArviZ opens it as it is, and :func:`load` reads it."""
         name = path("file", file)
         with folder_may_be_missing(name):
-            self._core.save(name)
+            if not self._core.path:
+                self._core.save(name)
+            elif not os.path.exists(name) or not os.path.samefile(name, self._core.path):
+                shutil.copyfile(self._core.path, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         with tempfile.TemporaryDirectory() as folder:
@@ -235,8 +247,11 @@ class Fit(ShownAsText):
         )
 
 
-def load(file: str | os.PathLike[str]) -> Fit:
+def load(file: str | os.PathLike[str], *, memory: float | None = None) -> Fit:
     """A run from a file that the program or :meth:`Fit.save` wrote, also one that was killed on its way.
+
+    Draws that take more than ``memory`` GiB (by default a third of the machine's) stay in the file: the diagnostics are
+    made from there, and :meth:`Fit.to_datatree` reads what is asked for.
 
     >>> import poise, tempfile
     >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=20, progress=False)
@@ -248,14 +263,31 @@ def load(file: str | os.PathLike[str]) -> Fit:
     """
     name = path("file", file)
     with files_may_be_missing(name):
-        return Fit(_core.load(name))
+        return Fit(_core.load(name, _third_of_memory() if memory is None else positive("memory", memory)))
+
+
+def _third_of_memory() -> float:
+    """In GiB."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 3 / 2**30
+
+
+def _open_file(file: str) -> Any:
+    """The run in a file for ArviZ, read when it is asked for."""
+    version = _arviz_version()
+    if version is not None and version < 1:
+        import arviz
+
+        return arviz.from_netcdf(file)
+    import xarray
+
+    return xarray.open_datatree(file)
 
 
 def _unpickle(content: bytes, account: dict[str, float] | None, shape: tuple[int, ...] | None) -> Fit:
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "run.nc")
         file.write_bytes(content)
-        return Fit(_core.load(str(file)), account, shape)
+        return Fit(_core.load(str(file), float("inf")), account, shape)
 
 
 def _arviz_version() -> int | None:

@@ -36,6 +36,7 @@ def sample(
     init: str | npt.ArrayLike = "uniform",
     keep: str = "draws",
     first_chain: int = 0,
+    memory: float | None = None,
     out: str | os.PathLike[str] | None = None,
     checkpoint: bool | float | None = None,
     progress: bool | None = None,
@@ -57,6 +58,8 @@ def sample(
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
     - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
     - ``out``: a NetCDF file that the draws are also written to while they are made.
+    - ``memory``: GiB that draws may take, by default a third of the machine's. What goes beyond it is in ``out`` only, and
+      diagnosed from there; ``fit.to_datatree()`` reads it. Without ``out`` such a run is refused before it starts.
     - ``checkpoint``: beside ``out``, a run that lasts over a minute leaves a checkpoint every 30 seconds, from which
       :func:`resume` goes on; ``True`` leaves one however short the run, a number says how many seconds lie between two,
       ``False`` leaves none.
@@ -74,7 +77,7 @@ def sample(
     core, user = as_model(model)
     settings = run_settings(
         core, shape_of(model), chains=chains, seed=seed, draws=draws, warmup=warmup, thin=thin, threads=threads,
-        first_chain=first_chain, seconds=seconds, keep=keep, init=init, device=device,
+        first_chain=first_chain, seconds=seconds, keep=keep, memory=memory, init=init, device=device,
     )  # fmt: skip
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
@@ -292,6 +295,8 @@ def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dic
         settings["seconds"] = positive("seconds", given["seconds"])
     if given.get("device") is not None:
         settings["device"] = choice("device", given["device"], ["cpu", "cuda", "auto"])
+    if given.get("memory") is not None:
+        settings["memory"] = positive("memory", given["memory"])
     if given.get("keep") is not None:
         settings["keep"] = choice("keep", given["keep"], ["draws", "monitors"])
     init = given["init"]

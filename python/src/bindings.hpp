@@ -29,6 +29,7 @@ struct Fit {
   std::vector<double> empirical_marginals;  ///< empty when read from a file
   std::vector<WarmupPoint> warmup_trace;
   std::string state;  ///< from which the run can be made longer; empty where it cannot
+  std::string path;   ///< of the file that has the draws, where not all of them are here
 };
 
 /// A stretch of work without the interpreter lock that a signal can end: the handler's exception is kept for later.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ RunOptions run_options(const nb::dict& settings) {
   take(settings, "threads", options.threads);
   take(settings, "seconds", options.seconds);
   take(settings, "first_chain", options.first_chain);
+  if (settings.contains("memory")) options.memory = nb::cast<double>(settings["memory"]) * 1024.0 * 1024.0 * 1024.0;
   if (settings.contains("keep")) {
     options.keep = nb::cast<std::string>(settings["keep"]) == "monitors" ? Keep::monitors : Keep::draws;
   }
@@ -73,9 +75,18 @@ nb::dict progress_dict(const Progress& progress) {
   return out;
 }
 
-std::shared_ptr<Fit> make_fit(RunResult result) {
+/// `path`: the file that has all draws; empty without one.
+std::shared_ptr<Fit> make_fit(RunResult result, const std::string& path) {
   auto fit = std::make_shared<Fit>();
-  fit->report = make_report(result);
+  const bool whole = result.trace.dropped == 0 && (result.options.keep != Keep::draws || !result.trace.x.empty());
+  if (!path.empty() && !whole) {
+    fit->path = path;
+    FileReportOptions reading{.threads = result.options.threads};
+    if (result.options.memory > 0.0) reading.memory = result.options.memory;
+    fit->report = make_report(result, path, reading);
+  } else {
+    fit->report = make_report(result);
+  }
   fit->stored.settings = settings_json(result);
   fit->stored.results = report_json(fit->report);
   fit->stored.layout = std::move(result.layout);
@@ -96,6 +107,7 @@ NetcdfOptions file_shape(const VariableLayout& layout, std::size_t chains, std::
   shape.variables = layout.variables;
   for (const Index levels : layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
   shape.monitors = monitors;
+  shape.threads = std::max(1U, std::thread::hardware_concurrency());
   return shape;
 }
 
@@ -129,7 +141,11 @@ RunResult drive(const Model& model, const Sampler& sampler, const RunOptions& op
   run.sample(wanted - std::min(wanted, run.draws()));
   if (sink != nullptr) sink->after_last_round(run, !run.stopped());
   if (!run.stopped() && options.chains * model.layout.variables <= kMostKept) state = run.save_rest();
-  return run.finish();
+  RunResult result = run.finish();
+  // To be made longer, it needs all its draws.
+  const bool has_states = options.keep != Keep::draws || !result.trace.x.empty();
+  if (result.trace.dropped > 0 || !has_states) state.clear();
+  return result;
 }
 
 CheckpointOptions checkpoint_options(const nb::dict& settings) {
@@ -210,7 +226,8 @@ std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_
   }
   const nb::gil_scoped_release release;
   if (sink) result.notes.insert(result.notes.end(), sink->notes().begin(), sink->notes().end());
-  std::shared_ptr<Fit> fit = make_fit(std::move(result));
+  if (sink) sink->close_draws();
+  std::shared_ptr<Fit> fit = make_fit(std::move(result), out);
   fit->state = std::move(state);
   if (sink) sink->finish(json_text(fit->stored.results));
   return fit;
@@ -259,17 +276,39 @@ void save(const Fit& fit, const std::string& path) {
   if (!fit.stored.results.is_null()) sink.finish(json_text(fit.stored.results));
 }
 
-std::shared_ptr<Fit> load(const std::string& path) {
+/// Draws that take more than `gibibytes` stay in the file.
+std::shared_ptr<Fit> load(const std::string& path, double gibibytes) {
   auto fit = std::make_shared<Fit>();
-  fit->stored = read_netcdf(path);
-  fit->report = make_report(fit->stored);
+  const double memory = gibibytes * 1024.0 * 1024.0 * 1024.0;
+  fit->stored = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
+  const Trace& head = fit->stored.trace;
+  const double width = (fit->stored.has_states ? static_cast<double>(fit->stored.layout.variables) : 0.0) +
+                       8.0 * static_cast<double>(head.monitor_names.size() + 2);
+  if (static_cast<double>(head.chains) * static_cast<double>(head.all_draws()) * width <= memory) {
+    fit->stored = read_netcdf(path);
+    fit->report = make_report(fit->stored);
+  } else {
+    fit->path = path;
+    fit->report = make_report(path, {.memory = memory});
+  }
   return fit;
+}
+
+/// The trace with the series of all draws, from the file where they are only there.
+const Trace& whole_series(Fit& fit) {
+  Trace& trace = fit.stored.trace;
+  if (trace.dropped == 0 || fit.path.empty()) return trace;
+  const std::size_t draws = trace.all_draws();
+  const nb::gil_scoped_release release;
+  trace = read_netcdf(fit.path, {.draws = false, .most_draws = draws}).trace;
+  trace.dropped = 0;
+  return trace;
 }
 
 nb::object draws(const std::shared_ptr<Fit>& fit) {
   const Trace& trace = fit->stored.trace;
   const VariableLayout& layout = fit->stored.layout;
-  if (trace.x.empty() && trace.draws > 0) return nb::none();
+  if (trace.x.empty() && trace.all_draws() > 0) return nb::none();
   const nb::object owner = nb::cast(fit);
   if (layout.is_lattice()) {
     return nb::cast(view(trace.x.data(), {trace.chains, trace.draws, layout.rows, layout.columns}, owner));
@@ -278,7 +317,7 @@ nb::object draws(const std::shared_ptr<Fit>& fit) {
 }
 
 nb::dict monitors(const std::shared_ptr<Fit>& fit) {
-  const Trace& trace = fit->stored.trace;
+  const Trace& trace = whole_series(*fit);
   const nb::object owner = nb::cast(fit);
   nb::dict out;
   for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
@@ -328,14 +367,14 @@ void bind_runs(nb::module_& module) {
       .def_prop_ro(
           "acceptance_rate",
           [](const std::shared_ptr<Fit>& fit) {
-            const Trace& trace = fit->stored.trace;
+            const Trace& trace = whole_series(*fit);
             return view(trace.acceptance_rate.data(), {trace.chains, trace.draws}, nb::cast(fit));
           },
           nb::rv_policy::reference)
       .def_prop_ro(
           "n_steps",
           [](const std::shared_ptr<Fit>& fit) {
-            const Trace& trace = fit->stored.trace;
+            const Trace& trace = whole_series(*fit);
             return view(trace.n_steps.data(), {trace.chains, trace.draws}, nb::cast(fit));
           },
           nb::rv_policy::reference)
@@ -357,8 +396,10 @@ void bind_runs(nb::module_& module) {
             return array(std::move(points), {rows, 2});
           },
           nb::rv_policy::reference)
+      .def_prop_ro("monitor_names", [](const Fit& fit) { return fit.stored.trace.monitor_names; })
+      .def_prop_ro("path", [](const Fit& fit) { return fit.path; })
       .def_prop_ro("chains", [](const Fit& fit) { return fit.stored.trace.chains; })
-      .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.draws; })
+      .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.all_draws(); })
       .def_prop_ro("interrupted", [](const Fit& fit) { return fit.report.interrupted; })
       .def_prop_ro("can_extend", [](const Fit& fit) { return !fit.state.empty(); })
       .def_prop_ro("warnings", [](const Fit& fit) { return fit.report.warnings; })
@@ -384,7 +425,7 @@ void bind_runs(nb::module_& module) {
   module.def("checkpoint_of", &checkpoint_of, nb::arg("path"));
   module.def("resume", &resume, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"), nb::arg("progress").none(),
              nb::arg("path"), nb::arg("words"));
-  module.def("load", &load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+  module.def("load", &load, nb::arg("path"), nb::arg("memory"), nb::call_guard<nb::gil_scoped_release>());
   const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
     std::vector<Report> out;
     for (const auto& fit : fits) out.push_back(fit->report);

@@ -20,23 +20,52 @@ namespace detail = diagnose_detail;
 using detail::undefined;
 
 /// Columns copied at a time: a cache line of each draw, fewer when the chains are so long that the copy would be huge.
-std::size_t block_width(const DrawsView& draws) {
+std::size_t block_width(const ColumnSource& draws) {
   constexpr std::size_t copy_limit = std::size_t{1} << 26;
-  const std::size_t fitting = copy_limit / std::max<std::size_t>(draws.chains * draws.draws, 1);
-  return std::clamp<std::size_t>(fitting, 8, 64);
+  const std::size_t fitting = copy_limit / std::max<std::size_t>(draws.chains() * draws.draws(), 1);
+  return std::clamp<std::size_t>(fitting, 1, 64);
 }
 
-/// Fibers the series of one variable after another into rows. One per thread, so that memory is reused.
+/// Draws that are all in memory, draw by draw.
+class MemoryColumns final : public ColumnSource {
+ public:
+  explicit MemoryColumns(DrawsView draws) : draws_(draws) {}
+  [[nodiscard]] std::size_t chains() const override { return draws_.chains; }
+  [[nodiscard]] std::size_t draws() const override { return draws_.draws; }
+  [[nodiscard]] std::size_t variables() const override { return draws_.variables; }
+  [[nodiscard]] std::size_t load(std::size_t first) override { return draws_.variables - first; }
+
+  /// Transposes tile by tile: sixteen draws of the block stay in the cache while its columns are written.
+  void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const override {
+    constexpr std::size_t tile = 16;
+    const std::size_t total = draws_.chains * draws_.draws;
+    for (std::size_t begin = 0; begin < total; begin += tile) {
+      const std::size_t end = std::min(begin + tile, total);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::int8_t* source = draws_.data + begin * draws_.variables + first + i;
+        std::int8_t* target = to + i * stride;
+        for (std::size_t draw = begin; draw < end; ++draw, source += draws_.variables) target[draw] = *source;
+      }
+    }
+  }
+
+ private:
+  DrawsView draws_;
+};
+
+/// Turns the series of one variable after another into rows. One per thread, so that memory is reused.
 class RowMaker {
  public:
-  explicit RowMaker(const DrawsView& draws)
-      : draws_(draws),
-        total_(draws.chains * draws.draws),
+  explicit RowMaker(const ColumnSource& draws)
+      : source_(draws),
+        chains_(draws.chains()),
+        draws_(draws.draws()),
+        total_(chains_ * draws_),
         stride_(total_ + 64),
         columns_(block_width(draws) * stride_) {}
 
   std::vector<VariableRow> block(std::size_t first, std::size_t count) {
-    copy_columns(first, count);
+    source_.copy(first, count, columns_.data(), stride_);
     std::vector<VariableRow> rows;
     rows.reserve(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -45,19 +74,6 @@ class RowMaker {
   }
 
  private:
-  /// Transposes tile by tile: sixteen draws of the block stay in the cache while its columns are written.
-  void copy_columns(std::size_t first, std::size_t count) {
-    constexpr std::size_t tile = 16;
-    for (std::size_t begin = 0; begin < total_; begin += tile) {
-      const std::size_t end = std::min(begin + tile, total_);
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::int8_t* source = draws_.data + begin * draws_.variables + first + i;
-        std::int8_t* target = columns_.data() + i * stride_;
-        for (std::size_t draw = begin; draw < end; ++draw, source += draws_.variables) target[draw] = *source;
-      }
-    }
-  }
-
   void add_rows(Index variable, const std::int8_t* series, std::vector<VariableRow>& rows) {
     std::int8_t low = series[0];
     std::int8_t high = series[0];
@@ -93,10 +109,8 @@ class RowMaker {
   }
 
   VariableRow indicator_row(const std::int8_t* series, std::int8_t level) {
-    whole_.reset(draws_.chains, draws_.draws);
-    for (std::size_t chain = 0; chain < draws_.chains; ++chain) {
-      whole_.fill_equal(chain, series + chain * draws_.draws, level);
-    }
+    whole_.reset(chains_, draws_);
+    for (std::size_t chain = 0; chain < chains_; ++chain) whole_.fill_equal(chain, series + chain * draws_, level);
     whole_.count();
     halves_.take_halves(whole_);
     VariableRow row{};
@@ -107,11 +121,13 @@ class RowMaker {
     row.r_hat = detail::r_hat_of(halves_);
     row.mcse = std::sqrt(ones * (total - ones) / (total * (total - 1)) / row.ess);
     row.transitions = whole_.transitions();
-    row.status = detail::status_of(draws_.chains, draws_.draws, row.transitions);
+    row.status = detail::status_of(chains_, draws_, row.transitions);
     return row;
   }
 
-  DrawsView draws_;
+  const ColumnSource& source_;
+  std::size_t chains_;
+  std::size_t draws_;
   std::size_t total_;
   std::size_t stride_;  // past the length, so that columns of 4096 draws do not fall on the same cache lines
   std::vector<std::int8_t> columns_;
@@ -185,34 +201,52 @@ void count_variables(VariablesSummary& summary) {
   }
 }
 
-}  // namespace
-
-VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options) {
-  VariablesSummary summary;
-  summary.chains = draws.chains;
-  summary.draws = draws.draws;
-  summary.variables = draws.variables;
-  const bool nothing = draws.data == nullptr || draws.chains * draws.draws == 0;
+/// The rows of the variables that are loaded, in their order.
+void add_rows(const ColumnSource& draws, std::size_t from, std::size_t variables, ThreadPool& pool,
+              std::vector<VariableRow>& rows) {
   const std::size_t width = block_width(draws);
-  const std::size_t blocks = nothing ? 0 : (draws.variables + width - 1) / width;
+  const std::size_t blocks = (variables + width - 1) / width;
   std::vector<std::vector<VariableRow>> parts(blocks);
-  const unsigned wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
-  ThreadPool pool(std::max(1U, std::min(wanted, static_cast<unsigned>(blocks))));
   // Makers have memory of their own, so neighbouring blocks share one.
   const std::size_t shares = std::min<std::size_t>(blocks, std::size_t{8} * pool.threads());
   pool.for_each(shares, [&](std::size_t share) {
     RowMaker maker(draws);
     for (std::size_t block = blocks * share / shares; block < blocks * (share + 1) / shares; ++block) {
       const std::size_t first = block * width;
-      parts[block] = maker.block(first, std::min(width, draws.variables - first));
+      parts[block] = maker.block(from + first, std::min(width, variables - first));
     }
   });
-  std::size_t total_rows = 0;
+  std::size_t total_rows = rows.size();
   for (const auto& part : parts) total_rows += part.size();
-  summary.rows.reserve(total_rows);
+  rows.reserve(total_rows);
   for (auto& part : parts) {
-    summary.rows.insert(summary.rows.end(), part.begin(), part.end());
+    rows.insert(rows.end(), part.begin(), part.end());
     std::vector<VariableRow>().swap(part);
+  }
+}
+
+}  // namespace
+
+VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options) {
+  MemoryColumns columns(draws.data == nullptr ? DrawsView{nullptr, draws.chains, 0, draws.variables} : draws);
+  VariablesSummary summary = summarize_variables(columns, options);
+  summary.draws = draws.draws;
+  return summary;
+}
+
+VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions& options) {
+  VariablesSummary summary;
+  summary.chains = draws.chains();
+  summary.draws = draws.draws();
+  summary.variables = draws.variables();
+  const std::size_t blocks = (summary.variables + block_width(draws) - 1) / block_width(draws);
+  const unsigned wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  ThreadPool pool(std::max(1U, std::min(wanted, static_cast<unsigned>(std::min<std::size_t>(blocks, 1U << 16)))));
+  const std::size_t all = summary.chains * summary.draws == 0 ? 0 : summary.variables;
+  for (std::size_t first = 0; first < all;) {
+    const std::size_t count = draws.load(first);
+    add_rows(draws, first, count, pool, summary.rows);
+    first += count;
   }
   summary.ess = quantiles(summary.rows, &VariableRow::ess);
   summary.r_hat = quantiles(summary.rows, &VariableRow::r_hat);

@@ -4,97 +4,14 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include <fmt/format.h>
+#include "draws_report.hpp"
 
 namespace poise {
 
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-/// Beyond this many sites, whose names would take more memory than is polite, x[i] has to do.
-constexpr Index kMostNames = Index{1} << 20;
-
-/// Sites of a lattice are called by row and column, as ArviZ calls them.
-std::vector<std::string> names_of(const VariableLayout& layout) {
-  if (!layout.names.empty() || !layout.is_lattice() || layout.variables > kMostNames) return layout.names;
-  std::vector<std::string> names;
-  names.reserve(layout.variables);
-  for (Index row = 0; row < layout.rows; ++row) {
-    for (Index column = 0; column < layout.columns; ++column) names.push_back(fmt::format("x[{}, {}]", row, column));
-  }
-  return names;
-}
-
-/// Observed variables are constant because they should be.
-void leave_out_observed(const VariableLayout& layout, VariablesSummary& summary) {
-  std::size_t observed = 0;
-  for (Index i = 0; i < layout.variables; ++i) observed += layout.is_observed(i) ? 1 : 0;
-  if (observed == 0) return;
-  std::erase_if(summary.rows, [&](const VariableRow& row) { return layout.is_observed(row.variable); });
-  summary.variables -= observed;
-  summary.constant -= observed;
-}
-
-/// Everything that follows from the draws alone.
-void add_trace(Report& report, const Trace& trace, const VariableLayout& layout, unsigned threads) {
-  report.chains = trace.chains;
-  report.draws = trace.draws;
-  report.num_variables = layout.variables;
-  report.variable_names = names_of(layout);
-  report.level_names = layout.level_names;
-  for (Index i = 0; i < layout.variables; ++i) report.observed += layout.is_observed(i) ? 1 : 0;
-  for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
-    const ChainsView series{trace.monitors[k].data(), trace.chains, trace.draws};
-    SeriesSummary summary{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0, SeriesStatus::too_short};
-    if (series.size() > 0) summary = summarize(series);
-    report.monitors.push_back({trace.monitor_names[k], summary});
-  }
-  if (!trace.x.empty()) {
-    report.variables = summarize_variables({trace.x.data(), trace.chains, trace.draws, layout.variables},
-                                           {.threads = threads, .worst = 10});
-    leave_out_observed(layout, *report.variables);
-  }
-}
-
-void add_warnings(Report& report, bool ended) {
-  if (report.draws == 0) {
-    report.warnings.push_back(
-        fmt::format("{}, so there is nothing to summarise; give the run more time.",
-                    report.interrupted ? "The run was interrupted before its first draw" : "No draw was recorded"));
-    return;
-  }
-  if (report.interrupted) {
-    report.warnings.push_back(
-        fmt::format("The run was interrupted after {} draws per chain; they are kept, but fewer than were asked for.",
-                    report.draws));
-  }
-  if (!ended) {
-    report.warnings.push_back(fmt::format(
-        "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
-        report.draws));
-  }
-  if (!report.frozen.empty()) {
-    const Index first = report.frozen.front();
-    report.warnings.push_back(fmt::format(
-        "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
-        "tables "
-        "leave them one level; unless the evidence determines them, the chains are stuck in a part of the distribution "
-        "and their marginals are wrong; use exact inference if it fits.",
-        report.frozen.size(), report.num_variables - report.observed,
-        first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
-  }
-  if (report.tempering) {
-    const auto found = tempering_warnings(*report.tempering);
-    report.warnings.insert(report.warnings.end(), found.begin(), found.end());
-  }
-  const VariablesSummary none;
-  const auto found = warnings(report.monitors, report.variables ? *report.variables : none, report.chains,
-                              {report.variable_names, report.level_names});
-  report.warnings.insert(report.warnings.end(), found.begin(), found.end());
-}
 
 /// Reads a JSON object that may lack anything, or hold anything: a file can come from anywhere.
 class Fields {
@@ -149,7 +66,7 @@ class Fields {
 
 }  // namespace
 
-Report make_report(const RunResult& result) {
+Report report_of_head(const RunResult& result) {
   Report report;
   report.version = POISE_VERSION;
   report.model = result.model;
@@ -174,15 +91,23 @@ Report make_report(const RunResult& result) {
   report.interrupted = result.interrupted;
   report.notes = result.notes;
   report.frozen = result.frozen;
-  add_trace(report, result.trace, result.layout, result.options.threads);
+  report.chains = result.trace.chains;
+  report.draws = result.trace.all_draws();
+  add_layout(report, result.layout);
+  return report;
+}
+
+Report make_report(const RunResult& result) {
+  Report report = report_of_head(result);
+  add_monitors(report, result.trace);
+  add_variables(report, result.trace, result.layout, result.options.threads);
   add_warnings(report, true);
   return report;
 }
 
-Report make_report(const StoredRun& stored) {
+Report report_of_head(const StoredRun& stored) {
   const Fields settings(stored.settings);
   const Fields results(stored.results);
-  const Trace& trace = stored.trace;
   Report report;
   report.version = settings.text("version");
   report.model = settings.text("model");
@@ -195,16 +120,11 @@ Report make_report(const StoredRun& stored) {
   report.thin = settings.count("thin").value_or(0);
   report.warmup_seconds = results.at("seconds").number("warmup");
   report.sampling_seconds = results.at("seconds").number("sampling");
-  // Without a sign: a damaged file may hold any numbers, and their sum is still defined.
-  for (const std::int64_t steps : trace.n_steps) report.steps += static_cast<std::uint64_t>(steps);
   report.updates = results.count("updates");
   report.initial_steps = results.count("initial_steps");
   report.warmup_steps = results.count("warmup_steps");
   report.evals = results.evals("evals");
   report.warmup_evals = results.evals("evals_warmup");
-  const auto& rates = trace.acceptance_rate;
-  report.acceptance_rate =
-      rates.empty() ? 0.0 : std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
   report.knots = results.at("balance").numbers("knots");
   report.log_phi = results.at("balance").numbers("log_phi");
   report.objective = results.number("objective");
@@ -216,7 +136,20 @@ Report make_report(const StoredRun& stored) {
   for (const double variable : results.numbers("frozen")) {
     if (variable >= 0.0 && variable < stored.layout.variables) report.frozen.push_back(static_cast<Index>(variable));
   }
-  add_trace(report, trace, stored.layout, 0);
+  report.chains = stored.trace.chains;
+  report.draws = stored.trace.all_draws();
+  add_layout(report, stored.layout);
+  return report;
+}
+
+Report make_report(const StoredRun& stored) {
+  Report report = report_of_head(stored);
+  DrawSums sums;
+  sums.add(stored.trace);
+  report.steps = sums.steps();
+  report.acceptance_rate = sums.mean_acceptance();
+  add_monitors(report, stored.trace);
+  add_variables(report, stored.trace, stored.layout, 0);
   add_warnings(report, stored.results.is_object());
   return report;
 }

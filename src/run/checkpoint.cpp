@@ -1,6 +1,7 @@
 /// The file of a checkpoint, and when one is written.
 #include <poise/run/checkpoint.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -16,7 +17,6 @@
 
 #include <poise/file.hpp>
 #include <poise/spec.hpp>
-#include <poise/trace/draw_queue.hpp>
 
 namespace poise {
 
@@ -69,6 +69,14 @@ Checkpoint read_one(const std::string& path) {
   }
   found.state = bytes.substr(sizeof head + head.words);
   return found;
+}
+
+/// Draws go from the file of a finished run to a journal in parts of about this size.
+constexpr std::size_t kPartBytes = std::size_t{1} << 26;
+
+/// Of all chains.
+std::size_t bytes_of_draw(const DrawShape& shape) {
+  return shape.chains * (shape.variables + (shape.monitors + 2) * sizeof(double));
 }
 
 bool has_unfinished_run(const std::string& path) {
@@ -180,18 +188,22 @@ void CheckpointedSink::take_draws_back() {
   }
   std::size_t in_file = 0;
   if (wanted > 0) {
-    Trace trace = read_netcdf(path_, {.draws = shape_.variables > 0}).trace;
-    in_file = trace.draws;
-    if (in_file < wanted || trace.chains != shape_.chains || trace.monitors.size() != shape_.monitors) {
+    const Trace trace = read_netcdf(path_, {.draws = false, .series = false, .most_draws = 0}).trace;
+    in_file = trace.all_draws();
+    if (in_file < wanted || trace.chains != shape_.chains || trace.monitor_names.size() != shape_.monitors) {
       throw InputError(fmt::format(
           "the checkpoint of {0} goes with {1} draws of each chain, but {2} has {3} of them and {0} has {4}", path_,
           wanted, journal_path(path_), in_journal, in_file));
     }
-    DrawQueue queue(trace.chains);
-    queue.push({in_file, std::move(trace.x), std::move(trace.monitors), std::move(trace.acceptance_rate),
-                std::move(trace.n_steps)});
     journal_->begin();
-    journal_->write(queue.take(wanted));
+    const std::size_t most = std::max<std::size_t>(1, kPartBytes / bytes_of_draw(shape_));
+    for (std::size_t first = 0; first < wanted; first += most) {
+      ReadOptions part{
+          .draws = shape_.variables > 0, .first_draw = first, .most_draws = std::min(most, wanted - first)};
+      Trace found = read_netcdf(path_, part).trace;
+      journal_->write({found.draws, std::move(found.x), std::move(found.monitors), std::move(found.acceptance_rate),
+                       std::move(found.n_steps)});
+    }
     journal_->sync();
     return;
   }

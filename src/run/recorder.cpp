@@ -2,18 +2,39 @@
 #include "recorder.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include <poise/diagnose/diagnose.hpp>
+
+#include "memory.hpp"
 
 namespace poise {
 
 namespace {
 
+/// Values of log p, all chains together, that the effective sample size of a run under way is estimated from: enough
+/// for two digits, and a few milliseconds' work.
+constexpr std::size_t kRecentValues = std::size_t{1} << 16;
+
 template <class Values>
 void append(Values& to, Values& from) {
   to.insert(to.end(), from.begin(), from.end());
   Values().swap(from);
+}
+
+/// Makes rows of `before` entries rows of their first `after`.
+template <class Values>
+void shorten_rows(Values& values, std::size_t rows, std::size_t before, std::size_t after) {
+  for (std::size_t row = 1; row < rows; ++row) {
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * before), after,
+                values.begin() + static_cast<std::ptrdiff_t>(row * after));
+  }
+  values.resize(rows * after);
+}
+
+template <class Values>
+void keep_every_second(Values& values) {
+  for (std::size_t k = 0; 2 * k < values.size(); ++k) values[k] = values[2 * k];
+  values.resize((values.size() + 1) / 2);
 }
 
 }  // namespace
@@ -24,16 +45,29 @@ double bytes_per_draw(const Model& model, Keep keep) {
   return numbers + (keep == Keep::draws ? static_cast<double>(model.layout.variables) : 0.0);
 }
 
-Recorder::Recorder(const Model& model, const RunOptions& options) : layout_(model.layout), keep_(options.keep) {
+Recorder::Recorder(const Model& model, const RunOptions& options, const Sink* sink)
+    : layout_(model.layout),
+      keep_(options.keep),
+      hands_on_(sink != nullptr),
+      memory_(memory_for_draws(options)),
+      maximise_(model.maximise),
+      bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
+      holds_states_(options.keep == Keep::draws) {
   const std::size_t chains = options.chains;
   names_ = {"log_prob"};
   names_.insert(names_.end(), model.statistics.begin(), model.statistics.end());
   names_.emplace_back("hamming");
+  objective_ = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), model.objective) - names_.begin());
   series_.assign(names_.size(), std::vector<std::vector<double>>(chains));
   acceptance_.resize(chains);
   steps_.resize(chains);
   x_.resize(chains);
   accepted_.resize(chains);
+  accepted_sum_.resize(chains);
+  best_value_.resize(chains);
+  best_draw_.resize(chains);
+  recent_.resize(chains);
+  filled_.resize(chains);
   log_prob_.resize(chains);
   statistics_.resize(chains * model.statistics.size());
   distance_.resize(chains);
@@ -41,16 +75,30 @@ Recorder::Recorder(const Model& model, const RunOptions& options) : layout_(mode
   if (keep_ == Keep::draws) levels_.resize(chains * layout_.variables);
 }
 
-void Recorder::begin(const Engine& engine) { engine.observe({0, accepted_.size()}, {.accepted = accepted_}); }
+void Recorder::begin(const Engine& engine) { engine.observe({0, chains()}, {.accepted = accepted_}); }
 
-void Recorder::reserve(std::size_t draws) {
-  for (std::size_t c = 0; c < x_.size(); ++c) {
-    const std::size_t total = series_[0][c].size() + draws;
-    for (auto& monitor : series_) monitor[c].reserve(total);
-    acceptance_[c].reserve(total);
-    steps_[c].reserve(total);
-    if (keep_ == Keep::draws) x_[c].reserve(total * layout_.variables);
+void Recorder::expect(std::size_t draws) {
+  const double numbers = static_cast<double>(draws) * static_cast<double>(chains()) * bytes_numbers_;
+  const double states = static_cast<double>(draws) * static_cast<double>(chains()) * layout_.variables;
+  if (holds_states_ && numbers + states > memory_) forget_states();
+  if (numbers > memory_ || stride_ > 1) return;
+  for (std::size_t c = 0; c < chains(); ++c) {
+    for (auto& monitor : series_) monitor[c].reserve(draws);
+    acceptance_[c].reserve(draws);
+    steps_[c].reserve(draws);
+    if (holds_states_) x_[c].reserve(draws * layout_.variables);
   }
+}
+
+void Recorder::begin_block(std::size_t draws) {
+  const std::size_t rows = chains() * draws;
+  block_.count = draws;
+  block_.monitors.resize(names_.size());
+  for (auto& monitor : block_.monitors) monitor.resize(rows);
+  block_.acceptance_rate.resize(rows);
+  block_.n_steps.resize(rows);
+  block_.x.resize(keep_ == Keep::draws ? rows * layout_.variables : 0);
+  std::fill(filled_.begin(), filled_.end(), 0);
 }
 
 void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t steps) {
@@ -66,108 +114,157 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
   if (keep_ == Keep::draws) out.levels = part(levels_, layout_.variables);
   engine.observe(group, out);
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-    series_[0][c].push_back(log_prob_[c]);
-    for (std::size_t k = 0; k < own; ++k) series_[k + 1][c].push_back(statistics_[c * own + k]);
-    series_.back()[c].push_back(static_cast<double>(distance_[c]));
-    acceptance_[c].push_back((accepted_now_[c] - accepted_[c]) / static_cast<double>(steps));
+    const std::size_t at = c * block_.count + filled_[c]++;
+    block_.monitors[0][at] = log_prob_[c];
+    for (std::size_t k = 0; k < own; ++k) block_.monitors[k + 1][at] = statistics_[c * own + k];
+    block_.monitors.back()[at] = static_cast<double>(distance_[c]);
+    block_.acceptance_rate[at] = (accepted_now_[c] - accepted_[c]) / static_cast<double>(steps);
     accepted_[c] = accepted_now_[c];
-    steps_[c].push_back(static_cast<std::int64_t>(steps));
-    if (keep_ == Keep::draws) append_states(c);
+    block_.n_steps[at] = static_cast<std::int64_t>(steps);
+    if (keep_ == Keep::draws) write_labels(c, block_.x.data() + at * layout_.variables);
   }
 }
 
-void Recorder::append_states(std::size_t chain) {
+void Recorder::write_labels(std::size_t chain, std::int8_t* to) const {
   const std::span<const Value> levels(levels_.data() + chain * layout_.variables, layout_.variables);
-  std::vector<std::int8_t>& x = x_[chain];
-  const std::size_t start = x.size();
-  x.resize(start + levels.size());
   if (layout_.labels.empty()) {
-    std::copy(levels.begin(), levels.end(), x.begin() + static_cast<std::ptrdiff_t>(start));
+    std::copy(levels.begin(), levels.end(), to);
   } else if (layout_.labels.size() == 2) {
     const int zero = layout_.labels[0];
     const int span = layout_.labels[1] - layout_.labels[0];
-    for (std::size_t i = 0; i < levels.size(); ++i) x[start + i] = static_cast<std::int8_t>(zero + span * levels[i]);
+    for (std::size_t i = 0; i < levels.size(); ++i) to[i] = static_cast<std::int8_t>(zero + span * levels[i]);
   } else {
-    for (std::size_t i = 0; i < levels.size(); ++i) x[start + i] = layout_.labels[levels[i]];
+    for (std::size_t i = 0; i < levels.size(); ++i) to[i] = layout_.labels[levels[i]];
   }
 }
 
-void Recorder::level_off() {
-  std::size_t draws = std::numeric_limits<std::size_t>::max();
-  for (const auto& values : series_[0]) draws = std::min(draws, values.size());
-  for (auto& monitor : series_) {
-    for (auto& values : monitor) values.resize(draws);
+const DrawBlock& Recorder::end_block() {
+  const std::size_t before = block_.count;
+  const std::size_t after = *std::min_element(filled_.begin(), filled_.end());
+  if (after < before) {
+    for (auto& monitor : block_.monitors) shorten_rows(monitor, chains(), before, after);
+    shorten_rows(block_.acceptance_rate, chains(), before, after);
+    shorten_rows(block_.n_steps, chains(), before, after);
+    if (keep_ == Keep::draws) {
+      shorten_rows(block_.x, chains(), before * layout_.variables, after * layout_.variables);
+    }
+    block_.count = after;
   }
-  for (auto& values : acceptance_) values.resize(draws);
-  for (auto& values : steps_) values.resize(draws);
-  if (keep_ == Keep::draws) {
-    for (auto& values : x_) values.resize((draws - forgotten_) * layout_.variables);
-  }
+  remember(block_);
+  std::fill(filled_.begin(), filled_.end(), 0);
+  return block_;
 }
 
-DrawBlock Recorder::block_since(std::size_t first) const {
-  DrawBlock block;
-  block.count = draws() - first;
-  block.monitors.resize(names_.size());
-  const auto tail = [](const auto& values, std::size_t from, auto& out) {
-    out.insert(out.end(), values.begin() + static_cast<std::ptrdiff_t>(from), values.end());
+void Recorder::take(const DrawBlock& block) { remember(block); }
+
+void Recorder::remember(const DrawBlock& block) {
+  if (block.count == 0) return;
+  add_sums(block);
+  if (block.x.empty()) holds_states_ = false;
+  const std::size_t first = (stride_ - draws_ % stride_) % stride_;
+  const auto add = [&](const auto& from, std::size_t chain, auto& to) {
+    for (std::size_t draw = first; draw < block.count; draw += stride_) to.push_back(from[chain * block.count + draw]);
   };
-  for (std::size_t c = 0; c < x_.size(); ++c) {
-    for (std::size_t k = 0; k < names_.size(); ++k) tail(series_[k][c], first, block.monitors[k]);
-    tail(acceptance_[c], first, block.acceptance_rate);
-    tail(steps_[c], first, block.n_steps);
-    if (keep_ == Keep::draws) tail(x_[c], (first - forgotten_) * layout_.variables, block.x);
+  for (std::size_t c = 0; c < chains(); ++c) {
+    for (std::size_t k = 0; k < names_.size(); ++k) add(block.monitors[k], c, series_[k][c]);
+    add(block.acceptance_rate, c, acceptance_[c]);
+    add(block.n_steps, c, steps_[c]);
+    if (!holds_states_) continue;
+    const std::size_t size = block.count * layout_.variables;
+    const auto states = block.x.begin() + static_cast<std::ptrdiff_t>(c * size);
+    x_[c].insert(x_[c].end(), states, states + static_cast<std::ptrdiff_t>(size));
   }
-  return block;
+  draws_ += block.count;
+  stay_within_memory();
 }
 
-void Recorder::take(const DrawBlock& block, bool states) {
-  const auto add = [&](const auto& from, std::size_t chain, std::size_t width, auto& to) {
-    const auto first = from.begin() + static_cast<std::ptrdiff_t>(chain * block.count * width);
-    to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(block.count * width));
-  };
-  for (std::size_t c = 0; c < x_.size(); ++c) {
-    for (std::size_t k = 0; k < names_.size(); ++k) add(block.monitors[k], c, 1, series_[k][c]);
-    add(block.acceptance_rate, c, 1, acceptance_[c]);
-    add(block.n_steps, c, 1, steps_[c]);
-    if (keep_ == Keep::draws && states) add(block.x, c, layout_.variables, x_[c]);
+void Recorder::add_sums(const DrawBlock& block) {
+  const std::size_t most_recent = std::max<std::size_t>(kRecentValues / chains(), 64);
+  for (std::size_t c = 0; c < chains(); ++c) {
+    const auto row = [&](const std::vector<double>& values) {
+      return std::span(values).subspan(c * block.count, block.count);
+    };
+    for (const double rate : row(block.acceptance_rate)) accepted_sum_[c] += rate;
+    const auto log_prob = row(block.monitors[0]);
+    recent_[c].insert(recent_[c].end(), log_prob.begin(), log_prob.end());
+    if (recent_[c].size() > 2 * most_recent) recent_[c].erase(recent_[c].begin(), recent_[c].end() - most_recent);
+    if (objective_ == names_.size()) continue;
+    const auto values = row(block.monitors[objective_]);
+    for (std::size_t draw = 0; draw < block.count; ++draw) {
+      const bool better = maximise_ ? values[draw] > best_value_[c] : values[draw] < best_value_[c];
+      if (!better && draws_ + draw > 0) continue;
+      best_value_[c] = values[draw];
+      best_draw_[c] = draws_ + draw;
+    }
   }
-  if (!states) forgotten_ = draws();
+}
+
+double Recorder::held_bytes() const {
+  const auto held = static_cast<double>(series_[0][0].size() * chains());
+  return held * (bytes_numbers_ + (holds_states_ ? static_cast<double>(layout_.variables) : 0.0));
+}
+
+void Recorder::stay_within_memory() {
+  if (holds_states_ && held_bytes() > memory_) forget_states();
+  while (held_bytes() > memory_ && series_[0][0].size() > 2) drop_every_second();
 }
 
 void Recorder::forget_states() {
-  forgotten_ = draws();
-  for (auto& values : x_) values.clear();
+  holds_states_ = false;
+  if (!hands_on_) keep_ = Keep::monitors;
+  for (auto& values : x_) std::vector<std::int8_t>().swap(values);
+}
+
+void Recorder::drop_every_second() {
+  for (auto& monitor : series_) {
+    for (auto& values : monitor) keep_every_second(values);
+  }
+  for (auto& values : acceptance_) keep_every_second(values);
+  for (auto& values : steps_) keep_every_second(values);
+  stride_ *= 2;
 }
 
 double Recorder::mean_acceptance() const {
   double sum = 0.0;
-  for (const auto& chain : acceptance_) {
-    for (const double rate : chain) sum += rate;
-  }
-  return draws() > 0 ? sum / static_cast<double>(draws() * acceptance_.size()) : 0.0;
+  for (const double chain : accepted_sum_) sum += chain;
+  return draws_ > 0 ? sum / static_cast<double>(draws_ * chains()) : 0.0;
 }
 
 double Recorder::ess_log_prob() const {
   std::vector<double> values;
-  for (const auto& chain : series_[0]) values.insert(values.end(), chain.begin(), chain.end());
-  return ess_mean({values.data(), series_[0].size(), draws()});
+  for (const auto& chain : recent_) values.insert(values.end(), chain.begin(), chain.end());
+  const std::size_t length = recent_[0].size();
+  if (length == 0) return ess_mean({values.data(), chains(), 0});
+  return ess_mean({values.data(), chains(), length}) * static_cast<double>(draws_) / static_cast<double>(length);
+}
+
+Recorder::Best Recorder::best_objective() const {
+  Best best{best_value_[0], 0, best_draw_[0]};
+  for (std::size_t c = 1; c < chains(); ++c) {
+    const bool better = maximise_ ? best_value_[c] > best.value : best_value_[c] < best.value;
+    if (better) best = {best_value_[c], c, best_draw_[c]};
+  }
+  return best;
 }
 
 Trace Recorder::take() {
   Trace trace;
-  trace.chains = x_.size();
-  trace.draws = draws();
+  trace.chains = chains();
+  trace.draws = series_[0][0].size();
+  trace.stride = stride_;
+  trace.dropped = draws_ - trace.draws;
   trace.monitor_names = names_;
   trace.monitors.resize(names_.size());
-  const bool states = holds_states();
-  for (std::size_t c = 0; c < x_.size(); ++c) {
+  for (std::size_t c = 0; c < chains(); ++c) {
     for (std::size_t k = 0; k < names_.size(); ++k) append(trace.monitors[k], series_[k][c]);
     append(trace.acceptance_rate, acceptance_[c]);
     append(trace.n_steps, steps_[c]);
-    if (states) append(trace.x, x_[c]);
+    append(trace.x, x_[c]);
   }
-  forgotten_ = 0;
+  draws_ = 0;
+  stride_ = 1;
+  std::fill(accepted_sum_.begin(), accepted_sum_.end(), 0.0);
+  for (auto& values : recent_) values.clear();
   return trace;
 }
 

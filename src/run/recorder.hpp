@@ -1,4 +1,4 @@
-/// Keeps the draws of a run in memory and hands them on block by block.
+/// Takes the draws of a run in, hands them on block by block, and remembers as many of them as memory allows.
 #pragma once
 
 #include <string>
@@ -13,43 +13,58 @@ namespace poise {
 [[nodiscard]] double bytes_per_draw(const Model& model, Keep keep);
 
 /// Draws are recorded block by block; a block is a range of draws of all chains.
+///
+/// What is held of all blocks stays below `RunOptions::memory`, however many there are: states are forgotten first, and
+/// when the numbers of every draw have filled it, those of every second one go, then of every second one of these. So
+/// what is left is evenly spaced. Sums over all draws are kept beside.
 class Recorder {
  public:
-  Recorder(const Model& model, const RunOptions& options);
+  /// With a sink, which gets every block, states are recorded also when they are not held.
+  Recorder(const Model& model, const RunOptions& options, const Sink* sink);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-  [[nodiscard]] std::size_t draws() const { return series_[0][0].size(); }
+  /// Of each chain, the block that is being filled apart.
+  [[nodiscard]] std::size_t draws() const { return draws_; }
 
   /// Before the first draw: acceptance is counted from here.
   void begin(const Engine& engine);
-  /// Room for that many draws more.
-  void reserve(std::size_t draws);
+  /// Says how many draws there will be in all: room for them, or no states from the start where they would not fit.
+  void expect(std::size_t draws);
 
+  /// Room for a block of that many draws, which `record` fills.
+  void begin_block(std::size_t draws);
   /// Records the present states of a group; groups may do so at the same time. A draw is `steps` steps.
   void record(const Engine& engine, ChainGroup group, std::uint64_t steps);
+  /// The draws since `begin_block` that all chains have: chains stay equally long. Good until the next `begin_block`.
+  [[nodiscard]] const DrawBlock& end_block();
 
-  /// Drops what some chains have recorded beyond the draws that all have: chains stay equally long.
-  void level_off();
+  /// The draws of a block that was recorded before, after those that there are.
+  void take(const DrawBlock& block);
 
-  /// The draws since `first`, as a block for a sink.
-  [[nodiscard]] DrawBlock block_since(std::size_t first) const;
-  /// Forgets the states that a sink has: they are not held in memory.
-  void forget_states();
-  /// Whether states are held; a trace without them has no x.
-  [[nodiscard]] bool holds_states() const { return keep_ == Keep::draws && forgotten_ == 0; }
+  /// Whether the states of all draws are held; a trace without them has no x.
+  [[nodiscard]] bool holds_states() const { return holds_states_; }
+  /// Of the draws so far, every so many are held.
+  [[nodiscard]] std::size_t stride() const { return stride_; }
 
   [[nodiscard]] double mean_acceptance() const;
+  /// Effective sample size of log p so far. Its autocorrelation is that of the last draws, where there are many.
   [[nodiscard]] double ess_log_prob() const;
+
+  /// The best value of the model's objective among all draws, and where it is.
+  struct Best {
+    double value = 0.0;
+    std::size_t chain = 0;
+    std::size_t draw = 0;
+  };
+  [[nodiscard]] Best best_objective() const;
 
   /// Hands everything over as a trace; the recorder is empty afterwards.
   [[nodiscard]] Trace take();
 
-  /// The draws of a block, after those that there are; their states only where `states`, and then those of all blocks.
-  void take(const DrawBlock& block, bool states);
-
   template <class A>
   void archive(A& archive) {
-    archive(series_, acceptance_, steps_, x_, accepted_, forgotten_);
+    archive(series_, acceptance_, steps_, x_, accepted_, draws_, stride_, holds_states_, accepted_sum_, best_value_,
+            best_draw_, recent_);
   }
   /// The same without draws, which are kept elsewhere.
   template <class A>
@@ -58,17 +73,41 @@ class Recorder {
   }
 
  private:
-  void append_states(std::size_t chain);
+  void write_labels(std::size_t chain, std::int8_t* to) const;
+  void remember(const DrawBlock& block);
+  void add_sums(const DrawBlock& block);
+  void stay_within_memory();
+  void forget_states();
+  void drop_every_second();
+  [[nodiscard]] double held_bytes() const;
+  [[nodiscard]] std::size_t chains() const { return accepted_.size(); }
 
   const VariableLayout& layout_;
-  Keep keep_;
+  Keep keep_;  // of blocks
+  bool hands_on_;
+  double memory_;
   std::vector<std::string> names_;
-  std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain][draw]
-  std::vector<std::vector<double>> acceptance_;           // [chain][draw]
+  std::size_t objective_ = 0;  // which monitor; none where it is the number of monitors
+  bool maximise_ = false;
+  double bytes_numbers_;  // of a draw of a chain, its state apart
+
+  std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain][draw / stride]
+  std::vector<std::vector<double>> acceptance_;           // [chain][draw / stride]
   std::vector<std::vector<std::int64_t>> steps_;
-  std::vector<std::vector<std::int8_t>> x_;  // [chain][(draw - forgotten) * variables + variable]
-  std::size_t forgotten_ = 0;                // draws whose states only the sink has
-  std::vector<double> accepted_;             // of each chain at its last draw
+  std::vector<std::vector<std::int8_t>> x_;  // [chain][draw * variables + variable], where states are held
+  std::size_t draws_ = 0;
+  std::size_t stride_ = 1;
+  bool holds_states_;
+  std::vector<double> accepted_;  // of each chain at its last draw
+
+  // Of all draws, by chain.
+  std::vector<double> accepted_sum_;
+  std::vector<double> best_value_;
+  std::vector<std::size_t> best_draw_;
+  std::vector<std::vector<double>> recent_;  // log p of the last draws
+
+  DrawBlock block_;
+  std::vector<std::size_t> filled_;  // draws of each chain in it
 
   // Buffers for observations, chain by chain.
   std::vector<double> log_prob_;

@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "memory.hpp"
-
 namespace poise {
 
 namespace {
@@ -45,7 +43,7 @@ void Run::Parts::take(TunableEngine chains_made) {
   steps_of(options.draws, options.thin, "the run");
   share_out();
   length.emplace(made.engine->traits().chunk);
-  recorder.emplace(model, options);
+  recorder.emplace(model, options, hooks.sink);
   batches.resize(options.rao_blackwell ? options.chains : 0);
   if (sampler.settings.first_order && model.linear) {
     notes.emplace_back(
@@ -180,6 +178,7 @@ void Run::Parts::sampling_round(std::size_t draws) {
       steps_in_draw += part;
       if (steps_in_draw < thin) return part;
       const std::size_t draw = recorder->draws();
+      recorder->begin_block(1);
       chains->for_each_group([&](ChainGroup group) { record(group, draw); });
       steps_in_draw = 0;
       return part;
@@ -191,6 +190,7 @@ void Run::Parts::sampling_round(std::size_t draws) {
              options.chains);
   const std::size_t first = recorder->draws();
   const std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
+  recorder->begin_block(count);
   round([&] {
     chains->for_each_group([&](ChainGroup group) {
       for (std::size_t draw = first; draw < first + count; ++draw) {
@@ -214,31 +214,28 @@ void Run::Parts::record(ChainGroup group, std::size_t draw) {
 }
 
 void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
-  recorder->level_off();
-  if (hooks.sink != nullptr && recorder->draws() > written) {
-    hooks.sink->write(recorder->block_since(written));
+  const DrawBlock& block = recorder->end_block();
+  if (hooks.sink != nullptr && block.count > 0) {
+    hooks.sink->write(block);
     written = recorder->draws();
-  }
-  const double held = static_cast<double>(recorder->draws() * options.chains) * bytes_per_draw(model, options.keep);
-  if (held > memory_for_draws()) {
-    if (hooks.sink != nullptr && options.keep == Keep::draws) {
-      forget_states();
-    } else {
-      notes.emplace_back("stopped before the time was up: the draws fill a third of this machine's memory");
-      full = true;
-    }
   }
   tell_sampling(wanted);
   if (hooks.after_round) hooks.after_round(run);
 }
 
-void Run::Parts::forget_states() {
-  if (recorder->holds_states()) {
-    notes.emplace_back(
-        "the states of all draws do not fit a third of this machine's memory: they are in the file only, and the "
-        "variables one by one are not diagnosed");
+void Run::Parts::note_what_is_held(RunResult& result) const {
+  if (hooks.sink != nullptr) return;
+  if (options.keep == Keep::draws && !recorder->holds_states()) {
+    result.notes.emplace_back(
+        "the states of all draws do not fit the memory for them and were not kept, so the variables one by one are not "
+        "diagnosed; a file keeps them");
   }
-  recorder->forget_states();
+  if (recorder->stride() > 1) {
+    result.notes.push_back(
+        fmt::format("the monitors of all draws do not fit the memory for them: one draw in {} was kept and is what is "
+                    "diagnosed, so effective sample sizes are lower bounds",
+                    recorder->stride()));
+  }
 }
 
 void Run::Parts::tell_sampling(std::size_t wanted) {
@@ -246,9 +243,12 @@ void Run::Parts::tell_sampling(std::size_t wanted) {
   const bool by_clock = options.seconds > 0.0;
   const bool last = !by_clock && draws >= wanted;
   if (!reporter || !(last || reporter.due())) return;
-  if (seconds_since(ess_time) > 0.5 || last) {
+  // Estimating it must not cost more than a hundredth of the time.
+  if (seconds_since(ess_time) > std::max(0.5, 100.0 * ess_cost) || last) {
+    const Clock::time_point begun = Clock::now();
     ess = recorder->ess_log_prob();
     ess_time = Clock::now();
+    ess_cost = seconds_since(begun);
   }
   Progress progress;
   progress.phase = Phase::sample;

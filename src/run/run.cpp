@@ -11,7 +11,6 @@
 #include <poise/run/samplers.hpp>
 #include <poise/run/start.hpp>
 #include "cuda_engine.hpp"
-#include "memory.hpp"
 #include "run_parts.hpp"
 
 namespace poise {
@@ -138,11 +137,9 @@ void Run::sample(std::size_t draws) {
   parts.in_sample = true;
   const std::size_t most = std::numeric_limits<std::size_t>::max() - parts.recorder->draws();
   const std::size_t wanted = parts.recorder->draws() + std::min(draws, most);
-  const double bytes = static_cast<double>(wanted) * static_cast<double>(parts.options.chains) *
-                       bytes_per_draw(parts.model, parts.options.keep);
-  if (bytes <= memory_for_draws()) parts.recorder->reserve(wanted - parts.recorder->draws());
+  if (parts.options.seconds <= 0.0) parts.recorder->expect(wanted);
   // However short the time, there is a first draw.
-  const auto go_on = [&] { return !parts.full && !(parts.recorder->draws() == 0 ? parts.stopped() : parts.ended()); };
+  const auto go_on = [&] { return !(parts.recorder->draws() == 0 ? parts.stopped() : parts.ended()); };
   while (parts.recorder->draws() < wanted && go_on()) {
     parts.sampling_round(wanted - parts.recorder->draws());
     parts.between_rounds(wanted, *this);
@@ -206,8 +203,15 @@ RunResult Run::finish() {
   result.acceptance_rate = parts.recorder->mean_acceptance();
   result.warmup_evals = parts.sampling ? parts.warmup_evals : total_evals(engine);
   result.evals = total_evals(engine) - result.warmup_evals;
+  parts.note_what_is_held(result);
+  if (!parts.model.objective.empty() && parts.recorder->draws() > 0) {
+    const Recorder::Best best = parts.recorder->best_objective();
+    result.notes.push_back(
+        fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)",
+                    parts.model.objective, best.value, best.chain, best.draw));
+  }
   result.trace = parts.recorder->take();
-  result.steps = static_cast<std::uint64_t>(result.trace.draws) * parts.options.chains * parts.options.thin;
+  result.steps = static_cast<std::uint64_t>(result.options.draws) * parts.options.chains * parts.options.thin;
   result.updates =
       result.steps * std::max<std::uint64_t>(1, parts.model.layout.variables / engine.traits().steps_per_sweep);
   result.batches = std::move(parts.batches);
@@ -251,12 +255,7 @@ std::string Run::save(Draws draws) const {
 void Run::load(std::string_view bytes) { load(bytes, Draws::included); }
 void Run::load_rest(std::string_view bytes) { load(bytes, Draws::elsewhere); }
 
-void Run::take_draws(const DrawBlock& block) {
-  const Parts& parts = *parts_;
-  const double bytes = static_cast<double>(parts.written) * static_cast<double>(parts.options.chains) *
-                       bytes_per_draw(parts.model, parts.options.keep);
-  parts_->recorder->take(block, bytes <= memory_for_draws());
-}
+void Run::take_draws(const DrawBlock& block) { parts_->recorder->take(block); }
 
 void Run::load(std::string_view bytes, Draws draws) {
   Loader in(bytes);
@@ -287,7 +286,7 @@ void Run::load(std::string_view bytes, Draws draws) {
   if (draws == Draws::included) {
     in(*parts.recorder);
   } else {
-    parts.recorder.emplace(parts.model, parts.options);
+    parts.recorder.emplace(parts.model, parts.options, parts.hooks.sink);
     parts.recorder->archive_rest(in);
   }
   bool warming = false;

@@ -13,22 +13,15 @@ namespace poise {
 namespace {
 
 /// Draws are held in memory unless there is a file, which can hold the states.
-void check_memory(const RunOptions& options, const Model& model, bool has_sink, std::vector<std::string>& problems) {
+void check_memory(const RunOptions& options, const Model& model, std::vector<std::string>& problems) {
   const double count = static_cast<double>(options.chains) * static_cast<double>(options.draws);
-  const Keep keep = has_sink ? Keep::monitors : options.keep;
-  const double bytes = count * bytes_per_draw(model, keep);
-  if (options.seconds > 0.0 || bytes <= memory_for_draws()) return;
-  if (keep == Keep::draws) {
-    problems.push_back(
-        fmt::format("{} chains of {} draws of {} variables take {:.1f} GB, more than a third of this machine's memory: "
-                    "write them to a file, keep monitors only, or make fewer draws",
-                    options.chains, options.draws, model.layout.variables, bytes / 1e9));
-  } else {
-    problems.push_back(
-        fmt::format("the monitors of {} chains of {} draws take {:.1f} GB, more than a third of this machine's memory: "
-                    "make fewer draws, with more steps between them",
-                    options.chains, options.draws, bytes / 1e9));
-  }
+  const double bytes = count * bytes_per_draw(model, options.keep);
+  const double most = memory_for_draws(options);
+  if (options.keep != Keep::draws || options.seconds > 0.0 || bytes <= most) return;
+  problems.push_back(
+      fmt::format("{} chains of {} draws of {} variables take {:.1f} GB, more than the {:.1f} GB that draws may take: "
+                  "write them to a file, keep monitors only, or make fewer draws",
+                  options.chains, options.draws, model.layout.variables, bytes / 1e9, most / 1e9));
 }
 
 }  // namespace
@@ -50,7 +43,8 @@ void RunOptions::check(const Model& model, bool has_sink) const {
       break;
     }
   }
-  check_memory(*this, model, has_sink, problems);
+  if (!(memory >= 0.0) || std::isinf(memory)) problems.emplace_back("the memory for draws must be a positive number");
+  if (!has_sink) check_memory(*this, model, problems);
   if (!problems.empty()) throw InputError(fmt::format("{}", fmt::join(problems, "; ")));
 }
 

@@ -60,10 +60,10 @@ struct Run::Parts {
   /// Whole draws where some fit into a round, or else the next steps of one.
   void sampling_round(std::size_t draws);
   void record(ChainGroup group, std::size_t draw);
-  /// The one place between two rounds of sampling: draws go to the sink, memory is looked after, the caller may look
-  /// in.
+  /// The one place between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.
   void between_rounds(std::size_t wanted, const Run& run);
-  void forget_states();
+  /// Says what of the draws is not there.
+  void note_what_is_held(RunResult& result) const;
   void tell_sampling(std::size_t wanted);
   /// What is known of a run before its first draw.
   void fill_head(RunResult& result) const;
@@ -95,10 +95,10 @@ struct Run::Parts {
   std::size_t written = 0;  // draws that the sink has
   std::vector<BatchMeans> batches;
   bool broken = false;  // by the target, inside a round
-  bool full = false;    // memory is
 
   Clock::time_point phase_began = started;
   Clock::time_point ess_time = started;
+  double ess_cost = 0.0;  // seconds to estimate it
   double ess = std::numeric_limits<double>::quiet_NaN();
   double elapsed_before = 0.0;  // by the run that was saved
   double warmup_seconds = 0.0;

@@ -13,17 +13,6 @@ namespace poise {
 
 namespace {
 
-/// "the best cut among the draws is 3054 (chain 2, draw 17)", both counted from 0 as in the file of draws.
-std::string best_objective(const Model& model, const Trace& trace) {
-  const auto name = std::find(trace.monitor_names.begin(), trace.monitor_names.end(), model.objective);
-  const std::vector<double>& values = trace.monitors[static_cast<std::size_t>(name - trace.monitor_names.begin())];
-  const auto best =
-      model.maximise ? std::max_element(values.begin(), values.end()) : std::min_element(values.begin(), values.end());
-  const auto offset = static_cast<std::size_t>(best - values.begin());
-  return fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)", model.objective,
-                     *best, offset / trace.draws, offset % trace.draws);
-}
-
 void average_rao_blackwell(const Engine& engine, RunResult& result) {
   const Index entries = engine.traits().entries;
   result.rao_blackwell.assign(entries, 0.0);
@@ -90,7 +79,6 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
     for (Index k = 0; k < traits.entries; ++k) result.empirical_marginals[k] += chain[k];
   }
   for (double& fraction : result.empirical_marginals) fraction /= static_cast<double>(traits.chains);
-  if (!model.objective.empty() && result.trace.draws > 0) result.notes.push_back(best_objective(model, result.trace));
   if (result.options.rao_blackwell) average_rao_blackwell(engine, result);
   if (model.into_support && result.trace.draws > 0) {
     result.frozen = frozen_variables(model, engine, result.empirical_marginals);

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -23,6 +24,7 @@
 #include <poise/file.hpp>
 
 #include <poise/trace/draw_queue.hpp>
+#include "chunk_writer.hpp"
 #include "layout_text.hpp"
 #include "netcdf_call.hpp"
 #include "netcdf_plan.hpp"
@@ -77,11 +79,12 @@ class NetcdfSink::File {
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings);
   void write(const DrawBlock& block);
+  void close_draws();
   void finish(const std::string& results);
   [[nodiscard]] std::size_t written() const { return written_; }
 
  private:
-  enum class Phase { before, open, closed };
+  enum class Phase { before, open, complete, closed };  // complete: closed, but for the results
   struct Group {
     int id = -1;
     std::array<int, 2> dimensions{};  // chain, draw
@@ -101,6 +104,10 @@ class NetcdfSink::File {
   void reserve(std::size_t bytes) const;
   [[nodiscard]] std::size_t growth(std::size_t draws) const;
   int close() noexcept;
+  [[nodiscard]] std::string absolute_path() const { return std::filesystem::absolute(path_).string(); }
+  [[nodiscard]] ChunkCoder coder() const {
+    return {layout_.label(0), options_.levels <= 2 ? layout_.label(1) : layout_.label(0)};
+  }
 
   std::string path_;
   NetcdfOptions options_;
@@ -116,6 +123,7 @@ class NetcdfSink::File {
   int acceptance_rate_ = -1;
   int n_steps_ = -1;
   int x_ = -1;
+  std::optional<ChunkWriter> writer_;  // of x where it is compressed
   bool has_blocks_ = false;
   bool keeps_x_ = false;
 
@@ -155,6 +163,7 @@ NetcdfSink::File::~File() {
 
 /// Closes the file and gives back what was reserved behind its end.
 int NetcdfSink::File::close() noexcept {
+  writer_.reset();
   const int result = phase_ == Phase::open ? nc_close(id_) : NC_NOERR;
   phase_ = Phase::closed;
   pending_.clear();
@@ -216,7 +225,7 @@ void NetcdfSink::File::begin(const VariableLayout& layout, std::size_t chains,
 
 void NetcdfSink::File::create(const std::vector<std::string>& monitor_names, const std::string& settings) {
   // The library reads meaning (drive letters, URLs) into relative paths; an absolute one is taken as it is.
-  call(nc_create(std::filesystem::absolute(path_).c_str(), NC_NETCDF4 | NC_CLOBBER, &id_));
+  call(nc_create(absolute_path().c_str(), NC_NETCDF4 | NC_CLOBBER, &id_));
   phase_ = Phase::open;
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   put_text(id_, NC_GLOBAL, "inference_library", "poise");
@@ -274,10 +283,12 @@ void NetcdfSink::File::define_x() {
   std::vector<int> dimensions(posterior_.dimensions.begin(), posterior_.dimensions.end());
   const std::size_t draws = chunk_draws(layout_.variables, options_.draws);
   std::vector<std::size_t> chunk{1, draws};
+  std::vector<std::size_t> inner;
   const auto add = [&](const char* name, std::size_t length, std::size_t most) {
     int dimension = -1;
     call(nc_def_dim(posterior_.id, name, length, &dimension));
     dimensions.push_back(dimension);
+    inner.push_back(length);
     chunk.push_back(std::min(length, most));
   };
   if (layout_.is_lattice()) {
@@ -295,6 +306,11 @@ void NetcdfSink::File::define_x() {
   if (is_deflated(options_)) {
     call(nc_def_var_deflate(posterior_.id, x_, 0, 1, 1));
     whole_chunk_ = draws;
+    if (std::equal(chunk.begin() + 2, chunk.end(), inner.begin(), inner.end())) {
+      call(nc_sync(id_));  // makes what was defined
+      writer_.emplace(absolute_path(), ChunkWriter::Shape{chains_, inner, draws}, coder(), options_.threads);
+      return;
+    }
   }
   const std::size_t cache = std::min(kCacheBytes, 2 * chains_ * draws * layout_.variables);
   call(nc_set_var_chunk_cache(posterior_.id, x_, std::max(cache, kMegabyte), 10007, 1.0F));
@@ -321,6 +337,7 @@ void NetcdfSink::File::check(const DrawBlock& block) const {
 
 void NetcdfSink::File::write(const DrawBlock& block) {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: write() was called before begin()");
+  if (phase_ == Phase::complete) throw std::logic_error("NetcdfSink: write() was called after close_draws()");
   if (phase_ == Phase::closed || block.count == 0) return;
   check(block);
   if (!has_blocks_) {
@@ -337,10 +354,25 @@ void NetcdfSink::File::write(const DrawBlock& block) {
   }
 }
 
+void NetcdfSink::File::close_draws() {
+  if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: close_draws() was called before begin()");
+  if (phase_ != Phase::open) return;
+  guarded([&] {
+    flush(pending_.draws());
+    call(close());
+  });
+  phase_ = Phase::complete;
+}
+
 void NetcdfSink::File::finish(const std::string& results) {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: finish() was called before begin()");
   if (phase_ == Phase::closed) return;
   guarded([&] {
+    if (phase_ == Phase::complete) {
+      call(nc_open(absolute_path().c_str(), NC_WRITE, &id_));
+      phase_ = Phase::open;
+      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    }
     flush(pending_.draws());
     reserve(results.size() + kMegabyte);
     put_text(id_, NC_GLOBAL, "results", results);
@@ -359,7 +391,9 @@ void NetcdfSink::File::flush(std::size_t draws) {
 
 void NetcdfSink::File::put(const DrawBlock& block) {
   const std::array<std::size_t, 4> start{0, written_, 0, 0};
-  if (keeps_x_) {
+  if (writer_) {
+    writer_->write(block, written_);
+  } else if (keeps_x_) {
     const std::size_t third = layout_.is_lattice() ? layout_.rows : layout_.variables;
     const std::array<std::size_t, 4> count{chains_, block.count, third, layout_.columns};
     call(nc_put_vara_schar(posterior_.id, x_, start.data(), count.data(),
@@ -393,6 +427,8 @@ void NetcdfSink::begin(const VariableLayout& layout, std::size_t chains, const s
 }
 
 void NetcdfSink::write(const DrawBlock& block) { file_->write(block); }
+
+void NetcdfSink::close_draws() { file_->close_draws(); }
 
 void NetcdfSink::finish(const std::string& results) { file_->finish(results); }
 

@@ -88,25 +88,27 @@ class Assembler {
     StoredRun run;
     Trace& trace = run.trace;
     trace.chains = child_.number();
-    trace.draws = child_.number();
-    const std::size_t series = entries(trace, 1, sizeof(double));
+    const std::size_t in_file = child_.number();
+    trace.draws = netcdf::range_of(options.first_draw, options.most_draws, in_file).count;
+    trace.dropped = in_file - trace.draws;
+    const std::size_t series = options.series ? entries(trace, 1, sizeof(double)) : 0;
     const nlohmann::json layout = json("layout");
     if (!layout.is_null()) run.layout = parse_layout(layout, file_.path, most_entries());
     run.settings = json("settings");
     run.results = json("results");
-    const bool has_x = read_shape(run.layout);
+    run.has_states = read_shape(run.layout);
     read_names(run.layout);
     const std::uint64_t others = child_.number();
     if (others > file_.file_bytes) fail(file_.path, "declares more monitors than it can hold: it is damaged");
+    trace.monitor_names.emplace_back("log_prob");
+    for (std::uint64_t i = 0; i < others; ++i) trace.monitor_names.push_back(child_.text(file_.file_bytes));
     trace.acceptance_rate = numbers<double>(series);
     trace.n_steps = numbers<std::int64_t>(series);
-    trace.monitor_names.emplace_back("log_prob");
-    trace.monitors.push_back(numbers<double>(series));
-    for (std::uint64_t i = 0; i < others; ++i) {
-      trace.monitor_names.push_back(child_.text(file_.file_bytes));
-      trace.monitors.push_back(numbers<double>(series));
+    for (std::uint64_t i = 0; i <= others; ++i) trace.monitors.push_back(numbers<double>(series));
+    if (run.has_states && options.draws) {
+      const auto columns = netcdf::range_of(options.first_variable, options.most_variables, run.layout.variables);
+      trace.x = numbers<std::int8_t>(entries(trace, columns.count, 1));
     }
-    if (has_x && options.draws) trace.x = numbers<std::int8_t>(entries(trace, run.layout.variables, 1));
     return run;
   }
 

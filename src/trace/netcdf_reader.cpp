@@ -57,10 +57,10 @@ class Reader {
   [[nodiscard]] X find_x() const;
   [[nodiscard]] std::string names(const X& x) const;
   template <typename Number, typename Get>
-  void send_array(std::size_t width, std::size_t chunk, Get&& get);
+  void send_array(std::size_t width, Range columns, std::size_t chunk, Get&& get);
   void send_series(const Group& group, int variable);
   void send_steps(int variable);
-  void send_x(const X& x);
+  void send_x(const X& x, Range variables);
 
   RunPath file_;
   FrameSender& out_;
@@ -69,7 +69,8 @@ class Reader {
   Group posterior_;
   Group sample_stats_;
   std::size_t chains_ = 0;
-  std::size_t draws_ = 0;
+  std::size_t draws_ = 0;  // in the file
+  Range range_;            // of draws that are sent
 };
 
 /// A copy in memory needs no lock.
@@ -243,53 +244,67 @@ std::string Reader::names(const X& x) const {
   return joined;
 }
 
+/// Moves some columns of a table to its front; gives their entries.
+template <typename Number>
+std::size_t pick(std::vector<Number>& table, std::size_t width, Range columns) {
+  if (columns.count == width) return table.size();
+  const std::size_t rows = table.size() / width;
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::copy_n(table.data() + row * width + columns.first, columns.count, table.data() + row * columns.count);
+  }
+  return rows * columns.count;
+}
+
 /// Sends an array (chain, draw, ...) in pieces that follow each other in memory, each of whole chains or, where a chain
-/// is too long for that, of whole chunks of one.
+/// is too long for that, of whole chunks of one. Of the `width` entries of a draw some columns are sent.
 template <typename Number, typename Get>
-void Reader::send_array(std::size_t width, std::size_t chunk, Get&& get) {
+void Reader::send_array(std::size_t width, Range columns, std::size_t chunk, Get&& get) {
   if (!entries_in(file_.file_bytes, chains_, draws_, width, sizeof(Number))) {
     fail("declares more data than it can hold: it is damaged");
   }
-  if (chains_ == 0 || draws_ == 0) return;
+  if (chains_ == 0 || range_.count == 0) return;
   const std::size_t fitting = std::max<std::size_t>(kPieceBytes / (width * sizeof(Number)), 1);
-  const std::size_t most_chains = std::clamp<std::size_t>(fitting / draws_, 1, chains_);
-  const std::size_t most_draws = std::min(draws_, std::max(fitting / chunk * chunk, std::min(chunk, 16 * fitting)));
+  const std::size_t most_chains = std::clamp<std::size_t>(fitting / range_.count, 1, chains_);
+  const std::size_t most_draws =
+      std::min(range_.count, std::max(fitting / chunk * chunk, std::min(chunk, 16 * fitting)));
   std::vector<Number> piece;
   for (std::size_t chain = 0; chain < chains_; chain += most_chains) {
     const std::size_t chains = std::min(most_chains, chains_ - chain);
-    for (std::size_t draw = 0; draw < draws_; draw += most_draws) {
-      const std::size_t draws = std::min(most_draws, draws_ - draw);
+    for (std::size_t draw = 0; draw < range_.count; draw += most_draws) {
+      const std::size_t draws = std::min(most_draws, range_.count - draw);
       piece.resize(chains * draws * width);
-      const std::array<std::size_t, 4> start{chain, draw, 0, 0};
+      const std::array<std::size_t, 4> start{chain, range_.first + draw, 0, 0};
       const std::array<std::size_t, 2> count{chains, draws};
       call(get(start.data(), count, piece.data()));
-      out_.bytes(piece.data(), piece.size() * sizeof(Number));
+      const std::size_t size = pick(piece, width, columns);
+      out_.bytes(piece.data(), size * sizeof(Number));
     }
   }
 }
 
 void Reader::send_series(const Group& group, int variable) {
-  send_array<double>(1, 1, [&](const std::size_t* start, const auto& count, double* to) {
+  send_array<double>(1, {0, 1}, 1, [&](const std::size_t* start, const auto& count, double* to) {
     return nc_get_vara_double(group.id, variable, start, count.data(), to);
   });
 }
 
 void Reader::send_steps(int variable) {
-  send_array<long long>(1, 1, [&](const std::size_t* start, const auto& count, long long* to) {
+  send_array<long long>(1, {0, 1}, 1, [&](const std::size_t* start, const auto& count, long long* to) {
     return nc_get_vara_longlong(sample_stats_.id, variable, start, count.data(), to);
   });
 }
 
-void Reader::send_x(const X& x) {
+void Reader::send_x(const X& x, Range variables) {
   int storage = NC_CONTIGUOUS;
   std::array<std::size_t, 4> chunk{1, 1, 1, 1};
   call(nc_inq_var_chunking(posterior_.id, x.id, &storage, chunk.data()));
   if (storage != NC_CHUNKED || chunk[1] == 0) chunk[1] = 1;
   call(nc_set_var_chunk_cache(posterior_.id, x.id, kCacheBytes, 10007, 0.75F));
-  send_array<signed char>(x.width(), chunk[1], [&](const std::size_t* start, const auto& count, signed char* to) {
+  const auto get = [&](const std::size_t* start, const auto& count, signed char* to) {
     const std::array<std::size_t, 4> all{count[0], count[1], x.count[2], x.count[3]};
     return nc_get_vara_schar(posterior_.id, x.id, start, all.data(), to);
-  });
+  };
+  send_array<signed char>(x.width(), variables, chunk[1], get);
 }
 
 void Reader::send(const ReadOptions& options) {
@@ -301,6 +316,7 @@ void Reader::send(const ReadOptions& options) {
   const int lp = variable(sample_stats_, "lp", NC_DOUBLE);
   const int acceptance_rate = variable(sample_stats_, "acceptance_rate", NC_DOUBLE);
   const int n_steps = variable(sample_stats_, "n_steps", NC_INT64);
+  range_ = range_of(options.first_draw, options.most_draws, draws_);
   out_.number(chains_);
   out_.number(draws_);
   for (const char* name : {"layout", "settings", "results"}) out_.text(text(id_, NC_GLOBAL, name));
@@ -310,17 +326,21 @@ void Reader::send(const ReadOptions& options) {
   out_.text(names(x));
   const std::vector<int> others = other_monitors();
   out_.number(others.size());
-  send_series(sample_stats_, acceptance_rate);
-  send_steps(n_steps);
-  send_series(sample_stats_, lp);
   for (const int monitor : others) {
     std::array<char, NC_MAX_NAME + 1> name{};
     call(nc_inq_varname(posterior_.id, monitor, name.data()));
     const std::string long_name = text(posterior_.id, monitor, "long_name");
     out_.text(long_name.empty() ? name.data() : long_name);
-    send_series(posterior_, monitor);
   }
-  if (options.draws && x.dimensions > 0) send_x(x);
+  if (options.series) {
+    send_series(sample_stats_, acceptance_rate);
+    send_steps(n_steps);
+    send_series(sample_stats_, lp);
+    for (const int monitor : others) send_series(posterior_, monitor);
+  }
+  if (options.draws && x.dimensions > 0) {
+    send_x(x, range_of(options.first_variable, options.most_variables, x.width()));
+  }
 }
 
 }  // namespace

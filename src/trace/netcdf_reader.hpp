@@ -1,6 +1,7 @@
 /// Sends what a run file holds, as the NetCDF library reads it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,16 @@ inline constexpr std::uint64_t kMostDeflation = 1032;
 [[nodiscard]] std::optional<std::size_t> entries_in(std::uint64_t file_bytes, std::uint64_t chains, std::uint64_t draws,
                                                     std::uint64_t width, std::uint64_t bytes);
 
+/// Entries from `first` on, at most `most` of them, of so many.
+struct Range {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+[[nodiscard]] inline Range range_of(std::size_t first, std::size_t most, std::size_t all) {
+  first = std::min(first, all);
+  return {first, std::min(most, all - first)};
+}
+
 /// What is known of a file before it is opened.
 struct RunPath {
   std::string path;      ///< as the user wrote it
@@ -28,9 +39,10 @@ struct RunPath {
 };
 
 /// The library's part of reading a run, for a child process: damaged files crash it. The order of the frames is
-///   chains, draws; the attributes layout, settings and results; the number of dimensions of x behind (chain, draw),
-///   0 without x, and their lengths; the names of variables, a NUL behind each; the number of monitors besides
-///   log_prob; acceptance_rate; n_steps; log_prob; name and numbers of each other monitor; x unless it is left out.
+///   chains, draws in the file; the attributes layout, settings and results; the number of dimensions of x behind
+///   (chain, draw), 0 without x, and their lengths; the names of variables, a NUL behind each; the number of monitors
+///   besides log_prob and their names; acceptance_rate, n_steps, log_prob and the other monitors unless they are left
+///   out; x likewise. Of these the draws and variables that were asked for.
 /// Throws an InputError.
 void send_run(const RunPath& file, const ReadOptions& options, FrameSender& out);
 

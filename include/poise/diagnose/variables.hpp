@@ -21,6 +21,20 @@ struct DrawsView {
   std::size_t variables = 0;
 };
 
+/// Draws of all variables that need not be in memory at once: some variables at a time are.
+class ColumnSource {
+ public:
+  virtual ~ColumnSource() = default;
+  [[nodiscard]] virtual std::size_t chains() const = 0;
+  [[nodiscard]] virtual std::size_t draws() const = 0;  ///< per chain
+  [[nodiscard]] virtual std::size_t variables() const = 0;
+  /// Gets the variables from `first` on, as many as there is room for, and says how many these are: at least one.
+  [[nodiscard]] virtual std::size_t load(std::size_t first) = 0;
+  /// Copies the labels of variables that were loaded, chain by chain; those of `first` + i go to `to` + i * stride.
+  /// Threads may do so at the same time.
+  virtual void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const = 0;
+};
+
 /// One series of zeros and ones, or of two labels. A variable seen at one or two labels is one series, as it is coded.
 /// A variable seen at more has one series per label, 1[x = level]: labels have no order, so their mean says nothing.
 struct VariableRow {
@@ -71,6 +85,7 @@ struct VariablesOptions {
 /// the series ever being stored as real numbers: a few dozen variables at a time are copied out of the draws and packed
 /// into bits. All variables are looked at, none is left out or sampled.
 [[nodiscard]] VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options = {});
+[[nodiscard]] VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions& options = {});
 
 /// A monitor by name.
 struct NamedSummary {

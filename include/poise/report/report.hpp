@@ -62,6 +62,21 @@ struct Report {
 [[nodiscard]] Report make_report(const RunResult& result);
 [[nodiscard]] Report make_report(const StoredRun& stored);
 
+/// How draws are diagnosed that are in a file and need not fit into memory.
+struct FileReportOptions {
+  /// Bytes that it may take. Monitors that do not fit are looked at one draw in so many, and a note says so.
+  double memory = 1024.0 * 1024.0 * 1024.0;
+  unsigned threads = 0;  ///< the result does not depend on it; 0: as many as the machine has
+};
+
+/// The report of a file that may be larger than memory, which is read again and again, some variables at a time: the
+/// same numbers as from a file that is read as a whole.
+[[nodiscard]] Report make_report(const std::string& path, const FileReportOptions& options);
+
+/// That of a run whose draws are in the file at PATH, which nobody is writing any more. Read from there is only what is
+/// not in memory.
+[[nodiscard]] Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options);
+
 /// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
 /// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
 /// steps that make many}, evals_warmup{...},

@@ -66,6 +66,8 @@ class CheckpointedSink final : public Sink {
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
   void write(const DrawBlock& block) override;
+  /// After the last draw: the file can be read from here on.
+  void close_draws() { file_.close_draws(); }
   void finish(const std::string& results) override;
 
   /// To be called between rounds; writes a checkpoint where one is due.

@@ -37,9 +37,12 @@ struct RunOptions {
   std::size_t draws = 1000;  ///< recorded draws per chain
   std::uint64_t thin = 0;    ///< steps per draw; 0 is one sweep: as many as there are variables
   std::uint64_t seed = 1;
-  unsigned threads = 0;          ///< 0 is one per core; results do not depend on it
-  double seconds = 0.0;          ///< if positive, this long in all, warm-up included, instead of `draws`
-  Keep keep = Keep::draws;       ///< `monitors` stores no states: for models too large to keep a thousand of them
+  unsigned threads = 0;     ///< 0 is one per core; results do not depend on it
+  double seconds = 0.0;     ///< if positive, this long in all, warm-up included, instead of `draws`
+  Keep keep = Keep::draws;  ///< `monitors` stores no states: for models too large to keep a thousand of them
+  /// Bytes that draws may take in memory; 0 is a third of the machine's. What goes beyond it is with the sink only. Of
+  /// the monitors every second draw, or fewer, stay in memory; without a sink states that do not fit are not kept.
+  double memory = 0.0;
   Start start = Start::uniform;  ///< where chains begin
   std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
   Device device = Device::cpu;   ///< where chains are moved on

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct NetcdfOptions {
   std::size_t variables = 0;  ///< 0 when the draws themselves are not kept
   std::size_t levels = 2;     ///< largest cardinality of a variable: it bounds the size of compressed draws
   std::size_t monitors = 1;   ///< log_prob included
+  unsigned threads = 1;       ///< that compress draws; the file does not depend on it
 
   /// Least time between two syncs. A killed run loses what came after the last one: about this much, and in a
   /// compressed file up to one chunk (256 draws at most) more.
@@ -53,6 +55,8 @@ class NetcdfSink : public Sink {
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
   void write(const DrawBlock& block) override;
+  /// Writes what is left of the draws and closes the file, so that it can be read; `finish` opens it once more.
+  void close_draws();
   void finish(const std::string& results) override;
 
   /// Draws per chain in the file at the last sync.
@@ -63,17 +67,26 @@ class NetcdfSink : public Sink {
   std::unique_ptr<File> file_;
 };
 
-/// What to read of a file.
+/// What to read of a file: all of it, or a part that fits into memory.
 struct ReadOptions {
-  bool draws = true;  ///< false leaves x in the file: enough for a summary of the monitors of a large run
+  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+  bool draws = true;   ///< false leaves x in the file
+  bool series = true;  ///< false leaves monitors, acceptance rates and steps there
+  std::size_t first_draw = 0;
+  std::size_t most_draws = all;  ///< 0: only what is known of the run
+  std::size_t first_variable = 0;
+  std::size_t most_variables = all;
 };
 
-/// A run as it was stored. `results` is null when the run was killed before its end.
+/// A run as it was stored, or a part of it: `trace.dropped` counts the draws that were left in the file, and x has the
+/// variables that were asked for. `results` is null when the run was killed before its end.
 struct StoredRun {
   VariableLayout layout;
   Trace trace;
   nlohmann::json settings;
   nlohmann::json results;
+  bool has_states = false;  ///< the file has draws of the variables, whether or not they were read
 };
 
 /// Reads a finished, growing or killed run; an InputError says what is wrong with any other file, whatever its bytes.

@@ -42,15 +42,20 @@ struct DrawBlock {
   std::vector<std::int64_t> n_steps;          ///< steps taken for the draw
 };
 
-/// All that was recorded of one phase, in memory. monitors[0] is always log_prob.
+/// All that was recorded of one phase, in memory, or as much of it as there is room for. monitors[0] is always
+/// log_prob.
 struct Trace {
   std::size_t chains = 0;
-  std::size_t draws = 0;  ///< per chain
+  std::size_t draws = 0;    ///< per chain, that are here
+  std::size_t stride = 1;   ///< every so many of all draws are here
+  std::size_t dropped = 0;  ///< per chain, that are not
   std::vector<std::string> monitor_names;
   std::vector<std::vector<double>> monitors;  ///< [monitor][chain * draws + draw]
   std::vector<double> acceptance_rate;        ///< [chain * draws + draw]
   std::vector<std::int64_t> n_steps;          ///< [chain * draws + draw]
   std::vector<std::int8_t> x;                 ///< [(chain * draws + draw) * variables + variable]; empty when not kept
+
+  [[nodiscard]] std::size_t all_draws() const { return draws + dropped; }
 };
 
 /// Where draws go while a run is under way (a file, memory, a notebook). Called from one thread at a time.
