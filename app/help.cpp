@@ -84,6 +84,9 @@ std::string program_footer() {
 std::string sample_footer() {
   return fmt::format(R"({}
 {}
+Memory does not grow with --draws. With --out all draws are in the file; what exceeds --memory is only there, and is
+diagnosed from there. Without it, states that would exceed --memory are not kept, which is said before the run starts.
+
 Examples:
   poise sample ising:case=4
   poise sample ising:size=64,lambda=0.4 --sampler gibbs --draws 5000 --out run.nc
@@ -129,7 +132,10 @@ Examples:
 }
 
 std::string summary_footer() {
-  return fmt::format(R"(Examples:
+  return fmt::format(R"(The file may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
+many is looked at, which a note says; effective sample sizes are then lower bounds.
+
+Examples:
   poise summary run.nc
   poise summary run.nc --json - | jq .warnings
 

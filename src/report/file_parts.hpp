@@ -22,7 +22,7 @@ struct FileShape {
 /// the draws any more that it had.
 template <class Visit>
 void read_in_parts(const std::string& path, const FileShape& shape, ReadOptions options, Visit&& visit) {
-  constexpr std::size_t kPartBytes = std::size_t{1} << 26;
+  constexpr std::size_t kPartBytes = std::size_t{24} << 20;  // below what is taken from the system page by page
   constexpr std::size_t kChunk = 256;  // of draws in the file at most: to cut through one is to unpack it twice
   std::size_t most = std::max<std::size_t>(1, kPartBytes / std::max<std::size_t>(shape.bytes_per_draw, 1));
   if (most > kChunk) most -= most % kChunk;

@@ -13,8 +13,11 @@ namespace {
 
 /// More threads than this on a core only get in each other's way.
 constexpr unsigned kThreadsPerCore = 4;
-/// States that one round records at most.
-constexpr std::size_t kRoundBytes = std::size_t{64} << 20;
+/// States that one round records at most. Blocks above 32 MiB come from the system anew each time, page by page, which
+/// costs more than to fill them.
+constexpr std::size_t kRoundBytes = std::size_t{16} << 20;
+/// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
+constexpr std::size_t kWholeDraws = 256;
 
 std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) {
   std::uint64_t steps = 0;
@@ -189,7 +192,8 @@ void Run::Parts::sampling_round(std::size_t draws) {
       1, static_cast<std::size_t>(static_cast<double>(kRoundBytes) / bytes_per_draw(model, options.keep)) /
              options.chains);
   const std::size_t first = recorder->draws();
-  const std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
+  std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
+  if (count >= kWholeDraws) count -= (first + count) % kWholeDraws;
   recorder->begin_block(count);
   round([&] {
     chains->for_each_group([&](ChainGroup group) {

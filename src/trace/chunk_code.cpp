@@ -92,6 +92,39 @@ constexpr std::array<GroupCode, 256> kGroups = [] {
   return groups;
 }();
 
+/// Places of high labels, by which of eight they are.
+constexpr std::array<std::uint8_t, 256> kPlaces = [] {
+  std::array<std::uint8_t, 256> places{};
+  for (unsigned mask = 0; mask < places.size(); ++mask) {
+    for (unsigned i = 0; i < 8; ++i) places[mask] = static_cast<std::uint8_t>(places[mask] + (mask >> i & 1U) * i);
+  }
+  return places;
+}();
+
+/// How many labels are high, and the sum of their places.
+struct HighSums {
+  std::uint64_t count = 0;
+  std::uint64_t places = 0;
+
+  void add(std::uint8_t mask, std::uint64_t first) {
+    const auto highs = static_cast<std::uint64_t>(kGroups[mask].count - 8);
+    count += highs;
+    places += highs * first + kPlaces[mask];
+  }
+};
+
+/// The checksum of zlib, of n bytes x_i that take two values: a is 1 + sum x_i and b is n + sum (n - i) x_i, modulo the
+/// largest prime below 2^16.
+std::uint32_t adler32_of(std::uint64_t n, std::uint8_t low, std::uint8_t high, const HighSums& sums) {
+  constexpr std::uint64_t kPrime = 65521;
+  const std::uint64_t weights = n * (n + 1) / 2 % kPrime;  // chunks are a few megabytes
+  const std::uint64_t high_weights = (n * sums.count - sums.places) % kPrime;
+  const std::uint64_t low_weights = (weights + kPrime - high_weights) % kPrime;
+  const std::uint64_t a = (1 + (n - sums.count) % kPrime * low + sums.count % kPrime * high) % kPrime;
+  const std::uint64_t b = (n + low_weights * low + high_weights * high) % kPrime;
+  return static_cast<std::uint32_t>(b << 16 | a);
+}
+
 /// The head of the one block: that it is the last and has codes of its own, and the lengths of these. Lengths have
 /// codes too: 00 for a length of 1, 01 for 2, 10 for 3, 11 for a number of zeros.
 void put_head(BitWriter& out, std::uint8_t frequent, std::uint8_t rare) {
@@ -137,7 +170,7 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
   // Which labels are the high one, eight to a byte.
   std::vector<std::uint8_t> masks(chunk.size() / 8);
   std::uint64_t foreign = 0;
-  std::size_t highs = 0;
+  HighSums sums;
   for (std::size_t group = 0; group < masks.size(); ++group) {
     std::uint64_t eight = 0;
     std::memcpy(&eight, chunk.data() + 8 * group, sizeof eight);
@@ -145,20 +178,29 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
     const std::uint64_t bits = differs >> place & kOnes;
     foreign |= differs ^ bits * (bottom ^ top);
     masks[group] = static_cast<std::uint8_t>(bits * 0x0102040810204080 >> 56);
-    highs += static_cast<std::size_t>(std::popcount(masks[group]));
+    sums.add(masks[group], 8 * group);
   }
   const std::span<const std::int8_t> rest = chunk.subspan(8 * masks.size());
   for (const std::int8_t label : rest) foreign |= label != low_ && label != high_ ? 1U : 0U;
   if (foreign != 0) return {};
 
-  const bool high_is_rare = 2 * highs <= 8 * masks.size();
+  for (std::size_t i = 0; i < rest.size(); ++i) sums.add(rest[i] == high_ ? 1 : 0, 8 * masks.size() + i);
+  const bool high_is_rare = 2 * sums.count <= chunk.size();
   BitWriter out(chunk.size() / 4 + 256);
   out.put(0x0178, 16);  // a stream of zlib, of its fastest level
   put_head(out, high_is_rare ? bottom : top, high_is_rare ? top : bottom);
   const std::uint8_t flip = high_is_rare ? 0x00 : 0xff;
+  const auto is_plain = [](std::uint8_t mask) { return mask != 0x00 && mask != 0xff; };
   for (std::size_t group = 0; group < masks.size();) {
     const std::uint8_t mask = masks[group];
-    if (group > 0 && (mask == 0x00 || mask == 0xff) && masks[group - 1] == mask) {
+    if (group + 1 < masks.size() && is_plain(mask) && is_plain(masks[group + 1])) {
+      const GroupCode code = kGroups[static_cast<std::uint8_t>(mask ^ flip)];
+      const GroupCode next = kGroups[static_cast<std::uint8_t>(masks[group + 1] ^ flip)];
+      out.put(code.bits | std::uint64_t{next.bits} << code.count, code.count + next.count);
+      group += 2;
+      continue;
+    }
+    if (group > 0 && !is_plain(mask) && masks[group - 1] == mask) {
       const std::size_t most = std::min(masks.size() - group, kRunGroups);
       std::size_t alike = 1;
       while (alike < most && masks[group + alike] == mask) ++alike;
@@ -182,7 +224,7 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
   }
   out.put(kEnd, kEndBits);
   std::string stream = out.take();
-  const auto sum = static_cast<std::uint32_t>(adler32_z(1, reinterpret_cast<const Bytef*>(chunk.data()), chunk.size()));
+  const std::uint32_t sum = adler32_of(chunk.size(), bottom, top, sums);
   for (int shift = 24; shift >= 0; shift -= 8) stream += static_cast<char>(sum >> shift & 0xffU);
   return stream;
 }

@@ -35,7 +35,8 @@ using namespace netcdf;
 
 namespace {
 
-constexpr std::size_t kPendingBytes = 32 * kMegabyte;  // held in memory at most before they are written
+constexpr std::size_t kPendingBytes = 16 * kMegabyte;  // held in memory at most before they are written
+constexpr std::size_t kDirectBytes = 4 * kMegabyte;    // of a block that need not wait for others
 constexpr std::size_t kCacheBytes = 64 * kMegabyte;    // of the chunks of x being filled
 
 /// NetCDF names hold neither '/' nor control characters, and each is used once in a group.
@@ -100,6 +101,7 @@ class NetcdfSink::File {
   void define_names(int dimension) const;
   void check(const DrawBlock& block) const;
   void flush(std::size_t draws);
+  void write_now(const DrawBlock& block);
   void put(const DrawBlock& block);
   void reserve(std::size_t bytes) const;
   [[nodiscard]] std::size_t growth(std::size_t draws) const;
@@ -345,8 +347,13 @@ void NetcdfSink::File::write(const DrawBlock& block) {
     if (keeps_x_) guarded([&] { define_x(); });
     has_blocks_ = true;
   }
-  pending_.push(block);
   const auto now = std::chrono::steady_clock::now();
+  if (pending_.draws() == 0 && block.count % whole_chunk_ == 0 && DrawQueue::size_of(block) >= kDirectBytes) {
+    guarded([&] { write_now(block); });
+    next_sync_ = now + options_.sync_interval;
+    return;
+  }
+  pending_.push(block);
   const std::size_t ready = pending_.draws() - pending_.draws() % whole_chunk_;
   if (ready > 0 && (now >= next_sync_ || pending_.bytes() >= kPendingBytes)) {
     guarded([&] { flush(ready); });
@@ -383,10 +390,14 @@ void NetcdfSink::File::finish(const std::string& results) {
 
 void NetcdfSink::File::flush(std::size_t draws) {
   if (draws == 0) return;
-  reserve(growth(draws));
-  put(pending_.take(draws));
+  write_now(pending_.take(draws));
+}
+
+void NetcdfSink::File::write_now(const DrawBlock& block) {
+  reserve(growth(block.count));
+  put(block);
   call(nc_sync(id_));
-  written_ += draws;
+  written_ += block.count;
 }
 
 void NetcdfSink::File::put(const DrawBlock& block) {

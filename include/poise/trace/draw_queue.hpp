@@ -18,6 +18,10 @@ class DrawQueue {
   [[nodiscard]] std::size_t draws() const { return draws_; }  ///< per chain
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
+  [[nodiscard]] static std::size_t size_of(const DrawBlock& block) {
+    return block.x.size() + (block.monitors.size() + 2) * sizeof(double) * block.acceptance_rate.size();
+  }
+
   void push(DrawBlock block) {
     draws_ += block.count;
     bytes_ += size_of(block);
@@ -50,10 +54,6 @@ class DrawQueue {
   }
 
  private:
-  static std::size_t size_of(const DrawBlock& block) {
-    return block.x.size() + (block.monitors.size() + 2) * sizeof(double) * block.acceptance_rate.size();
-  }
-
   [[nodiscard]] DrawBlock sized_like(const DrawBlock& other, std::size_t draws) const {
     DrawBlock block;
     block.count = draws;
