@@ -240,6 +240,7 @@ bool Race::pilot(Entrant& entrant, double work) {
   if (!entrant.run) {
     RunOptions options = options_;
     if (!reuses_) options.warmup.reset();
+    options.memory = std::numeric_limits<double>::max();  // pilots make no draws
     RunHooks hooks;
     hooks.stop = view_.stop;
     try {

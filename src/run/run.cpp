@@ -81,6 +81,8 @@ void Run::decide() {
   }
   parts_->choice = std::move(outcome.choice);
   parts_->hooks = hooks;
+  parts_->options.memory = race->options().memory;
+  parts_->recorder.emplace(parts_->model, parts_->options, hooks.sink);
   parts_->reporter = ProgressReporter(hooks.progress);
   parts_->started = started;
   parts_->phase_began = began;
