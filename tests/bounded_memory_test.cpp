@@ -169,6 +169,21 @@ TEST_F(BoundedMemory, TheBestOfAllDrawsIsFoundAmongThemAll) {
   EXPECT_NE(whole.notes.back().find("the best hamming"), std::string::npos);
 }
 
+TEST_F(BoundedMemory, TheSamplerThatAutoChoosesHandsItsStatesOn) {
+  const Model model = make_model("ising:size=6,lambda=0.3");
+  RunOptions options = options_of(400, 0.0);
+  options.warmup.reset();
+  const RunResult whole = run(model, parse_sampler("auto"), options);
+  options.memory = 10'000.0;
+  NetcdfSink sink(path("run.nc"));
+  RunHooks hooks;
+  hooks.sink = &sink;
+  const RunResult part = run(model, parse_sampler("auto"), options, hooks);
+  sink.close_draws();
+  EXPECT_TRUE(part.trace.x.empty());
+  EXPECT_EQ(read_netcdf(path("run.nc")).trace.x, whole.trace.x);
+}
+
 TEST_F(BoundedMemory, StatesAreDroppedWhereTheClockGoesBeyondTheMemory) {
   const Model model = make_model("ising:size=8,lambda=0.3");
   RunOptions options = options_of(1, 30'000.0);

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
 
 #include <zlib.h>
+
+#include "label_bits.hpp"
 
 namespace poise::netcdf {
 
@@ -165,26 +166,13 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
   if (low_ == high_) return {};
   const auto bottom = static_cast<std::uint8_t>(low_);
   const auto top = static_cast<std::uint8_t>(high_);
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  const int place = std::countr_zero(static_cast<unsigned>(bottom ^ top));
   // Which labels are the high one, eight to a byte.
-  std::vector<std::uint8_t> masks(chunk.size() / 8);
-  std::uint64_t foreign = 0;
+  std::vector<std::uint8_t> masks((chunk.size() + 7) / 8);
+  if (!pack_labels(chunk, low_, high_, masks.data())) return {};
   HighSums sums;
-  for (std::size_t group = 0; group < masks.size(); ++group) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, chunk.data() + 8 * group, sizeof eight);
-    const std::uint64_t differs = eight ^ kOnes * bottom;
-    const std::uint64_t bits = differs >> place & kOnes;
-    foreign |= differs ^ bits * (bottom ^ top);
-    masks[group] = static_cast<std::uint8_t>(bits * 0x0102040810204080 >> 56);
-    sums.add(masks[group], 8 * group);
-  }
+  for (std::size_t group = 0; group < masks.size(); ++group) sums.add(masks[group], 8 * group);
+  masks.resize(chunk.size() / 8);
   const std::span<const std::int8_t> rest = chunk.subspan(8 * masks.size());
-  for (const std::int8_t label : rest) foreign |= label != low_ && label != high_ ? 1U : 0U;
-  if (foreign != 0) return {};
-
-  for (std::size_t i = 0; i < rest.size(); ++i) sums.add(rest[i] == high_ ? 1 : 0, 8 * masks.size() + i);
   const bool high_is_rare = 2 * sums.count <= chunk.size();
   BitWriter out(chunk.size() / 4 + 256);
   out.put(0x0178, 16);  // a stream of zlib, of its fastest level

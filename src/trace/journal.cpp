@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -22,6 +20,7 @@
 #include <poise/types.hpp>
 
 #include <poise/trace/draw_queue.hpp>
+#include "label_bits.hpp"
 
 namespace poise {
 
@@ -60,25 +59,6 @@ std::uint64_t sum_of(const BlockHead& head, std::string_view content) {
 
 FileHead head_of(const DrawShape& shape) {
   return {kMagic, shape.chains, shape.monitors, shape.variables, shape.low, shape.high};
-}
-
-/// A bit for each of the values, which are `low` or `high`; `to` holds zeros. Eight at a time: a bit in which the two
-/// differ is taken from every byte, and a product brings the eight together.
-void pack_bits(std::span<const std::int8_t> values, std::int8_t low, std::int8_t high, char* to) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  const auto bottom = static_cast<std::uint8_t>(low);
-  const int place = std::countr_zero(static_cast<unsigned>(bottom ^ static_cast<std::uint8_t>(high)));
-  const std::uint64_t lows = kOnes * bottom;
-  std::size_t k = 0;
-  for (; k + 8 <= values.size(); k += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, values.data() + k, sizeof eight);
-    eight = (eight ^ lows) >> place & kOnes;
-    to[k / 8] = static_cast<char>(eight * 0x0102040810204080 >> 56);
-  }
-  for (; k < values.size(); ++k) {
-    if (values[k] == high) to[k / 8] = static_cast<char>(to[k / 8] | 1 << k % 8);
-  }
 }
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -149,11 +129,11 @@ void DrawJournal::begin() {
 /// A block is written by one call where the system lets it be, so a kill leaves the whole of it or nothing as a rule,
 /// and a part of it, which its checksum tells, otherwise.
 void DrawJournal::write(const DrawBlock& block) {
-  const std::string content = pack(block);
+  std::string bytes = pack(block);
+  const std::string_view content = std::string_view(bytes).substr(sizeof(BlockHead));
   BlockHead head{draws_, block.count, content.size(), 0};
   head.sum = sum_of(head, content);
-  std::string bytes(bytes_of(head));
-  bytes += content;
+  std::memcpy(bytes.data(), &head, sizeof head);
   write_all(bytes);
   draws_ += block.count;
 }
@@ -165,14 +145,16 @@ void DrawJournal::sync() {
 void DrawJournal::remove() { ::unlink(path_.c_str()); }
 
 std::string DrawJournal::pack(const DrawBlock& block) const {
-  std::string out;
+  std::string out(sizeof(BlockHead), '\0');
+  const std::size_t numbers = (block.monitors.size() + 2) * sizeof(double) * block.n_steps.size();
+  out.reserve(out.size() + numbers + (shape_.low == shape_.high ? block.x.size() : block.x.size() / 8 + 1));
   for (const auto& monitor : block.monitors) out += bytes_of(monitor);
   out += bytes_of(block.acceptance_rate);
   out += bytes_of(block.n_steps);
   if (shape_.low == shape_.high) return out += bytes_of(block.x);
   const std::size_t first = out.size();
   out.resize(first + (block.x.size() + 7) / 8, '\0');
-  pack_bits(block.x, shape_.low, shape_.high, out.data() + first);
+  pack_labels(block.x, shape_.low, shape_.high, reinterpret_cast<std::uint8_t*>(out.data() + first));
   return out;
 }
 

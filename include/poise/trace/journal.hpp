@@ -63,7 +63,7 @@ class DrawJournal {
   [[nodiscard]] std::string read_at(std::uint64_t at, std::size_t count) const;
   [[nodiscard]] std::vector<Place> places();
   [[nodiscard]] DrawBlock block_at(const Place& place) const;
-  [[nodiscard]] std::string pack(const DrawBlock& block) const;
+  [[nodiscard]] std::string pack(const DrawBlock& block) const;  // with room for its head
   [[noreturn]] void fail() const;
 
   std::string path_;
