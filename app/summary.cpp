@@ -39,7 +39,7 @@ Command add_summary(CLI::App& program) {
   command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->footer(summary_footer());
-  return {command, [flags] { return summary(*flags); }};
+  return {command, [flags] { return summary(*flags); }, Ranks::root};
 }
 
 }  // namespace poise::app

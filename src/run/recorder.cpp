@@ -41,7 +41,7 @@ Recorder::Recorder(const Model& model, const RunOptions& options) : layout_(mode
   if (keep_ == Keep::draws) levels_.resize(chains * layout_.variables);
 }
 
-void Recorder::begin(const Engine& engine) { engine.observe({0, accepted_.size()}, {.accepted = accepted_}); }
+void Recorder::begin(const Engine& engine) { observe_all(engine, {0, accepted_.size()}, {.accepted = accepted_}); }
 
 void Recorder::reserve(std::size_t draws) {
   for (std::size_t c = 0; c < x_.size(); ++c) {
@@ -133,6 +133,7 @@ void Recorder::take(const DrawBlock& block, bool states) {
     if (keep_ == Keep::draws && states) add(block.x, c, layout_.variables, x_[c]);
   }
   if (!states) forgotten_ = draws();
+  shared_ = draws();
 }
 
 void Recorder::forget_states() {
@@ -168,6 +169,7 @@ Trace Recorder::take() {
     if (states) append(trace.x, x_[c]);
   }
   forgotten_ = 0;
+  shared_ = 0;
   return trace;
 }
 

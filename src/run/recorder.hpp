@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/engine.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/run.hpp>
 
 namespace poise {
@@ -30,6 +30,9 @@ class Recorder {
 
   /// Drops what some chains have recorded beyond the draws that all have: chains stay equally long.
   void level_off();
+  /// The same where chains are divided among ranks, and afterwards all ranks have the monitors of all chains; states are
+  /// held where `to` says.
+  void share(const Division& division, Collective::To to);
 
   /// The draws since `first`, as a block for a sink.
   [[nodiscard]] DrawBlock block_since(std::size_t first) const;
@@ -50,6 +53,7 @@ class Recorder {
   template <class A>
   void archive(A& archive) {
     archive(series_, acceptance_, steps_, x_, accepted_, forgotten_);
+    shared_ = draws();
   }
   /// The same without draws, which are kept elsewhere.
   template <class A>
@@ -68,6 +72,7 @@ class Recorder {
   std::vector<std::vector<std::int64_t>> steps_;
   std::vector<std::vector<std::int8_t>> x_;  // [chain][(draw - forgotten) * variables + variable]
   std::size_t forgotten_ = 0;                // draws whose states only the sink has
+  std::size_t shared_ = 0;                   // draws that all ranks know of
   std::vector<double> accepted_;             // of each chain at its last draw
 
   // Buffers for observations, chain by chain.

@@ -154,7 +154,7 @@ void Warmup::end() {
       }
       sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
       std::vector<double> log_prob(chains_.count());
-      chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
+      observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob});
       for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
       const bool may_end = sampler_.settings.tuning != StepTuning::acceptance && !plan_.follow;
       if (outcome_.steps >= initial_end() || (may_end && !rise_.still_rising())) next_stage();
@@ -213,6 +213,7 @@ void Warmup::learn() {
   needs.max_variables = std::min<Index>(
       needs.max_variables, static_cast<Index>(std::max<std::size_t>(1, kPooledVariables / chains_.count())));
   chains_.for_each_chain([&](std::size_t c) { tuner_->observe(c, needs, observed_[c]); });
+  share_observed();
   learner_->observe(observed_);
   chains_.for_each_chain([&](std::size_t c) {
     std::vector<double> coefficients;
@@ -220,6 +221,7 @@ void Warmup::learn() {
     gradients_[c].assign(BalanceTable::kPoints, 0.0);
     tuner_->backward(c, observed_[c], coefficients, gradients_[c]);
   });
+  share_gradients();
   outcome_.objective = learner_->objective().value(observed_);
   const double progress = plan_.average ? static_cast<double>(round_) / static_cast<double>(rounds_) : 0.0;
   if (!sampler_.settings.paper_schedule && 2 * (round_ + 1) < rounds_) {
@@ -277,7 +279,6 @@ void Warmup::save(Saver& out) const {
       adaptation_start_, available_, rounds_, planned_, round_, plan_);
   out(learner_.has_value());
   if (learner_) out(*learner_);
-  if (tuner_ != nullptr) tuner_->save(out);
   if (ladder_ != nullptr) out(*ladder_);
 }
 
@@ -293,8 +294,15 @@ void Warmup::load(Loader& in) {
     observed_.resize(chains_.count());
     gradients_.resize(chains_.count());
   }
-  if (tuner_ != nullptr) tuner_->load(in);
   if (ladder_ != nullptr) in(*ladder_);
+}
+
+void Warmup::save_chain(std::size_t chain, Saver& out) const {
+  if (tuner_ != nullptr) tuner_->save_chain(chain, out);
+}
+
+void Warmup::load_chain(std::size_t chain, Loader& in) {
+  if (tuner_ != nullptr) tuner_->load_chain(chain, in);
 }
 
 }  // namespace poise

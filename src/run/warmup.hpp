@@ -90,6 +90,9 @@ class Warmup {
 
   void save(Saver& out) const;
   void load(Loader& in);
+  /// What a chain has for itself.
+  void save_chain(std::size_t chain, Saver& out) const;
+  void load_chain(std::size_t chain, Loader& in);
 
  private:
   enum class Stage { plain, initial, adaptation, rest, done };
@@ -99,6 +102,9 @@ class Warmup {
   void next_stage();  // when the present one is over
   void start_adaptation();
   void learn();
+  /// Has all ranks know what was observed, or its gradients, of all chains.
+  void share_observed();
+  void share_gradients();
   void freeze();
   void record();
   void escape_trap(double acceptance_rate);
