@@ -1,15 +1,16 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang wheel bench peers sanitize torture fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-hosts wheel bench peers sanitize torture fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
-THREADED = ^(ThreadPool|Run|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
+THREADED = ^(ThreadPool|Run|Ranks|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
 
 help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
 	@echo "make test         install packages, build, run all tests"
 	@echo "make test-clang   the C++ tests, built by clang"
 	@echo "make build        the program only: build/release/poise"
+	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
@@ -38,6 +39,12 @@ test-clang:
 	@cmake --preset clang >/dev/null
 	@cmake --build --preset clang
 	@ctest --test-dir build/clang --output-on-failure --parallel 2
+
+test-hosts:
+	@tools/install-packages build hosts
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+	@tools/test-hosts build/release/poise
 
 wheel:
 	@tools/install-packages build python
@@ -73,7 +80,7 @@ torture:
 	@tools/install-packages build test
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target poise_tests
-	@POISE_KILLS=$(KILLS) build/release/tests/poise_tests --gtest_filter='Resume.*'
+	@POISE_KILLS=$(KILLS) build/release/tests/poise_tests --gtest_filter='Resume.*:ResumeRanks.*'
 
 fuzz:
 	@tools/install-packages build fuzz

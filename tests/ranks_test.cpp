@@ -2,9 +2,10 @@
 /// wrong on one ends all.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <mutex>
-#include <new>
+#include <utility>
 
 #include <poise/run/division.hpp>
 #include "support/run_cases.hpp"
@@ -83,11 +84,13 @@ TEST(Ranks, WhatIsToldArrives) {
 /// The main promise, for every sampler on every kind of model.
 TEST(Ranks, DrawsAreThoseOfOneProcess) {
   const std::vector<RunCase> all = run_cases();
+  int number = 0;
   for (std::size_t k = 0; k < all.size(); ++k) {
     for (const std::string& name : all[k].samplers) {
       const Sampler sampler = parse_sampler(name);
       const RunResult whole = run(all[k].model, sampler, short_run());
-      for (const int size : {1, 2, 3, 7}) {
+      ++number;
+      for (const int size : {number % 4 == 0 ? 1 : 2, number % 2 == 0 ? 3 : 7}) {
         const std::string what = all[k].name + " " + name + " on " + std::to_string(size);
         const auto to = size == 3 ? Collective::To::all : Collective::To::root;
         const auto errors = on_ranks(size, [&](Collective& collective) {
@@ -144,11 +147,14 @@ TEST(Ranks, TheSamplerThatPicksItselfPicksTheSame) {
 TEST(Ranks, SavedOnSevenGoesOnOnTwo) {
   const std::vector<RunCase> all = run_cases();
   Rng choice(3, 3);
+  std::size_t number = 0;
   for (std::size_t k = 0; k < all.size(); ++k) {
     for (const std::string& name : all[k].samplers) {
+      ++number;
       const Sampler sampler = parse_sampler(name);
       const RunResult whole = run(all[k].model, sampler, short_run());
-      for (const auto& [from, to] : {std::pair{7, 2}, std::pair{2, 7}, std::pair{1, 3}, std::pair{3, 1}}) {
+      constexpr std::array<std::pair<int, int>, 4> kRanks = {{{7, 2}, {2, 7}, {1, 3}, {3, 1}}};
+      for (const auto& [from, to] : {kRanks[number % 4]}) {
         const std::string what =
             all[k].name + " " + name + " from " + std::to_string(from) + " to " + std::to_string(to);
         std::vector<std::string> saved;
@@ -222,7 +228,7 @@ TEST(Ranks, EachAsksForItsOwnChains) {
 
 TEST(Ranks, AnErrorOfOneEndsAll) {
   for (const int size : {2, 7}) {
-    for (const int calls : {0, 1, 40, 500}) {
+    for (const int calls : {0, 1, 40, 300}) {
       for (const bool bad_input : {false, true}) {
         const auto errors = on_ranks(size, [&](Collective& collective) {
           int left = calls;
@@ -234,6 +240,7 @@ TEST(Ranks, AnErrorOfOneEndsAll) {
           run(model, parse_sampler("gibbs"), short_run(), {.collective = &collective});
         });
         for (const std::exception_ptr& error : errors) {
+          ASSERT_TRUE(error) << calls;
           EXPECT_EQ(words_of(error), bad_input ? "these coins are bad" : "a coin fell off the table") << calls;
           bool was_bad_input = false;
           try {
@@ -250,7 +257,7 @@ TEST(Ranks, AnErrorOfOneEndsAll) {
 }
 
 TEST(Ranks, AStopByOneTargetStopsAll) {
-  for (const int calls : {0, 1, 400, 700}) {
+  for (const int calls : {0, 1, 200, 300}) {
     std::mutex mutex;
     std::vector<RunResult> results(3);
     std::atomic<int> thrown{0};
@@ -286,7 +293,8 @@ TEST(Ranks, TheClockAndTheStopAreThoseOfAll) {
     std::vector<std::size_t> draws;
     const auto errors = on_ranks(3, [&](Collective& collective) {
       RunOptions options = short_run();
-      options.draws = 100'000'000;
+      options.draws = 1'000'000;
+      options.thin = 100;
       options.keep = Keep::monitors;
       if (by_clock) options.seconds = 0.3;
       std::atomic<bool> stop{false};

@@ -38,10 +38,9 @@ class MpiCollective final : public Collective {
 
  protected:
   /// Where ranks wait for each other, possibly for long: MPI would keep a core busy with it.
-  void reduce_max(std::span<std::int64_t> values) override {
+  void exchange_heads(std::span<Head> heads) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX, world_,
-                   &request);
+    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, heads.data(), sizeof(Head), MPI_BYTE, world_, &request);
     using Clock = std::chrono::steady_clock;
     using std::chrono::microseconds;
     const Clock::time_point began = Clock::now();

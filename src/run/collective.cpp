@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <new>
 #include <stdexcept>
 
@@ -13,10 +12,8 @@ namespace poise {
 
 namespace {
 
-enum Call : std::int64_t { kGatherAll = 1, kGatherRoot, kJoin, kLeave };
+enum Call : std::int32_t { kGatherAll = 1, kGatherRoot, kJoin, kLeave };
 enum Kind : std::int64_t { kBadInput, kNoMemory, kOther };
-
-constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
 
 Kind kind_of(const std::exception_ptr& error, std::string& words) {
   try {
@@ -36,22 +33,42 @@ Kind kind_of(const std::exception_ptr& error, std::string& words) {
 
 }  // namespace
 
-void Collective::meet(std::int64_t call, std::int64_t bytes) {
-  std::array<std::int64_t, 5> said = {0, call, -call, bytes, -bytes};
-  reduce_max(said);
-  if (said[0] > 0) {
+std::vector<Collective::Head> Collective::meet(std::int32_t call, std::size_t bytes, std::span<const std::byte> told) {
+  std::vector<Head> heads(static_cast<std::size_t>(size()), Head{});
+  Head& mine = heads[static_cast<std::size_t>(rank())];
+  mine.call = call;
+  mine.bytes = bytes;
+  std::copy(told.begin(), told.end(), mine.told.begin());
+  exchange_heads(heads);
+  const auto failed = std::find_if(heads.begin(), heads.end(), [](const Head& head) { return head.failed != 0; });
+  if (failed != heads.end()) {
     failed_ = true;
-    hear_error(static_cast<int>(size() - said[0]), "", 0);
+    hear_error(static_cast<int>(failed - heads.begin()), "", 0);
   }
-  if (said[1] == -said[2] && said[3] == -said[4]) return;
+  const auto is_elsewhere = [&](const Head& head) { return head.call != call || head.bytes != bytes; };
+  if (std::none_of(heads.begin(), heads.end(), is_elsewhere)) return heads;
   failed_ = lost_ = true;
-  if (said[1] == kLeave) throw std::runtime_error("a rank of this run has ended before the others");
+  if (std::any_of(heads.begin(), heads.end(), [](const Head& head) { return head.call == kLeave; })) {
+    throw std::runtime_error("a rank of this run has ended before the others");
+  }
   throw std::logic_error("the ranks of this run have lost each other: they are not at the same place");
 }
 
 void Collective::gather_bytes(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to) {
-  meet(to == To::all ? kGatherAll : kGatherRoot, static_cast<std::int64_t>(bytes.size()));
-  if (!bytes.empty()) exchange(bytes, ends, to);
+  const auto part = [&](std::size_t r) {
+    const std::size_t first = r == 0 ? 0 : ends[r - 1];
+    return bytes.subspan(first, ends[r] - first);
+  };
+  bool has_room = true;
+  for (std::size_t r = 0; r < ends.size(); ++r) has_room = has_room && part(r).size() <= sizeof(Head::told);
+  const auto call = static_cast<std::int32_t>(to == To::all ? kGatherAll : kGatherRoot);
+  if (!has_room) {
+    meet(call, bytes.size());
+    exchange(bytes, ends, to);
+    return;
+  }
+  const std::vector<Head> heads = meet(call, bytes.size(), part(static_cast<std::size_t>(rank())));
+  for (std::size_t r = 0; r < heads.size(); ++r) std::copy_n(heads[r].told.begin(), part(r).size(), part(r).begin());
 }
 
 void Collective::join() { meet(kJoin, 0); }
@@ -113,9 +130,11 @@ void Collective::say_error(const std::exception_ptr& error) {
   failed_ = true;
   std::string words;
   const Kind kind = kind_of(error, words);
-  std::array<std::int64_t, 5> said = {size() - rank(), kNothing, kNothing, kNothing, kNothing};
-  reduce_max(said);
-  hear_error(static_cast<int>(size() - said[0]), std::move(words), kind);
+  std::vector<Head> heads(static_cast<std::size_t>(size()), Head{});
+  heads[static_cast<std::size_t>(rank())].failed = 1;
+  exchange_heads(heads);
+  const auto first = std::find_if(heads.begin(), heads.end(), [](const Head& head) { return head.failed != 0; });
+  hear_error(static_cast<int>(first - heads.begin()), std::move(words), kind);
 }
 
 void Collective::hear_error(int from, std::string words, std::int64_t kind) {

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <barrier>
+#include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <mutex>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,11 +17,34 @@
 
 namespace poise::testing {
 
+/// Sleeps where std::barrier spins: there are more ranks than cores.
+class Barrier {
+ public:
+  explicit Barrier(int size) : size_(size) {}
+  void arrive_and_wait() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t phase = phase_;
+    if (++arrived_ == size_) {
+      arrived_ = 0;
+      ++phase_;
+      all_there_.notify_all();
+    } else {
+      all_there_.wait(lock, [&] { return phase_ != phase; });
+    }
+  }
+
+ private:
+  const int size_;
+  std::mutex mutex_;
+  std::condition_variable all_there_;
+  int arrived_ = 0;
+  std::uint64_t phase_ = 0;
+};
+
 /// Where all ranks meet.
 struct ThreadHub {
-  explicit ThreadHub(int size) : barrier(size), numbers(static_cast<std::size_t>(size)), bytes(numbers.size()) {}
-  std::barrier<> barrier;
-  std::vector<std::vector<std::int64_t>> numbers;
+  explicit ThreadHub(int size) : barrier(size), bytes(static_cast<std::size_t>(size)) {}
+  Barrier barrier;
   std::vector<std::span<std::byte>> bytes;
 };
 
@@ -25,16 +52,13 @@ class ThreadCollective final : public Collective {
  public:
   ThreadCollective(ThreadHub& hub, int rank) : hub_(hub), rank_(rank) {}
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(hub_.numbers.size()); }
+  [[nodiscard]] int size() const override { return static_cast<int>(hub_.bytes.size()); }
 
  protected:
-  void reduce_max(std::span<std::int64_t> values) override {
-    hub_.numbers[static_cast<std::size_t>(rank_)].assign(values.begin(), values.end());
-    hub_.barrier.arrive_and_wait();
-    for (const auto& others : hub_.numbers) {
-      for (std::size_t k = 0; k < values.size(); ++k) values[k] = std::max(values[k], others[k]);
-    }
-    hub_.barrier.arrive_and_wait();
+  void exchange_heads(std::span<Head> heads) override {
+    std::vector<std::size_t> ends;
+    for (std::size_t r = 0; r < heads.size(); ++r) ends.push_back((r + 1) * sizeof(Head));
+    exchange(std::as_writable_bytes(heads), ends, To::all);
   }
 
   void exchange(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to) override {

@@ -6,6 +6,7 @@
 /// next call, and all the others end there with its error: none of them waits for ever.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -75,9 +76,16 @@ class Collective {
   void leave() noexcept;
 
  protected:
-  /// The largest of each, over all ranks.
-  virtual void reduce_max(std::span<std::int64_t> values) = 0;
-  /// As `gather` does.
+  /// What ranks say when they meet, and as much of what they tell as has room there: few bytes go with the meeting.
+  struct Head {
+    std::int32_t failed;  ///< whether the rank cannot go on
+    std::int32_t call;
+    std::uint64_t bytes;  ///< of all ranks
+    std::array<std::byte, 48> told;
+  };
+  /// Every rank has filled in its own; afterwards all are there. Ranks may wait here for long.
+  virtual void exchange_heads(std::span<Head> heads) = 0;
+  /// As `gather` does, when all are there.
   virtual void exchange(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to) = 0;
 
  private:
@@ -89,7 +97,7 @@ class Collective {
 
   void gather_bytes(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to);
   /// Before anything is told: throws where a rank has said that it cannot go on.
-  void meet(std::int64_t call, std::int64_t bytes);
+  std::vector<Head> meet(std::int32_t call, std::size_t bytes, std::span<const std::byte> told = {});
   void join();
   /// Tells the others of an error; throws theirs where a rank before this one has one too.
   void say_error(const std::exception_ptr& error);
