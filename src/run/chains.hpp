@@ -19,8 +19,9 @@ namespace poise {
 /// of user code serves them all. The engine outlives it.
 class Chains {
  public:
-  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers)
-      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)) {
+  /// `may_stop`: the target is user code, which may throw RunStopped.
+  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers, bool may_stop)
+      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)), may_stop_(may_stop) {
     const ChainGroup own = own_chains(engine);
     for (std::size_t c = own.first; c < own.first + own.count; ++c) own_.push_back(c);
     if (!fibers_) {
@@ -47,7 +48,7 @@ class Chains {
  private:
   /// A stop by the target on one rank is one on all.
   void for_each(std::size_t items, const std::function<void(std::size_t)>& work) {
-    if (engine_.division() == nullptr) return for_each_here(items, work);
+    if (engine_.division() == nullptr || !may_stop_) return for_each_here(items, work);
     bool stopped = false;
     try {
       for_each_here(items, work);
@@ -69,6 +70,7 @@ class Chains {
   Engine& engine_;
   ThreadPool pool_;
   std::shared_ptr<FiberScheduler> fibers_;
+  bool may_stop_;
   std::vector<std::size_t> own_;
   std::vector<ChainGroup> groups_;
 };

@@ -49,11 +49,11 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
   const EngineTraits& traits = engine.traits();
   const ChainGroup own = division->own();
   const std::size_t first = std::max(group.first, own.first);
-  const std::size_t last = std::min(group.first + group.count, own.first + own.count);
+  const std::size_t last = std::max(first, std::min(group.first + group.count, own.first + own.count));
+  const auto part = [&](auto span, std::size_t width) {
+    return span.empty() ? span : span.subspan((first - group.first) * width, (last - first) * width);
+  };
   if (first < last) {
-    const auto part = [&](auto span, std::size_t width) {
-      return span.empty() ? span : span.subspan((first - group.first) * width, (last - first) * width);
-    };
     Observables here;
     here.log_prob = part(out.log_prob, 1);
     here.statistics = part(out.statistics, traits.statistics);
@@ -65,17 +65,36 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
     here.evals = part(out.evals, 1);
     engine.observe({first, last - first}, here);
   }
-  const auto gather = [&](auto span, std::size_t width) {
-    if (!span.empty()) division->gather(span, group, width, to);
+  // One message for all that is wanted, chain by chain.
+  const auto for_each = [&](auto&& visit) {
+    const auto with = [&](auto span, std::size_t width) {
+      if (!span.empty()) visit(std::as_writable_bytes(span), width * sizeof(typename decltype(span)::value_type));
+    };
+    with(out.log_prob, 1);
+    with(out.statistics, traits.statistics);
+    with(out.distance, 1);
+    with(out.accepted, 1);
+    with(out.levels, traits.variables);
+    with(out.frozen, traits.variables);
+    with(out.empirical_marginals, traits.entries);
+    with(out.evals, 1);
   };
-  gather(out.log_prob, 1);
-  gather(out.statistics, traits.statistics);
-  gather(out.distance, 1);
-  gather(out.accepted, 1);
-  gather(out.levels, traits.variables);
-  gather(out.frozen, traits.variables);
-  gather(out.empirical_marginals, traits.entries);
-  gather(out.evals, 1);
+  std::size_t width = 0;
+  for_each([&](std::span<std::byte>, std::size_t bytes) { width += bytes; });
+  std::vector<std::byte> all(group.count * width);
+  const auto copy = [&](std::size_t from, std::size_t until, bool in) {
+    for (std::size_t k = from; k < until; ++k) {
+      std::byte* at = all.data() + k * width;
+      for_each([&](std::span<std::byte> values, std::size_t bytes) {
+        std::byte* const of_chain = values.data() + k * bytes;
+        in ? std::copy_n(of_chain, bytes, at) : std::copy_n(at, bytes, of_chain);
+        at += bytes;
+      });
+    }
+  };
+  copy(first - group.first, last - group.first, true);
+  division->gather(std::span(all), group, width, to);
+  if (to == Collective::To::all || division->collective().is_root()) copy(0, group.count, false);
 }
 
 RaoBlackwell rao_blackwell_of(const Engine& engine, std::size_t chain) {

@@ -149,12 +149,13 @@ void Run::Parts::share_out() {
   const auto useful = static_cast<unsigned>(std::min<std::size_t>(own, kThreadsPerCore * cores));
   if (options.threads > useful) {
     notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, own,
-                                own == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
-                                useful));
+                                own == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores", useful));
   }
   options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
   if (model.fibers()) options.threads = 1;
-  chains.emplace(*made.engine, options.threads, model.fibers());
+  const bool is_user_code =
+      model.fibers() != nullptr || std::holds_alternative<std::shared_ptr<const OwnDescription>>(model.description);
+  chains.emplace(*made.engine, options.threads, model.fibers(), is_user_code);
 }
 
 WarmupPlan Run::Parts::plan_of_options() const {
@@ -227,8 +228,13 @@ void Run::Parts::tell_warmup() {
   progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
   progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
                           static_cast<double>(std::max<std::uint64_t>(progress.done, 1));
-  progress.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
-  progress.log_prob = mean_log_prob(*made.engine);
+  // Ranks need not ask each other for what is not shown.
+  if (hooks.collective == nullptr || agreed.is_due || warmup->done()) {
+    shown.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
+    shown.log_prob = mean_log_prob(*made.engine);
+  }
+  progress.acceptance_rate = shown.acceptance_rate;
+  progress.log_prob = shown.log_prob;
   progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
   reporter.tell(progress, warmup->done());
 }

@@ -126,6 +126,7 @@ struct Run::Parts {
   Clock::time_point phase_began = started;
   Clock::time_point ess_time = started;
   double ess = std::numeric_limits<double>::quiet_NaN();
+  Progress shown;               // of the warm-up, when it was last looked at
   double elapsed_before = 0.0;  // by the run that was saved
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;

@@ -122,9 +122,10 @@ class Warmup {
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;
-  std::uint64_t pending_ = 0;      // steps of the present part that are still to be made
-  double accepted_before_ = 0.0;   // at the beginning of the part
-  std::uint64_t part_length_ = 0;  // its steps
+  std::uint64_t pending_ = 0;       // steps of the present part that are still to be made
+  double accepted_before_ = 0.0;    // at the beginning of the part
+  std::optional<double> accepted_;  // at the end of the part before, where it was looked at
+  std::uint64_t part_length_ = 0;   // its steps
   bool escaped_ = false;
   StepLength step_length_;  // where steps change many variables
   RiseDetector rise_;
