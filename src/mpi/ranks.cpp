@@ -36,7 +36,7 @@ std::string library_path() {
   std::error_code ignored;
   std::filesystem::path here = std::filesystem::canonical(info.dli_fname, ignored);
   if (ignored) here = std::filesystem::canonical("/proc/self/exe", ignored);
-  for (const char* folder : {".", POISE_PLUGIN_FOLDER}) {
+  for (const char* folder : {".", "..", POISE_PLUGIN_FOLDER}) {
     const std::filesystem::path path = here.parent_path() / folder / kMpiLibrary;
     if (std::filesystem::exists(path, ignored)) return path.lexically_normal().string();
   }
