@@ -74,9 +74,10 @@ def test_every_rank_has_the_fit_of_one_process(tmp_path):
         (tmp_path / "run.nc.checkpoint").unlink()
         all_ranks, _ = on_ranks(ranks, RUNS, tmp_path)
         assert len(all_ranks) == ranks
-        # The target was asked for the chains of each rank.
-        assert sum(one["seen"][1] for one in all_ranks) == alone["seen"][1]
-        assert all(0 < one["seen"][1] < alone["seen"][1] for one in all_ranks)
+        # The target was asked for the chains of each rank, and tried out by each with a few rows.
+        asked = [one["seen"][1] for one in all_ranks]
+        assert alone["seen"][1] <= sum(asked) <= alone["seen"][1] + 32 * ranks
+        assert max(asked) < 0.7 * alone["seen"][1]
         for one in all_ranks:
             assert one["ranks"] == ranks
             for key in ("lsb", "gibbs", "resumed"):

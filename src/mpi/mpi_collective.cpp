@@ -37,24 +37,10 @@ class MpiCollective final : public Collective {
   [[nodiscard]] int size() const override { return size_; }
 
  protected:
-  /// Where ranks wait for each other, possibly for long: MPI would keep a core busy with it.
   void exchange_heads(std::span<Head> heads) override {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, heads.data(), sizeof(Head), MPI_BYTE, world_, &request);
-    using Clock = std::chrono::steady_clock;
-    using std::chrono::microseconds;
-    const Clock::time_point began = Clock::now();
-    for (;;) {
-      int done = 0;
-      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      if (done != 0) return;
-      const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - began);
-      if (waited < microseconds(500)) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::min(waited / 16, microseconds(2000)));
-      }
-    }
+    wait(request);
   }
 
   void exchange(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to) override {
@@ -75,20 +61,41 @@ class MpiCollective final : public Collective {
         begin = ends[r];
       }
       std::byte* const data = bytes.data() + first;
+      MPI_Request request = MPI_REQUEST_NULL;
       const auto own = static_cast<std::size_t>(rank_);
       if (to == To::root) {
-        MPI_Gatherv(rank_ == 0 ? MPI_IN_PLACE : data + offsets[own], counts[own], MPI_BYTE, data, counts.data(),
-                    offsets.data(), MPI_BYTE, 0, world_);
+        MPI_Igatherv(rank_ == 0 ? MPI_IN_PLACE : data + offsets[own], counts[own], MPI_BYTE, data, counts.data(),
+                     offsets.data(), MPI_BYTE, 0, world_, &request);
       } else if (speakers == 1) {
-        MPI_Bcast(data + offsets[static_cast<std::size_t>(speaker)], counts[static_cast<std::size_t>(speaker)],
-                  MPI_BYTE, speaker, world_);
+        MPI_Ibcast(data + offsets[static_cast<std::size_t>(speaker)], counts[static_cast<std::size_t>(speaker)],
+                   MPI_BYTE, speaker, world_, &request);
       } else {
-        MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts.data(), offsets.data(), MPI_BYTE, world_);
+        MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts.data(), offsets.data(), MPI_BYTE, world_,
+                        &request);
       }
+      wait(request);
     }
   }
 
  private:
+  /// Ranks may wait for each other for long, and others may want the core: MPI would keep it busy.
+  static void wait(MPI_Request& request) {
+    using Clock = std::chrono::steady_clock;
+    using std::chrono::microseconds;
+    const Clock::time_point began = Clock::now();
+    for (;;) {
+      int done = 0;
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done != 0) return;
+      const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - began);
+      if (waited < microseconds(500)) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::min(waited / 16, microseconds(2000)));
+      }
+    }
+  }
+
   bool finalizes_;
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0;

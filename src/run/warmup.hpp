@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -139,6 +140,7 @@ class Warmup {
   std::uint64_t round_ = 0;             // those made
   std::vector<TransitionGradient> observed_;
   std::vector<std::vector<double>> gradients_;
+  std::vector<std::byte> told_;  // by ranks, of what they have observed
 };
 
 }  // namespace poise
