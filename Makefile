@@ -1,9 +1,9 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu wheel bench bench-gpu peers sanitize torture fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu peers sanitize torture fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
-THREADED = ^(ThreadPool|Run|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
+THREADED = ^(ThreadPool|Run|Ranks|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
 
 help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-gpu     the tests that need a GPU (CUDA 12)"
 	@echo "make bench-gpu    speed on a GPU; build/gpu.json and build/gpu.svg"
 	@echo "make build        the program only: build/release/poise"
+	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
@@ -40,6 +41,12 @@ test-clang:
 	@cmake --preset clang >/dev/null
 	@cmake --build --preset clang
 	@ctest --test-dir build/clang --output-on-failure --parallel 2
+
+test-hosts:
+	@tools/install-packages build hosts
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+	@tools/test-hosts build/release/poise
 
 wheel:
 	@tools/install-packages build python

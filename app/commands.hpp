@@ -7,9 +7,13 @@
 
 namespace poise::app {
 
+/// Where several ranks are started together: who does the work.
+enum class Ranks { none, root, all };
+
 struct Command {
   CLI::App* options;
-  std::function<int()> run;  ///< gives the exit code
+  std::function<int()> run;    ///< gives the exit code
+  Ranks ranks = Ranks::none;  ///< `none` refuses to be started by several
 };
 
 Command add_sample(CLI::App& program);

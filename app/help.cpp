@@ -93,6 +93,10 @@ Examples:
   poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
   poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --plot balance.svg
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
+  mpirun -n 8 poise sample ising:size=256,lambda=0.44 --chains 64 --out run.nc
+
+Started by mpirun or srun, ranks divide the chains among them; draws, file and summary are those of one process. Each has
+as many threads as its share of the cores, unless --threads says how many.
 
 {})",
                      models(), samplers(), kExitCodes);
@@ -104,7 +108,8 @@ std::string resume_footer() {
 and when it is interrupted. From there it goes on with the same model, sampler and options, and the finished file has
 the same draws, bit by bit, as if nothing had happened. While a run lasts, FILE.nc.draws holds its draws too.
 A finished run is made longer by --draws, and has the draws that it would have had if so many had been asked for at
-first; where auto chose the sampler, its choice stays. The files of the model must be what they were.
+first; where auto chose the sampler, its choice stays. The files of the model must be what they were. A run may go on with
+another number of threads, and of ranks (mpirun, srun), than it began with.
 
 Examples:
   poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint

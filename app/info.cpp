@@ -153,7 +153,7 @@ Command add_info(CLI::App& program) {
       ->type_name("GIB");
   command->add_option("--json", flags->json, "Write it as JSON; - is standard output")->type_name("FILE");
   command->footer(info_footer());
-  return {command, [flags] { return info(*flags); }};
+  return {command, [flags] { return info(*flags); }, Ranks::root};
 }
 
 }  // namespace poise::app

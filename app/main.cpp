@@ -16,6 +16,7 @@
 #include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
+#include "ranks.hpp"
 
 namespace poise::app {
 
@@ -109,18 +110,20 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "{}", program.help());
     return kBadInput;
   }
+  if (ranks() != nullptr && command->ranks == Ranks::none) {
+    throw InputError(fmt::format("poise {} is the work of one process: start it without mpirun or srun",
+                                 command->options->get_name()));
+  }
+  if (!is_root() && command->ranks == Ranks::root) return kSuccess;
   const int code = command->run();
   return finish_stdout() ? code : complain("cannot write to standard output", kFailure);
 }
 
-}  // namespace
-
-}  // namespace poise::app
-
-int main(int argc, char** argv) {
-  using namespace poise::app;
+/// Turns what goes wrong into a sentence and an exit code.
+template <class Work>
+int report_errors(Work&& work) {
   try {
-    return run(argc, argv);
+    return work();
   } catch (const poise::InputError& error) {
     return complain(error.what(), kBadInput);
   } catch (const poise::ExactStopped&) {
@@ -132,4 +135,22 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return complain(error.what(), kFailure);
   }
+}
+
+}  // namespace
+
+}  // namespace poise::app
+
+int main(int argc, char** argv) {
+  using namespace poise::app;
+  const int code = report_errors([&] {
+    join_ranks();
+    if (ranks() == nullptr) return run(argc, argv);
+    int of_all = kSuccess;
+    ranks()->together([&] { of_all = run(argc, argv); });
+    return of_all;
+  });
+  leave_ranks();
+  // A launcher that sees a rank end with an error kills the others, and the root may have something left to say.
+  return is_root() ? code : kSuccess;
 }

@@ -15,6 +15,7 @@
 #include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
 
@@ -98,7 +99,7 @@ Marginals read_truth(const std::string& path, const Network& network) {
 int marginals(const MarginalsFlags& flags) {
   const auto started = std::chrono::steady_clock::now();
   MarginalsOptions options = read_options(flags);
-  check_outputs({{"--out", flags.out}, {"--json", flags.json}});
+  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}});
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
   std::optional<Marginals> truth;
@@ -107,15 +108,19 @@ int marginals(const MarginalsFlags& flags) {
   options.elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   Displays displays(progress_style(flags.quiet));
   const bool counts = progress_style(flags.quiet) == ProgressStyle::live;  // exact inference, on a terminal
-  const MarginalsAnswer answer = find_marginals(
-      network, options,
-      {.progress = [&](const std::string& title, const Progress& progress) { displays.update(title, progress); },
-       .end = [&](const std::string&, bool interrupted) { displays.end(interrupted); },
-       .exact_progress =
-           [&](double part) {
-             if (counts) fmt::print(stderr, "\rexact inference {:3.0f} %", 100.0 * part);
-           },
-       .stop = &stop_on_interrupt()});
+  MarginalsHooks hooks{.progress = {},
+                       .end = [&](const std::string&, bool interrupted) { displays.end(interrupted); },
+                       .exact_progress =
+                           [&](double part) {
+                             if (counts) fmt::print(stderr, "\rexact inference {:3.0f} %", 100.0 * part);
+                           },
+                       .stop = &stop_on_interrupt(),
+                       .collective = ranks()};
+  if (is_root()) {
+    hooks.progress = [&](const std::string& title, const Progress& progress) { displays.update(title, progress); };
+  }
+  const MarginalsAnswer answer = find_marginals(network, options, hooks);
+  if (!is_root()) return kSuccess;
   if (counts && answer.method == Method::exact) fmt::print(stderr, "\r                     \r");
   if (answer.interrupted && (!answer.report || answer.report->draws == 0)) {
     fmt::print(stderr, "poise: interrupted before the first draw, so there are no marginals.\n");
@@ -175,7 +180,7 @@ Command add_marginals(CLI::App& program) {
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(marginals_footer());
-  return {command, [flags] { return marginals(*flags); }};
+  return {command, [flags] { return marginals(*flags); }, Ranks::all};
 }
 
 Command add_exact(CLI::App& program) {
@@ -189,7 +194,7 @@ Command add_exact(CLI::App& program) {
   declare_outputs(*command, *flags);
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(exact_footer());
-  return {command, [flags] { return marginals(*flags); }};
+  return {command, [flags] { return marginals(*flags); }, Ranks::all};
 }
 
 }  // namespace poise::app

@@ -126,7 +126,7 @@ void declare(CLI::App& command, RunFlags& flags) {
   command.add_option("--thin", flags.thin, "Steps per draw [one sweep]")->type_name("K");
   command.add_option("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
       ->type_name("S");
-  command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores]")
+  command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores, or a rank's share of them]")
       ->type_name("T");
   command
       .add_option("--device", flags.device,

@@ -23,6 +23,7 @@
 #include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
 
@@ -242,31 +243,34 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
   options.check(model, !flags.out.empty());
   check_pictures(flags, model, sampler, options);
   if (flags.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
-  check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--images", flags.images}, {"--plot", flags.plot}});
+  if (is_root()) {
+    check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--images", flags.images}, {"--plot", flags.plot}});
+  }
   const bool resumes = resumed.has_value();
   std::optional<CheckpointedSink> sink;
-  if (!flags.out.empty()) {
+  if (!flags.out.empty() && is_root()) {
     const NetcdfOptions shape = file_shape(model, options);
     sink.emplace(flags.out, shape, draw_shape(model.layout, shape.chains, shape.monitors, shape.variables > 0),
                  checkpoints, command_of(flags), std::move(resumed));
   }
 
   ProgressDisplay display(progress_style(flags.quiet));
-  RunHooks hooks{.progress = [&](const Progress& progress) { display.update(progress); },
-                 .sink = sink ? &*sink : nullptr,
-                 .stop = &stop_on_interrupt()};
-  if (sink) hooks.after_round = [&](const Run& now) { sink->after_round(now); };
+  CheckpointedSink* const file = sink ? &*sink : nullptr;
+  RunHooks hooks{.sink = file, .stop = &stop_on_interrupt(), .collective = ranks()};
+  if (is_root()) hooks.progress = [&](const Progress& progress) { display.update(progress); };
+  if (!flags.out.empty()) hooks.after_round = [&](const Run& now) { CheckpointedSink::after_round(file, now); };
   Run run(model, sampler, options, hooks);
   if (resumes) {
-    sink->load(run);
+    CheckpointedSink::load(file, run);
     if (!flags.quiet) fmt::print(stderr, "resumed with {} draws of each chain\n", run.draws());
   }
   run.warm_up();
   const bool by_clock = options.seconds > 0.0;
   const std::size_t wanted = by_clock ? std::numeric_limits<std::size_t>::max() : options.draws;
   run.sample(wanted - std::min(wanted, run.draws()));
-  if (sink) sink->after_last_round(run, !run.stopped());
+  if (!flags.out.empty()) CheckpointedSink::after_last_round(file, run, !run.stopped());
   const RunResult result = run.finish();
+  if (!is_root()) return kSuccess;
   display.end(result.interrupted);
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
   if (sink) {
@@ -293,11 +297,24 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
   return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
 }
 
+/// Read by the root; the others need no state yet, nor a file system that has the file.
+Checkpoint checkpoint_of_run(const std::string& path) {
+  Checkpoint found;
+  if (is_root()) {
+    std::string note;
+    found = read_checkpoint(path, note);
+    if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
+  }
+  if (ranks() == nullptr) return found;
+  found.command = nlohmann::json::parse(ranks()->of_root(found.command.dump()));
+  found.draws = ranks()->of_root(found.draws);
+  found.finished = ranks()->of_root(found.finished);
+  return found;
+}
+
 int resume(const ResumeFlags& flags) {
   if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
-  std::string note;
-  Checkpoint checkpoint = read_checkpoint(flags.path, note);
-  if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
+  Checkpoint checkpoint = checkpoint_of_run(flags.path);
   SampleFlags again;
   again.out = std::filesystem::absolute(flags.path).lexically_normal().string();
   std::error_code ignored;
@@ -329,7 +346,7 @@ int resume(const ResumeFlags& flags) {
                                    checkpoint.draws));
     }
     again.run.draws = flags.draws;
-  } else if (checkpoint.finished && !std::filesystem::exists(journal_path(flags.path), ignored)) {
+  } else if (is_root() && checkpoint.finished && !std::filesystem::exists(journal_path(flags.path), ignored)) {
     // With a journal the file of the draws may not be whole yet.
     throw InputError(fmt::format("the run at {} is finished: it has {} draws of each chain; --draws N makes it longer",
                                  flags.path, checkpoint.draws));
@@ -373,7 +390,7 @@ Command add_sample(CLI::App& program) {
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(sample_footer());
-  return {command, [flags] { return sample(*flags); }};
+  return {command, [flags] { return sample(*flags); }, Ranks::all};
 }
 
 Command add_resume(CLI::App& program) {
@@ -388,7 +405,7 @@ Command add_resume(CLI::App& program) {
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(resume_footer());
-  return {command, [flags] { return resume(*flags); }};
+  return {command, [flags] { return resume(*flags); }, Ranks::all};
 }
 
 }  // namespace poise::app

@@ -47,7 +47,7 @@ Command add_summary(CLI::App& program) {
       ->type_name("GIB");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->footer(summary_footer());
-  return {command, [flags] { return summary(*flags); }};
+  return {command, [flags] { return summary(*flags); }, Ranks::root};
 }
 
 }  // namespace poise::app

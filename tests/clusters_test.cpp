@@ -238,13 +238,14 @@ TEST(Clusters, WarmUpFindsHowManyMakeASweep) {
   Kernel::Scratch scratch(target);
   auto state = target.make_state(std::vector<Value>(1024, 0));
   kernel.prepare(target, state, scratch);
-  const std::vector<Kernel::Scratch*> chains = {&scratch};
   Rng rng(3, 0);
-  kernel.freeze(chains);
+  kernel.freeze({5, 100});
   EXPECT_EQ(kernel.clusters(), 1U) << "nothing was started";
-  kernel.start_tuning(chains);
+  kernel.start_tuning();
   for (int step = 0; step < 300; ++step) kernel.step(target, state, scratch, rng);
-  kernel.freeze(chains);
+  Kernel::Found sizes;
+  kernel.add_found(scratch, sizes);
+  kernel.freeze(sizes);
   const std::uint64_t found = kernel.clusters();
   EXPECT_GT(found, 1U);
   constexpr int kSteps = 2000;
@@ -255,9 +256,9 @@ TEST(Clusters, WarmUpFindsHowManyMakeASweep) {
   EXPECT_EQ(kernel.clusters(), found);
 
   Kernel by_hand(bond_graph(target), 7);
-  by_hand.start_tuning(chains);
+  by_hand.start_tuning();
   by_hand.step(target, state, scratch, rng);
-  by_hand.freeze(chains);
+  by_hand.freeze(sizes);
   EXPECT_EQ(by_hand.clusters(), 7U);
 }
 

@@ -209,9 +209,12 @@ TEST_F(CheckpointTest, EveryDamageIsASentence) {
     EXPECT_NE(sentence(), "") << "changed at " << place;
   }
   std::string newer = whole;
-  newer[16] = 2;
+  newer[16] = 3;
   put_bytes(checkpoint_path(run()), newer);
   EXPECT_NE(sentence().find("newer version of poise"), std::string::npos);
+  newer[16] = 1;
+  put_bytes(checkpoint_path(run()), newer);
+  EXPECT_NE(sentence().find("older version of poise"), std::string::npos);
   put_bytes(checkpoint_path(run()), "something else");
   EXPECT_NE(sentence().find("is not a checkpoint of poise"), std::string::npos);
 }

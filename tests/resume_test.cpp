@@ -2,24 +2,25 @@
 /// to which nothing happened.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <random>
 
 #include <poise/run/checkpoint.hpp>
 #include <poise/target/rbm_weights.hpp>
-#include "support/program.hpp"
+#include "support/mpi_program.hpp"
 #include "support/small_rbms.hpp"
 
 namespace poise {
 namespace {
 
 using testing_program::Arguments;
+using testing_program::MpiProgramTest;
 using testing_program::Outcome;
-using testing_program::ProgramTest;
 using testing_program::read_text;
 using testing_program::write_text;
 
-class Resume : public ProgramTest {
+class Resume : public MpiProgramTest {
  protected:
   struct Case {
     std::string model;
@@ -64,6 +65,21 @@ class Resume : public ProgramTest {
     for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
       std::filesystem::remove(in_work(name + end));
   }
+  Outcome kill_all() {
+    ::kill(child_, SIGKILL);
+    return wait();
+  }
+  /// Any of them; the launcher itself where none has been started yet.
+  Outcome kill_rank(std::mt19937& random) {
+    const std::vector<pid_t> ranks = ranks_of_child();
+    if (ranks.empty()) {
+      ::kill(child_, SIGTERM);
+    } else {
+      ::kill(ranks[random() % ranks.size()], SIGKILL);
+    }
+    return wait();
+  }
+
   /// Goes on until the run is finished, also where there is nothing to go on from. Gives the last outcome.
   Outcome to_the_end(const Case& c, const std::string& name) {
     const Outcome resumed = run({"resume", name, "--quiet"});
@@ -87,7 +103,9 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     ASSERT_EQ(run(sample(all[k], std::to_string(k) + ".nc")).code, 0);
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   }
+  constexpr std::array<int, 4> kRanks = {1, 2, 1, 7};
   int killed = 0;
+  int killed_ranks = 0;
   int runs = 0;
   while (killed < kills) {
     const std::size_t k = static_cast<std::size_t>(runs++) % all.size();
@@ -95,14 +113,19 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     clear("run.nc");
     bool begun = false;
     for (int lives = 0; lives < 4 && killed < kills; ++lives) {
+      // A life on one rank, or on several: of these it is one that is killed.
+      const int ranks = has_launcher() ? kRanks[static_cast<std::size_t>(lives + runs) % kRanks.size()] : 1;
+      use_ranks(ranks);
       start(begun ? Arguments{"resume", "run.nc", "--quiet"}
                   : sample(all[k], "run.nc", {"--checkpoint-every", "0.05"}));
+      const double start_up = ranks > 1 ? std::uniform_real_distribution<>(0.0, 3.0)(random) : 0.0;
       std::this_thread::sleep_for(
-          std::chrono::duration<double>(seconds[k] * std::uniform_real_distribution<>(0.0, 0.9)(random)));
-      ::kill(child_, SIGKILL);
-      const Outcome outcome = wait();
-      if (outcome.code >= 0) break;  // it was faster
+          std::chrono::duration<double>(start_up + seconds[k] * std::uniform_real_distribution<>(0.0, 0.9)(random)));
+      const Outcome outcome = ranks > 1 ? kill_rank(random) : kill_all();
+      use_ranks(1);
+      if (outcome.code == 0) break;  // it was faster
       ++killed;
+      if (ranks > 1) ++killed_ranks;
       begun = exists("run.nc.checkpoint") || exists("run.nc.checkpoint.old");
     }
     const Outcome outcome = to_the_end(all[k], "run.nc");
@@ -111,7 +134,8 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     expect_same_draws("run.nc", std::to_string(k) + ".nc");
     if (HasFailure()) return;
   }
-  std::printf("%d kills in %d runs: all ended with the same draws\n", killed, runs);
+  std::printf("%d kills in %d runs, %d of them of one of several ranks: all ended with the same draws\n", killed, runs,
+              killed_ranks);
 }
 
 TEST_F(Resume, InterruptedRunsGoOn) {

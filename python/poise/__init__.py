@@ -11,6 +11,7 @@ from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit, load
 from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
+from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
 from ._stepper import Stepper
 from ._table import Table
@@ -36,8 +37,10 @@ __all__ = [
     "load",
     "maxcut",
     "model",
+    "num_ranks",
     "potts",
     "qubo",
+    "rank",
     "rbm",
     "read",
     "resume",

@@ -65,6 +65,10 @@ def sample(
       ``False`` leaves none.
     - ``progress``: a bar by default in terminals and notebooks.
 
+    In a script that ``mpirun`` or ``srun`` has started several times, chains are divided among these ranks, a target of
+    your own is asked for those of its rank, and every rank gets the same fit: that of one process. Rank 0 (:func:`rank`)
+    writes ``out``, shows progress and warns.
+
     Warnings about the result are issued as :class:`PoiseWarning` and are in ``fit.warnings``. Ctrl-C raises
     :class:`Interrupted`, which holds the draws made so far (None in the warm-up).
 
@@ -116,7 +120,7 @@ def resume(
     name = path("file", file)
     with files_may_be_missing(name):
         found = _core.checkpoint_of(name)
-    if found["note"]:
+    if found["note"] and _core.rank() == 0:
         python_warnings.warn(found["note"], PoiseWarning, stacklevel=2)
     stored = json.loads(found["words"])
     settings = stored["settings"]
@@ -165,7 +169,7 @@ def _ended(fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, 
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None
         raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
-    for sentence in fit.warnings:
+    for sentence in fit.warnings if _core.rank() == 0 else []:
         python_warnings.warn(sentence, PoiseWarning, stacklevel=3)
     return result
 

@@ -45,6 +45,13 @@ class Interruptible {
   std::atomic<bool> stop_{false};
 };
 
+/// The ranks that this script runs on, where a launcher has started several. Throws InputError where MPI is missing then.
+Collective* ranks();
+/// Whether this is the one that writes files and shows progress.
+bool is_root();
+/// Work of all ranks: an error of one is one of all.
+void together(const std::function<void()>& work);
+
 /// A read-only NumPy array over memory that `owner` keeps alive.
 template <class T>
 nb::ndarray<nb::numpy, const T> view(const T* data, std::initializer_list<std::size_t> shape, nb::handle owner) {
@@ -74,6 +81,7 @@ void take(const nb::dict& settings, const char* key, T& out) {
 void bind_models(nb::module_& module);
 void bind_targets(nb::module_& module);
 void bind_runs(nb::module_& module);
+void bind_ranks(nb::module_& module);
 void bind_marginals(nb::module_& module);
 void bind_stepper(nb::module_& module);
 

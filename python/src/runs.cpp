@@ -131,7 +131,7 @@ DrawBlock all_draws(const Trace& trace) {
 RunResult drive(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks,
                 CheckpointedSink* sink, const Before& before, std::string& state) {
   Run run(model, sampler, options, hooks);
-  if (before.checkpoint) sink->load(run);
+  if (before.checkpoint) CheckpointedSink::load(sink, run);
   if (before.fit) {
     run.load_rest(before.fit->state);
     run.take_draws(all_draws(before.fit->stored.trace));
@@ -139,7 +139,7 @@ RunResult drive(const Model& model, const Sampler& sampler, const RunOptions& op
   run.warm_up();
   const std::size_t wanted = options.seconds > 0.0 ? std::numeric_limits<std::size_t>::max() : options.draws;
   run.sample(wanted - std::min(wanted, run.draws()));
-  if (sink != nullptr) sink->after_last_round(run, !run.stopped());
+  if (hooks.after_round) CheckpointedSink::after_last_round(sink, run, !run.stopped());
   if (!run.stopped() && options.chains * model.layout.variables <= kMostKept) state = run.save_rest();
   RunResult result = run.finish();
   // To be made longer, it needs all its draws.
@@ -160,14 +160,15 @@ CheckpointOptions checkpoint_options(const nb::dict& settings) {
 }
 
 /// The run on this thread, where the target is Python code, or on another, while this one looks after signals.
-std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                                 const nb::object& progress, const std::string& out, const std::string& words,
-                                 Before before) {
+std::shared_ptr<Fit> sample_here(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                                 const nb::object& shown, const std::string& out, const std::string& words,
+                                 const Before& before) {
+  const nb::object progress = is_root() ? shown : nb::none();
   const Sampler sampler = parse_sampler(sampler_name);
   const RunOptions options = run_options(settings);
   options.check(model, !out.empty());
   std::optional<CheckpointedSink> sink;
-  if (!out.empty()) {
+  if (!out.empty() && is_root()) {
     NetcdfOptions shape =
         file_shape(model.layout, options.chains, options.seconds > 0 ? 0 : options.draws, model.statistics.size() + 2);
     if (options.keep != Keep::draws) shape.variables = 0;
@@ -177,9 +178,11 @@ std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_
   }
   RunResult result;
   std::string state;
-  RunHooks hooks{.sink = sink ? &*sink : nullptr};
-  if (sink) hooks.after_round = [&](const Run& run) { sink->after_round(run); };
-  const auto work = [&] { result = drive(model, sampler, options, hooks, sink ? &*sink : nullptr, before, state); };
+  CheckpointedSink* const file = sink ? &*sink : nullptr;
+  // Every rank gets the draws: what a script does with them next, it does on all.
+  RunHooks hooks{.sink = file, .collective = ranks(), .draws_to = Collective::To::all};
+  if (!out.empty()) hooks.after_round = [&](const Run& run) { CheckpointedSink::after_round(file, run); };
+  const auto work = [&] { result = drive(model, sampler, options, hooks, file, before, state); };
   if (model.fibers() != nullptr) {
     std::optional<nb::python_error> raised;
     std::atomic<bool> stop{false};
@@ -233,6 +236,27 @@ std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_
   return fit;
 }
 
+std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_name, const nb::dict& settings,
+                                 const nb::object& progress, const std::string& out, const std::string& words,
+                                 const Before& before) {
+  std::shared_ptr<Fit> fit;
+  together([&] { fit = sample_here(model, sampler_name, settings, progress, out, words, before); });
+  return fit;
+}
+
+/// Read by the root; the others need no state.
+Checkpoint read_at_root(const std::string& path, std::string& note) {
+  Checkpoint found;
+  if (is_root()) found = read_checkpoint(path, note);
+  Collective* const all = ranks();
+  if (all == nullptr) return found;
+  found.command = nlohmann::json::parse(all->of_root(found.command.dump()));
+  found.draws = all->of_root(found.draws);
+  found.finished = all->of_root(found.finished);
+  note = all->of_root(note);
+  return found;
+}
+
 std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name, const nb::dict& settings,
                             const nb::object& progress, const std::string& out, const std::string& words) {
   return sample_from(model, sampler_name, settings, progress, out, words, {});
@@ -246,7 +270,13 @@ std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model,
 /// What a run was begun with, for Python to read: its words, its draws so far, and whether it is finished.
 nb::dict checkpoint_of(const std::string& path) {
   std::string note;
-  const Checkpoint found = read_checkpoint(path, note);
+  Checkpoint found;
+  bool has_journal = false;
+  together([&] {
+    found = read_at_root(path, note);
+    has_journal = ::access(journal_path(path).c_str(), F_OK) == 0;
+    if (ranks() != nullptr) has_journal = ranks()->of_root(has_journal);
+  });
   if (found.command.value("program", "") != kProgram) {
     throw InputError(fmt::format("{} was begun by the program: 'poise resume' goes on with it", path));
   }
@@ -254,7 +284,7 @@ nb::dict checkpoint_of(const std::string& path) {
   out["words"] = found.command.at("words").get<std::string>();
   out["model"] = found.command.at("model").get<std::string>();
   out["draws"] = found.draws;
-  out["finished"] = found.finished && ::access(journal_path(path).c_str(), F_OK) != 0;
+  out["finished"] = found.finished && !has_journal;
   out["note"] = note;
   return out;
 }
@@ -262,8 +292,9 @@ nb::dict checkpoint_of(const std::string& path) {
 std::shared_ptr<Fit> resume(const Model& model, const std::string& sampler_name, const nb::dict& settings,
                             const nb::object& progress, const std::string& path, const std::string& words) {
   std::string note;
-  Before before{read_checkpoint(path, note), nullptr};
-  return sample_from(model, sampler_name, settings, progress, path, words, std::move(before));
+  Before before;
+  together([&] { before.checkpoint = read_at_root(path, note); });
+  return sample_from(model, sampler_name, settings, progress, path, words, before);
 }
 
 void save(const Fit& fit, const std::string& path) {

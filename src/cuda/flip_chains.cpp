@@ -144,7 +144,16 @@ std::vector<double> CudaFlipChains::accepted() const {
   return out;
 }
 
-void CudaFlipChains::set_accepted(std::span<const double> accepted) { device_->accepted.upload(accepted); }
+double CudaFlipChains::accepted(std::size_t chain) const {
+  double out = 0.0;
+  cuda::check(cudaMemcpy(&out, device_->accepted.data() + chain, sizeof out, cudaMemcpyDeviceToHost),
+              "data were copied from it");
+  return out;
+}
+
+void CudaFlipChains::set_accepted(std::size_t chain, double accepted) {
+  device_->accepted.upload(std::span<const double>(&accepted, 1), chain);
+}
 
 void CudaFlipChains::start_counting() {
   if (device_->up.empty()) device_->up = Array<std::int64_t>(chains_ * lattice_.sites());

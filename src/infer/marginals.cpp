@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/archive.hpp>
 #include <poise/network/parts.hpp>
 #include <poise/report/text.hpp>
 #include "sample_marginals.hpp"
@@ -50,6 +51,25 @@ void copy_part(const Marginals& part, std::span<const Index> variables, Marginal
   }
 }
 
+/// Some variables of a network, with the names of the whole.
+std::shared_ptr<const Network> rest_of(const Network& network, const std::vector<Index>& variables) {
+  auto rest = std::make_shared<Network>(part_of(network, variables));
+  rest->names.clear();
+  for (const Index i : variables) rest->names.push_back(network.variable_name(i));
+  return rest;
+}
+
+/// What the root says.
+std::vector<Index> of_root(Collective& ranks, const std::vector<Index>& variables) {
+  Saver out;
+  out(variables);
+  const std::string bytes = ranks.of_root(out.take());
+  Loader in(bytes);
+  std::vector<Index> heard;
+  in(heard);
+  return heard;
+}
+
 /// Of a network that is too large as a whole: parts that do not hang together with it are exact where they fit.
 class PartlyExact {
  public:
@@ -79,13 +99,8 @@ class PartlyExact {
   [[nodiscard]] bool any_exact() const { return !exact_.empty(); }
   [[nodiscard]] bool all_exact() const { return any_exact() && sampled_.empty(); }
 
-  /// What is left to sample, with the names of the whole network.
-  [[nodiscard]] std::shared_ptr<const Network> rest() const {
-    auto rest = std::make_shared<Network>(part_of(network_, sampled_));
-    rest->names.clear();
-    for (const Index i : sampled_) rest->names.push_back(network_.variable_name(i));
-    return rest;
-  }
+  /// What is left to sample.
+  [[nodiscard]] const std::vector<Index>& sampled() const { return sampled_; }
 
   /// Makes an answer for the rest one for the whole.
   void complete(MarginalsAnswer& answer) {
@@ -155,10 +170,12 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   const bool hurried = options.method == Method::sample || options.seconds.has_value();
   PlanOptions planning{.memory_limit = options.memory_limit};
   if (hurried) planning.seconds = kPlanFraction * budget;
+  Collective* const ranks = hooks.collective;
+  const bool is_root = ranks == nullptr || ranks->is_root();
   ExactPlan plan;
-  if (options.method == Method::sample) {
+  if (options.method == Method::sample && is_root) {
     plan.tree = plan_elimination(*network, planning);
-  } else {
+  } else if (is_root) {
     plan = plan_exact(*network, planning);
   }
   answer.width = plan.tree.width;
@@ -177,19 +194,26 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
     case Method::exact: answer.reason = "exact inference was asked for; it takes " + exact_cost(plan); break;
     case Method::sample: answer.reason = fmt::format("sampling was asked for; {}", cost); break;
   }
-  if (answer.method == Method::exact) {
+  if (ranks != nullptr) answer.method = ranks->of_root(answer.method);
+  if (answer.method == Method::exact && is_root) {
     ExactAnswer exact = solve_exact(*network, plan, exact_options(options, hooks));
     answer.marginals = std::move(exact.marginals);
     answer.log_partition = exact.log_partition;
-  } else {
+  } else if (answer.method != Method::exact) {
     std::optional<PartlyExact> parts;
-    if (options.method == Method::automatic) parts.emplace(*network, options, hooks);
+    if (options.method == Method::automatic && is_root) parts.emplace(*network, options, hooks);
     // Where nobody says how long everything may take, the search for a plan takes nothing from sampling.
     const auto begins = options.seconds ? started : Clock::now();
     const auto deadline = begins + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(budget));
     const bool split = parts && parts->any_exact();
-    if (!split || !parts->all_exact()) {
-      sample_marginals(split ? parts->rest() : network, options, hooks, deadline, answer);
+    bool is_whole = !split;
+    std::vector<Index> sampled = split ? parts->sampled() : std::vector<Index>();
+    if (ranks != nullptr) {
+      is_whole = ranks->of_root(is_whole);
+      sampled = of_root(*ranks, sampled);
+    }
+    if (is_whole || !sampled.empty()) {
+      sample_marginals(is_whole ? network : rest_of(*network, sampled), options, hooks, deadline, answer);
     }
     if (split && (answer.report || parts->all_exact())) parts->complete(answer);
   }

@@ -92,7 +92,11 @@ class Sampling {
     moves_many_ = facts.lanes && facts.moves <= kMostEntries;
   }
 
-  [[nodiscard]] double seconds_left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
+  /// By the root's clock.
+  [[nodiscard]] double seconds_left() const {
+    const double here = std::chrono::duration<double>(deadline_ - Clock::now()).count();
+    return hooks_.collective != nullptr ? hooks_.collective->of_root(here) : here;
+  }
 
   /// A run that tells how fast the sampler is and how large its error. Each pilot has random numbers of its own:
   /// together they look at more of the distribution.
@@ -131,11 +135,12 @@ class Sampling {
 
   /// All the time that is left, but for a look at the draws.
   RunResult final_run(const Pilot& pilot) {
-    const double look = kReportFraction * seconds_left();
+    const double left = seconds_left();
+    const double look = kReportFraction * left;
     const std::size_t chains = chains_of(pilot.sampler);
     const double per_draw = static_cast<double>(std::max<Index>(1, model_.layout.variables) * chains);
     const double draws = std::clamp(look * kDiagnosedPerSecond / per_draw, kFewestDraws, kMostDraws);
-    RunOptions options = base(std::max(seconds_left() - look, 0.01));
+    RunOptions options = base(std::max(left - look, 0.01));
     options.chains = chains;
     options.thin = thin_for(pilot, options.seconds, draws);
     options.warmup = static_cast<std::size_t>(std::max(kFewestDraws, draws / 10.0));
@@ -168,7 +173,15 @@ class Sampling {
     RunHooks run_hooks;
     run_hooks.stop = hooks_.stop;
     if (hooks_.progress) run_hooks.progress = [&](const Progress& progress) { hooks_.progress(title, progress); };
-    RunResult result = run(model_, parse_sampler(sampler), run_options, run_hooks);
+    run_hooks.collective = hooks_.collective;
+    RunResult result;
+    const auto work = [&] { result = run(model_, parse_sampler(sampler), run_options, run_hooks); };
+    // Where one rank finds no state to begin in, the others must not begin either.
+    if (hooks_.collective != nullptr) {
+      hooks_.collective->together(work);
+    } else {
+      work();
+    }
     if (hooks_.end) hooks_.end(title, result.interrupted);
     return result;
   }
@@ -245,7 +258,10 @@ namespace marginals_parts {
 
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
                       const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer) {
-  const auto stopped = [&] { return hooks.stop != nullptr && hooks.stop->load(); };
+  const auto stopped = [&] {
+    const bool here = hooks.stop != nullptr && hooks.stop->load();
+    return hooks.collective != nullptr ? hooks.collective->any(here) : here;
+  };
   const Model model = network_model(network);
   Sampling sampling(model, options, hooks, deadline);
   const std::vector<std::string> candidates =

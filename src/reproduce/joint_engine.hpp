@@ -72,13 +72,19 @@ class JointEngine final : public Engine {
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
     return members_[places_[c].member]->rao_blackwell(places_[c].chain);
   }
-  void save(Saver& out) const override {
-    out(steps_);
-    for (const auto& member : members_) member->save(out);
+  void save_common(Saver& out) const override {
+    for (const auto& member : members_) member->save_common(out);
   }
-  void load(Loader& in) override {
-    in(steps_);
-    for (const auto& member : members_) member->load(in);
+  void load_common(Loader& in) override {
+    for (const auto& member : members_) member->load_common(in);
+  }
+  void save_chain(std::size_t c, Saver& out) const override {
+    out(steps_[c]);
+    members_[places_[c].member]->save_chain(places_[c].chain, out);
+  }
+  void load_chain(std::size_t c, Loader& in) override {
+    in(steps_[c]);
+    members_[places_[c].member]->load_chain(places_[c].chain, in);
   }
 
  private:
@@ -125,12 +131,8 @@ class JointTuner final : public Tuner {
                 std::span<double> out) override {
     of(c).backward(places_[c].chain, observed, coefficients, out);
   }
-  void save(Saver& out) const override {
-    for (const auto& member : members_) member->save(out);
-  }
-  void load(Loader& in) override {
-    for (const auto& member : members_) member->load(in);
-  }
+  void save_chain(std::size_t c, Saver& out) const override { of(c).save_chain(places_[c].chain, out); }
+  void load_chain(std::size_t c, Loader& in) override { of(c).load_chain(places_[c].chain, in); }
 
  private:
   [[nodiscard]] Tuner& of(std::size_t c) const { return *members_[places_[c].member]; }

@@ -8,22 +8,31 @@
 #include <utility>
 #include <vector>
 
-#include <poise/run/engine.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/fiber_scheduler.hpp>
+#include <poise/run/run.hpp>
 #include <poise/thread_pool.hpp>
 
 namespace poise {
 
-/// All chains of a run, in groups that threads take; or one by one as fibers, where one call of user code serves them
-/// all. The engine outlives it.
+/// The chains of a run that this process moves on, in groups that threads take; or one by one as fibers, where one call
+/// of user code serves them all. The engine outlives it.
 class Chains {
  public:
-  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers)
-      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)) {
-    groups_ = fibers_ ? group_chains(count(), 1, 1) : engine.share_out(pool_.threads());
+  /// `may_stop`: the target is user code, which may throw RunStopped.
+  Chains(Engine& engine, unsigned threads, std::shared_ptr<FiberScheduler> fibers, bool may_stop)
+      : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)), may_stop_(may_stop) {
+    const ChainGroup own = own_chains(engine);
+    for (std::size_t c = own.first; c < own.first + own.count; ++c) own_.push_back(c);
+    if (!fibers_) {
+      groups_ = engine.share_out(pool_.threads());
+    } else {
+      for (const std::size_t c : own_) groups_.push_back({c, 1});
+    }
   }
 
   [[nodiscard]] Engine& engine() const { return engine_; }
+  /// Of the whole run.
   [[nodiscard]] std::size_t count() const { return engine_.traits().chains; }
 
   void advance(std::uint64_t steps) {
@@ -32,10 +41,25 @@ class Chains {
   void for_each_group(const std::function<void(ChainGroup)>& work) {
     for_each(groups_.size(), [&](std::size_t g) { work(groups_[g]); });
   }
-  void for_each_chain(const std::function<void(std::size_t)>& work) { for_each(count(), work); }
+  void for_each_chain(const std::function<void(std::size_t)>& work) {
+    for_each(own_.size(), [&](std::size_t k) { work(own_[k]); });
+  }
 
  private:
+  /// A stop by the target on one rank is one on all.
   void for_each(std::size_t items, const std::function<void(std::size_t)>& work) {
+    if (engine_.division() == nullptr || !may_stop_) return for_each_here(items, work);
+    bool stopped = false;
+    try {
+      for_each_here(items, work);
+    } catch (const RunStopped&) {
+      stopped = true;
+    }
+    if (engine_.division()->collective().any(stopped)) throw RunStopped{};
+  }
+
+  void for_each_here(std::size_t items, const std::function<void(std::size_t)>& work) {
+    if (items == 0) return;
     if (fibers_) {
       fibers_->for_each(items, work);
     } else {
@@ -46,6 +70,8 @@ class Chains {
   Engine& engine_;
   ThreadPool pool_;
   std::shared_ptr<FiberScheduler> fibers_;
+  bool may_stop_;
+  std::vector<std::size_t> own_;
   std::vector<ChainGroup> groups_;
 };
 

@@ -22,7 +22,7 @@ namespace poise {
 
 namespace {
 
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kFormat = 2;
 constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'c', 'h',
                                          'e', 'c', 'k', 'p', 'o', 'i', 'n', 't'};
 
@@ -46,6 +46,9 @@ Checkpoint read_one(const std::string& path) {
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.format > kFormat) {
     throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to go on from it", path));
+  }
+  if (head.format == 1) {
+    throw InputError(fmt::format("{} was made by an older version of poise, which is needed to go on from it", path));
   }
   const std::uint64_t left = bytes.size() - sizeof head;
   if (head.format == 0 || head.words > left || head.state != left - head.words ||
@@ -210,15 +213,29 @@ void CheckpointedSink::take_draws_back() {
   journal_->begin();
 }
 
-void CheckpointedSink::load(Run& run) {
+void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
+  Collective* const ranks = run.collective();
+  std::string path = sink != nullptr ? sink->path_ : "";
+  if (ranks != nullptr) path = ranks->of_root(path);
   try {
-    run.load_rest(resumed_->state);
+    if (ranks == nullptr) {
+      run.load_rest(sink->resumed_->state);
+    } else {
+      run.load_rest(ranks->of_root(sink != nullptr ? sink->resumed_->state : ""));
+    }
   } catch (const InputError&) {
     throw;
   } catch (const std::runtime_error& error) {
-    throw InputError(fmt::format("{} cannot be gone on with: {}", path_, error.what()));
+    throw InputError(fmt::format("{} cannot be gone on with: {}", path, error.what()));
   }
-  journal_->read(resumed_->draws, [&](const DrawBlock& block) { run.take_draws(block); });
+  if (sink != nullptr) {
+    sink->journal_->read(sink->resumed_->draws, [&](const DrawBlock& block) {
+      if (block.count > 0) run.take_draws(block);
+    });
+    if (ranks != nullptr) run.take_draws({});  // which says that there are no more
+  } else {
+    while (run.take_draws({}) > 0) continue;
+  }
 }
 
 void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
@@ -241,14 +258,19 @@ void CheckpointedSink::finish(const std::string& results) {
   if (journal_) journal_->remove();
 }
 
-void CheckpointedSink::after_round(const Run& run) {
-  if (!journal_ || Clock::now() < due_) return;
-  save(run, false);
-  due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.interval);
+void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
+  bool due = sink != nullptr && sink->journal_ && Clock::now() >= sink->due_;
+  if (run.collective() != nullptr) due = run.collective()->of_root(due);
+  if (!due) return;
+  save(sink, run, false);
+  if (sink != nullptr) sink->due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(sink->options_.interval);
 }
 
-void CheckpointedSink::after_last_round(const Run& run, bool finished) {
-  if (journal_ && (options_.always || saved_ || resumed_ || !finished || Clock::now() >= due_)) save(run, finished);
+void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, bool finished) {
+  bool wanted = sink != nullptr && sink->journal_ &&
+                (sink->options_.always || sink->saved_ || sink->resumed_ || !finished || Clock::now() >= sink->due_);
+  if (run.collective() != nullptr) wanted = run.collective()->of_root(wanted);
+  if (wanted) save(sink, run, finished);
 }
 
 /// Its checkpoints would not go with the draws of this one.
@@ -258,11 +280,24 @@ void CheckpointedSink::forget_earlier_run() {
   ::unlink(old_path(path_).c_str());
 }
 
-void CheckpointedSink::save(const Run& run, bool finished) {
+void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finished) {
+  if (run.collective() == nullptr) {
+    sink->write_state(run, finished, [&] { return run.save_rest(); });
+    return;
+  }
+  if (run.is_broken()) {
+    if (sink != nullptr) sink->write_state(run, finished, [&] { return run.save_rest(); });  // which says why not
+    return;
+  }
+  const std::string state = run.save_rest();
+  if (sink != nullptr) sink->write_state(run, finished, [&] { return state; });
+}
+
+void CheckpointedSink::write_state(const Run& run, bool finished, const std::function<std::string()>& state) {
   try {
     forget_earlier_run();
     journal_->sync();
-    write_checkpoint(path_, {command_, run.draws(), finished, run.save_rest()});
+    write_checkpoint(path_, {command_, run.draws(), finished, state()});
     saved_ = true;
   } catch (const std::exception& error) {
     const std::string note = fmt::format("no checkpoint could be written: {}", error.what());

@@ -110,13 +110,19 @@ class CollapsedEngine final : public Engine {
     return report;
   }
 
-  void save(Saver& out) const override {
-    if (core_) core_->save(out);
-    out(chains_);
+  void save_common(Saver& out) const override {
+    if (core_) core_->save_common(out);
   }
-  void load(Loader& in) override {
-    if (core_) core_->load(in);
-    in(chains_);
+  void load_common(Loader& in) override {
+    if (core_) core_->load_common(in);
+  }
+  void save_chain(std::size_t c, Saver& out) const override {
+    if (core_) core_->save_chain(c, out);
+    out(chains_[c]);
+  }
+  void load_chain(std::size_t c, Loader& in) override {
+    if (core_) core_->load_chain(c, in);
+    in(chains_[c]);
   }
 
  private:

@@ -115,34 +115,35 @@ class CudaFlipEngine final : public Engine {
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return rao_blackwell_[chain]; }
 
-  void save(Saver& out) const override {
-    out(function_, chains_.steps(), chains_.counts(), chains_.counted_from(), chains_.accepted(), rao_blackwell_);
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      out(levels_of(c));
-      if (chains_.counts()) out(chains_.up_counts(c));
-    }
+  void save_common(Saver& out) const override {
+    out(function_, chains_.steps(), chains_.counts(), chains_.counted_from());
   }
 
-  void load(Loader& in) override {
+  void load_common(Loader& in) override {
     BalancingFunction function;
     std::uint64_t steps = 0;
     bool counting = false;
-    std::uint64_t counted_from = 0;
-    std::vector<double> accepted;
-    in(function, steps, counting, counted_from, accepted, rao_blackwell_);
+    in(function, steps, counting, loaded_counted_from_);
     set_function(function);
     chains_.set_steps(steps);
-    chains_.set_accepted(accepted);
     if (counting) chains_.start_counting();
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      std::vector<Value> levels;
-      in(levels);
-      chains_.set_levels(c, levels);
-      if (!counting) continue;
-      std::vector<std::int64_t> counts;
-      in(counts);
-      chains_.set_up_counts(c, counted_from, counts);
-    }
+  }
+
+  void save_chain(std::size_t chain, Saver& out) const override {
+    out(levels_of(chain), chains_.accepted(chain), rao_blackwell_[chain]);
+    if (chains_.counts()) out(chains_.up_counts(chain));
+  }
+
+  void load_chain(std::size_t chain, Loader& in) override {
+    std::vector<Value> levels;
+    double accepted = 0.0;
+    in(levels, accepted, rao_blackwell_[chain]);
+    chains_.set_levels(chain, levels);
+    chains_.set_accepted(chain, accepted);
+    if (!chains_.counts()) return;
+    std::vector<std::int64_t> counts;
+    in(counts);
+    chains_.set_up_counts(chain, loaded_counted_from_, counts);
   }
 
   [[nodiscard]] std::vector<Value> levels_of(std::size_t chain) const {
@@ -194,6 +195,7 @@ class CudaFlipEngine final : public Engine {
   std::int64_t sum_of_fields_ = 0;
   std::int64_t edges_ = 0;
   std::vector<RaoBlackwell> rao_blackwell_;
+  std::uint64_t loaded_counted_from_ = 0;  // while chains are loaded
 };
 
 class CudaFlipTuner final : public Tuner {
@@ -213,8 +215,8 @@ class CudaFlipTuner final : public Tuner {
                 std::span<double> out) override {
     on_cpu_.tuner->backward(chain, observed, coefficients, out);
   }
-  void save(Saver& out) const override { on_cpu_.tuner->save(out); }
-  void load(Loader& in) override { on_cpu_.tuner->load(in); }
+  void save_chain(std::size_t chain, Saver& out) const override { on_cpu_.tuner->save_chain(chain, out); }
+  void load_chain(std::size_t chain, Loader& in) override { on_cpu_.tuner->load_chain(chain, in); }
 
  private:
   CudaFlipEngine& engine_;

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include <poise/run/division.hpp>
 #include <poise/run/states.hpp>
 
 namespace poise {
@@ -27,7 +28,7 @@ std::string no_start(std::uint64_t chain, unsigned attempts) {
 
 double total_accepted(const Engine& engine) {
   std::vector<double> accepted(engine.traits().chains);
-  engine.observe({0, accepted.size()}, {.accepted = accepted});
+  observe_all(engine, {0, accepted.size()}, {.accepted = accepted});
   double sum = 0.0;
   for (const double one : accepted) sum += one;
   return sum;
@@ -35,7 +36,7 @@ double total_accepted(const Engine& engine) {
 
 double mean_log_prob(const Engine& engine) {
   std::vector<double> log_prob(engine.traits().chains);
-  engine.observe({0, log_prob.size()}, {.log_prob = log_prob});
+  observe_all(engine, {0, log_prob.size()}, {.log_prob = log_prob});
   double sum = 0.0;
   for (const double one : log_prob) sum += one;
   return sum / static_cast<double>(log_prob.size());
@@ -43,7 +44,7 @@ double mean_log_prob(const Engine& engine) {
 
 Evals total_evals(const Engine& engine) {
   std::vector<Evals> evals(engine.traits().chains);
-  engine.observe({0, evals.size()}, {.evals = evals});
+  observe_all(engine, {0, evals.size()}, {.evals = evals});
   Evals sum;
   for (const Evals& one : evals) sum += one;
   return sum;

@@ -53,17 +53,44 @@ PilotRecord::PilotRecord(const Model& model, std::size_t chains)
 }
 
 void PilotRecord::record(const Engine& engine) {
-  const std::size_t chains = levels_.size();
+  const ChainGroup here = own_chains(engine);
   const std::size_t own = names_.size() - 1;
-  std::vector<double> log_prob(chains);
-  std::vector<double> statistics(chains * own);
-  std::vector<Value> levels(chains * variables_);
-  engine.observe({0, chains}, {.log_prob = log_prob, .statistics = statistics, .levels = levels});
-  for (std::size_t c = 0; c < chains; ++c) {
-    series_[0][c].push_back(log_prob[c]);
-    for (std::size_t k = 0; k < own; ++k) series_[k + 1][c].push_back(statistics[c * own + k]);
-    for (const Index i : looked_at_) levels_[c].push_back(static_cast<std::int8_t>(levels[c * variables_ + i]));
+  std::vector<double> log_prob(here.count);
+  std::vector<double> statistics(here.count * own);
+  std::vector<Value> levels(here.count * variables_);
+  if (here.count > 0) engine.observe(here, {.log_prob = log_prob, .statistics = statistics, .levels = levels});
+  for (std::size_t r = 0; r < here.count; ++r) {
+    const std::size_t c = here.first + r;
+    series_[0][c].push_back(log_prob[r]);
+    for (std::size_t k = 0; k < own; ++k) series_[k + 1][c].push_back(statistics[r * own + k]);
+    for (const Index i : looked_at_) levels_[c].push_back(static_cast<std::int8_t>(levels[r * variables_ + i]));
   }
+  ++points_;
+}
+
+void PilotRecord::share(const Division& division) {
+  const std::size_t fresh = points_ - shared_;
+  const std::size_t chains = levels_.size();
+  const ChainGroup own = division.own();
+  // Whatever is kept of a chain, point by point: the last points are those that the others do not have.
+  const auto share = [&](auto& of_chains, std::size_t width) {
+    using Number = typename std::decay_t<decltype(of_chains[0])>::value_type;
+    const std::size_t each = fresh * width;
+    std::vector<Number> all(chains * each);
+    for (std::size_t c = own.first; c < own.first + own.count; ++c) {
+      std::copy(of_chains[c].end() - static_cast<std::ptrdiff_t>(each), of_chains[c].end(),
+                all.begin() + static_cast<std::ptrdiff_t>(c * each));
+    }
+    division.gather(std::span<Number>(all), {0, chains}, each);
+    for (std::size_t c = 0; c < chains; ++c) {
+      if (c >= own.first && c < own.first + own.count) continue;
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(c * each);
+      of_chains[c].insert(of_chains[c].end(), first, first + static_cast<std::ptrdiff_t>(each));
+    }
+  };
+  for (auto& monitor : series_) share(monitor, 1);
+  share(levels_, looked_at_.size());
+  shared_ = points_;
 }
 
 PilotSummary PilotRecord::summarize() const {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/engine.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/model.hpp>
 
 namespace poise {
@@ -34,8 +34,11 @@ struct PilotSummary {
 class PilotRecord {
  public:
   PilotRecord(const Model& model, std::size_t chains);
+  /// The chains of this rank.
   void record(const Engine& engine);
-  [[nodiscard]] std::size_t points() const { return series_[0][0].size(); }  ///< of one chain
+  /// Has all ranks know what was recorded since the last time.
+  void share(const Division& division);
+  [[nodiscard]] std::size_t points() const { return points_; }  ///< of one chain
   [[nodiscard]] PilotSummary summarize() const;
 
  private:
@@ -44,6 +47,8 @@ class PilotRecord {
   std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain]
   std::vector<std::vector<std::int8_t>> levels_;          // [chain], point by point
   Index variables_;
+  std::size_t points_ = 0;
+  std::size_t shared_ = 0;  // that all ranks know of
 };
 
 /// How well a candidate does, judged beside the others.

@@ -142,7 +142,11 @@ double Race::least_slice(const Entrant& entrant) const {
   return entrant.step_work * static_cast<double>(kFewestPoints);
 }
 
-bool Race::stopped() const { return broken_ || (view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed)); }
+bool Race::stopped() const {
+  // Among ranks only what all of them know counts: the candidate's run has asked them.
+  const bool told = view_.collective == nullptr && view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed);
+  return broken_ || told;
+}
 
 Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
   view_ = view;
@@ -243,6 +247,7 @@ bool Race::pilot(Entrant& entrant, double work) {
     options.memory = std::numeric_limits<double>::max();  // pilots make no draws
     RunHooks hooks;
     hooks.stop = view_.stop;
+    hooks.collective = view_.collective;
     try {
       entrant.run = std::make_unique<Run>(model_, entrant.candidate.sampler, options, hooks);
     } catch (const RunStopped&) {
@@ -262,9 +267,11 @@ bool Race::pilot(Entrant& entrant, double work) {
     entrant.spent = spent_before + entrant.candidate.cost.of(total_evals(entrant.run->engine()) - before);
     tell(entrant);
     late_ = options_.seconds > 0.0 && seconds_since(began_) > kPilotSeconds * options_.seconds;
+    if (options_.seconds > 0.0 && view_.collective != nullptr) late_ = view_.collective->any(late_);
     if (late_ || entrant.spent - spent_before >= left) break;
   }
   if (stopped() || entrant.record->points() < kFewestPoints / 2) return false;
+  if (const Division* division = entrant.run->engine().division()) entrant.record->share(*division);
   score_all();
   return true;
 }
@@ -340,7 +347,7 @@ void Race::drop_disagreeing() {
 }
 
 void Race::tell(const Entrant& entrant) const {
-  if (!view_.progress) return;
+  if (!view_.listens) return;
   Progress progress;
   progress.phase = Phase::pilot;
   progress.done = static_cast<std::uint64_t>(spent());
@@ -353,7 +360,7 @@ void Race::tell(const Entrant& entrant) const {
   progress.acceptance_rate = total_accepted(entrant.run->engine()) / std::max(1.0, steps);
   progress.log_prob = mean_log_prob(entrant.run->engine());
   progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
-  view_.progress(progress);
+  if (view_.progress) view_.progress(progress);
 }
 
 Choice Race::choose() {

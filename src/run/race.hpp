@@ -37,6 +37,8 @@ class Race {
   struct View {
     std::function<void(const Progress&)> progress = {};
     const std::atomic<bool>* stop = nullptr;
+    Collective* collective = nullptr;  ///< the ranks, where there are several
+    bool listens = false;              ///< whether there is somebody to tell, wherever that is
   };
 
   /// The choice, and its run where that has begun; otherwise the winner is to be made. No choice where the pilot was

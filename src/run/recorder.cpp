@@ -5,8 +5,6 @@
 
 #include <poise/diagnose/diagnose.hpp>
 
-#include "memory.hpp"
-
 namespace poise {
 
 namespace {
@@ -45,11 +43,12 @@ double bytes_per_draw(const Model& model, Keep keep) {
   return numbers + (keep == Keep::draws ? static_cast<double>(model.layout.variables) : 0.0);
 }
 
-Recorder::Recorder(const Model& model, const RunOptions& options, const Sink* sink)
+Recorder::Recorder(const Model& model, const RunOptions& options, const Holding& holding)
     : layout_(model.layout),
       keep_(options.keep),
-      hands_on_(sink != nullptr),
-      memory_(memory_for_draws(options)),
+      hands_on_(holding.hands_on),
+      has_states_(holding.has_states),
+      memory_(holding.memory),
       maximise_(model.maximise),
       bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
       holds_states_(options.keep == Keep::draws) {
@@ -75,7 +74,7 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Sink* si
   if (keep_ == Keep::draws) levels_.resize(chains * layout_.variables);
 }
 
-void Recorder::begin(const Engine& engine) { engine.observe({0, chains()}, {.accepted = accepted_}); }
+void Recorder::begin(const Engine& engine) { observe_all(engine, {0, chains()}, {.accepted = accepted_}); }
 
 void Recorder::expect(std::size_t draws) {
   const double numbers = static_cast<double>(draws) * static_cast<double>(chains()) * bytes_numbers_;
@@ -86,7 +85,7 @@ void Recorder::expect(std::size_t draws) {
     for (auto& monitor : series_) monitor[c].reserve(draws);
     acceptance_[c].reserve(draws);
     steps_[c].reserve(draws);
-    if (holds_states_) x_[c].reserve(draws * layout_.variables);
+    if (holds_states_ && has_states_) x_[c].reserve(draws * layout_.variables);
   }
 }
 
@@ -138,7 +137,9 @@ void Recorder::write_labels(std::size_t chain, std::int8_t* to) const {
   }
 }
 
-const DrawBlock& Recorder::end_block() {
+const DrawBlock& Recorder::end_block(const Division* division, Collective::To to) {
+  // Chains that were broken off inside a round are not equally long.
+  if (division != nullptr) division->gather(std::span(filled_), {0, chains()}, 1);
   const std::size_t before = block_.count;
   const std::size_t after = *std::min_element(filled_.begin(), filled_.end());
   if (after < before) {
@@ -150,6 +151,7 @@ const DrawBlock& Recorder::end_block() {
     }
     block_.count = after;
   }
+  if (division != nullptr) share(*division, to);
   remember(block_);
   std::fill(filled_.begin(), filled_.end(), 0);
   return block_;
@@ -160,7 +162,7 @@ void Recorder::take(const DrawBlock& block) { remember(block); }
 void Recorder::remember(const DrawBlock& block) {
   if (block.count == 0) return;
   add_sums(block);
-  if (block.x.empty()) holds_states_ = false;
+  if (block.x.empty() && has_states_) holds_states_ = false;
   const std::size_t first = (stride_ - draws_ % stride_) % stride_;
   const auto add = [&](const auto& from, std::size_t chain, auto& to) {
     for (std::size_t draw = first; draw < block.count; draw += stride_) to.push_back(from[chain * block.count + draw]);
@@ -169,7 +171,7 @@ void Recorder::remember(const DrawBlock& block) {
     for (std::size_t k = 0; k < names_.size(); ++k) add(block.monitors[k], c, series_[k][c]);
     add(block.acceptance_rate, c, acceptance_[c]);
     add(block.n_steps, c, steps_[c]);
-    if (!holds_states_) continue;
+    if (!holds_states_ || !has_states_) continue;
     const std::size_t size = block.count * layout_.variables;
     const auto states = block.x.begin() + static_cast<std::ptrdiff_t>(c * size);
     x_[c].insert(x_[c].end(), states, states + static_cast<std::ptrdiff_t>(size));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/engine.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/run.hpp>
 
 namespace poise {
@@ -19,8 +19,13 @@ namespace poise {
 /// what is left is evenly spaced. Sums over all draws are kept beside.
 class Recorder {
  public:
-  /// With a sink, which gets every block, states are recorded also when they are not held.
-  Recorder(const Model& model, const RunOptions& options, const Sink* sink);
+  /// What is agreed among ranks, and what is not.
+  struct Holding {
+    double memory = 0.0;     ///< bytes that what is held may take
+    bool hands_on = false;   ///< there is a sink, so states are recorded also when they are not held
+    bool has_states = true;  ///< the states of all chains come to this rank
+  };
+  Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   /// Of each chain, the block that is being filled apart.
@@ -36,7 +41,9 @@ class Recorder {
   /// Records the present states of a group; groups may do so at the same time. A draw is `steps` steps.
   void record(const Engine& engine, ChainGroup group, std::uint64_t steps);
   /// The draws since `begin_block` that all chains have: chains stay equally long. Good until the next `begin_block`.
-  [[nodiscard]] const DrawBlock& end_block();
+  /// Where chains are divided among ranks all of them call it, and afterwards have the numbers of all chains; states go
+  /// where `to` says.
+  [[nodiscard]] const DrawBlock& end_block(const Division* division, Collective::To to);
 
   /// The draws of a block that was recorded before, after those that there are.
   void take(const DrawBlock& block);
@@ -74,6 +81,7 @@ class Recorder {
 
  private:
   void write_labels(std::size_t chain, std::int8_t* to) const;
+  void share(const Division& division, Collective::To to);
   void remember(const DrawBlock& block);
   void add_sums(const DrawBlock& block);
   void stay_within_memory();
@@ -85,6 +93,7 @@ class Recorder {
   const VariableLayout& layout_;
   Keep keep_;  // of blocks
   bool hands_on_;
+  bool has_states_;
   double memory_;
   std::vector<std::string> names_;
   std::size_t objective_ = 0;  // which monitor; none where it is the number of monitors
@@ -97,7 +106,7 @@ class Recorder {
   std::vector<std::vector<std::int8_t>> x_;  // [chain][draw * variables + variable], where states are held
   std::size_t draws_ = 0;
   std::size_t stride_ = 1;
-  bool holds_states_;
+  bool holds_states_;             // or would, if they came to this rank
   std::vector<double> accepted_;  // of each chain at its last draw
 
   // Of all draws, by chain.

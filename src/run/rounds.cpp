@@ -1,11 +1,20 @@
 /// The rounds of a run, and the one place between two of them.
 #include "run_parts.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include <poise/run/samplers.hpp>
+#include <poise/run/start.hpp>
+#include "divided_engine.hpp"
+#include "memory.hpp"
 
 namespace poise {
 
@@ -28,6 +37,34 @@ std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) 
   return steps;
 }
 
+/// The same for all ranks that share the same cores of the same machine.
+std::uint64_t cores_key() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  ::sched_getaffinity(0, sizeof cores, &cores);
+  std::string bytes(host.data());
+  bytes.append(reinterpret_cast<const char*>(&cores), sizeof cores);
+  return std::hash<std::string>()(bytes);
+}
+
+/// What a rank says of itself before the run begins.
+struct Introduction {
+  std::uint64_t has_sink;
+  std::uint64_t listens;
+  double memory;
+  std::uint64_t cores;
+};
+
+/// What it says between two rounds.
+struct News {
+  double seconds;
+  double elapsed;
+  std::uint64_t stop;
+  std::uint64_t is_due;
+};
+
 }  // namespace
 
 Run::Parts::Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks)
@@ -36,7 +73,61 @@ Run::Parts::Parts(Model the_model, Sampler the_sampler, const RunOptions& the_op
       options(the_options),
       hooks(std::move(the_hooks)),
       reporter(hooks.progress) {
-  options.check(model, hooks.sink != nullptr);
+  if (hooks.collective != nullptr && hooks.collective->size() == 1) hooks.collective = nullptr;
+  agreed.has_sink = hooks.sink != nullptr;
+  agreed.listens = static_cast<bool>(reporter);
+  agreed.memory = memory_for_draws(options);
+  agreed.cores = std::max(1U, std::thread::hardware_concurrency());
+  if (hooks.collective != nullptr) {
+    const Introduction mine{agreed.has_sink, agreed.listens, agreed.memory, cores_key()};
+    const std::vector<Introduction> all = hooks.collective->of_all(mine);
+    agreed.has_sink = all[0].has_sink != 0;
+    agreed.listens = all[0].listens != 0;
+    unsigned here = 0;
+    for (const Introduction& one : all) {
+      agreed.memory = std::min(agreed.memory, one.memory);
+      here += one.cores == mine.cores ? 1 : 0;
+    }
+    agreed.cores = std::max(1U, agreed.cores / here);
+    agree(0.0);
+  }
+  options.check(model, agreed.has_sink);
+  if (hooks.collective == nullptr) return;
+  // Two ladders that exchange components stay together.
+  division = std::make_shared<const Division>(*hooks.collective, options.chains, is_row<TemperRow>(sampler) ? 2 : 1);
+}
+
+double Run::Parts::agree(double seconds) {
+  if (hooks.collective == nullptr) return seconds;
+  const News mine{seconds, elapsed(), is_told_to_stop(), reporter.due()};
+  const std::vector<News> all = hooks.collective->of_all(mine);
+  agreed.elapsed = all[0].elapsed;
+  agreed.is_due = all[0].is_due != 0;
+  for (const News& one : all) {
+    agreed.stop = agreed.stop || one.stop != 0;
+    seconds = std::max(seconds, one.seconds);
+  }
+  return seconds;
+}
+
+void Run::Parts::make_chains() {
+  const FirstStates states = is_row<TemperRow>(sampler) ? FirstStates::any : FirstStates::possible;
+  const auto make = [&] { return make_engine(model, sampler, engine_options(model, options, states, division)); };
+  if (!division) return take(make());
+  TunableEngine own;
+  bool target_stopped = false;
+  try {
+    own = make();
+  } catch (const RunStopped&) {
+    target_stopped = true;
+  }
+  if (division->collective().any(target_stopped)) throw RunStopped{};
+  take(divide(std::move(own), division));
+  const auto ranks = static_cast<std::size_t>(division->collective().size());
+  if (division->busy() == ranks) return;
+  notes.push_back(fmt::format("{} ranks for {} {}: {} of them {} nothing to do", ranks, options.chains,
+                              options.chains == 1 ? "chain" : "chains", ranks - division->busy(),
+                              ranks - division->busy() == 1 ? "has" : "have"));
 }
 
 void Run::Parts::take(TunableEngine chains_made) {
@@ -46,7 +137,7 @@ void Run::Parts::take(TunableEngine chains_made) {
   steps_of(options.draws, options.thin, "the run");
   share_out();
   length.emplace(made.engine->traits().chunk);
-  recorder.emplace(model, options, hooks.sink);
+  make_recorder();
   batches.resize(options.rao_blackwell ? options.chains : 0);
   if (sampler.settings.first_order && model.linear) {
     notes.emplace_back(
@@ -55,17 +146,25 @@ void Run::Parts::take(TunableEngine chains_made) {
   }
 }
 
+void Run::Parts::make_recorder() {
+  const bool has_states =
+      hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
+  recorder.emplace(model, options, Recorder::Holding{agreed.memory, agreed.has_sink, has_states});
+}
+
 void Run::Parts::share_out() {
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const auto useful = static_cast<unsigned>(std::min<std::size_t>(options.chains, kThreadsPerCore * cores));
+  const unsigned cores = agreed.cores;
+  const std::size_t own = std::max<std::size_t>(1, own_chains(*made.engine).count);
+  const auto useful = static_cast<unsigned>(std::min<std::size_t>(own, kThreadsPerCore * cores));
   if (options.threads > useful) {
-    notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, options.chains,
-                                options.chains == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores",
-                                useful));
+    notes.push_back(fmt::format("{} threads for {} {} on {} {}: using {}", options.threads, own,
+                                own == 1 ? "chain" : "chains", cores, cores == 1 ? "core" : "cores", useful));
   }
   options.threads = std::min(options.threads == 0 ? cores : options.threads, useful);
   if (model.fibers()) options.threads = 1;
-  chains.emplace(*made.engine, options.threads, model.fibers());
+  const bool is_user_code =
+      model.fibers() != nullptr || std::holds_alternative<std::shared_ptr<const OwnDescription>>(model.description);
+  chains.emplace(*made.engine, options.threads, model.fibers(), is_user_code);
 }
 
 WarmupPlan Run::Parts::plan_of_options() const {
@@ -128,7 +227,7 @@ void Run::Parts::run_warmup(double fraction, const Run& run) {
 }
 
 void Run::Parts::tell_warmup() {
-  if (!reporter) return;
+  if (!agreed.listens) return;
   Progress progress;
   progress.phase = warmup->phase();
   progress.done = warmup->steps();
@@ -138,8 +237,13 @@ void Run::Parts::tell_warmup() {
   progress.steps_per_second = made_steps / std::max(progress.seconds, 1e-9);
   progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
                           static_cast<double>(std::max<std::uint64_t>(progress.done, 1));
-  progress.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
-  progress.log_prob = mean_log_prob(*made.engine);
+  // Ranks need not ask each other for what is not shown.
+  if (hooks.collective == nullptr || agreed.is_due || warmup->done()) {
+    shown.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
+    shown.log_prob = mean_log_prob(*made.engine);
+  }
+  progress.acceptance_rate = shown.acceptance_rate;
+  progress.log_prob = shown.log_prob;
   progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
   reporter.tell(progress, warmup->done());
 }
@@ -218,9 +322,9 @@ void Run::Parts::record(ChainGroup group, std::size_t draw) {
 }
 
 void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
-  const DrawBlock& block = recorder->end_block();
-  if (hooks.sink != nullptr && block.count > 0) {
-    hooks.sink->write(block);
+  const DrawBlock& block = recorder->end_block(division.get(), hooks.draws_to);
+  if (agreed.has_sink && block.count > 0) {
+    if (hooks.sink != nullptr) hooks.sink->write(block);
     written = recorder->draws();
   }
   tell_sampling(wanted);
@@ -228,7 +332,7 @@ void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
 }
 
 void Run::Parts::note_what_is_held(RunResult& result) const {
-  if (hooks.sink != nullptr) return;
+  if (agreed.has_sink) return;
   if (options.keep == Keep::draws && !recorder->holds_states()) {
     result.notes.emplace_back(
         "the states of all draws do not fit the memory for them and were not kept, so the variables one by one are not "
@@ -246,9 +350,10 @@ void Run::Parts::tell_sampling(std::size_t wanted) {
   const std::size_t draws = recorder->draws();
   const bool by_clock = options.seconds > 0.0;
   const bool last = !by_clock && draws >= wanted;
-  if (!reporter || !(last || reporter.due())) return;
+  const bool due = hooks.collective != nullptr ? agreed.is_due : reporter.due();
+  if (!agreed.listens || !(last || due)) return;
   // Estimating it must not cost more than a hundredth of the time.
-  if (seconds_since(ess_time) > std::max(0.5, 100.0 * ess_cost) || last) {
+  if (reporter && (seconds_since(ess_time) > std::max(0.5, 100.0 * ess_cost) || last)) {
     const Clock::time_point begun = Clock::now();
     ess = recorder->ess_log_prob();
     ess_time = Clock::now();
@@ -268,6 +373,33 @@ void Run::Parts::tell_sampling(std::size_t wanted) {
   progress.log_prob = mean_log_prob(*made.engine);
   progress.ess_log_prob = ess;
   reporter.tell(progress, last);
+}
+
+std::vector<std::string> Run::Parts::save_chains(const std::function<void(std::size_t, Saver&)>& work) const {
+  const ChainGroup own = own_chains(*made.engine);
+  std::vector<std::string> saved;
+  for (std::size_t c = own.first; c < own.first + own.count; ++c) {
+    Saver out;
+    work(c, out);
+    saved.push_back(out.take());
+  }
+  return division ? division->gather(saved, Collective::To::root) : saved;
+}
+
+void Run::Parts::share_batches() {
+  if (!division || batches.empty()) return;
+  const ChainGroup own = division->own();
+  std::vector<std::string> mine;
+  for (std::size_t c = own.first; c < own.first + own.count; ++c) {
+    Saver out;
+    out(batches[c]);
+    mine.push_back(out.take());
+  }
+  const std::vector<std::string> all = division->gather(mine);
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    Loader in(all[c]);
+    in(batches[c]);
+  }
 }
 
 void Run::Parts::fill_head(RunResult& result) const {

@@ -27,6 +27,7 @@ Run::Run(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks
 
 Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine chains, RunHooks hooks)
     : parts_(std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks))) {
+  if (parts_->division) throw std::logic_error("chains that were made by the caller cannot be divided among ranks");
   parts_->take(std::move(chains));
 }
 
@@ -52,8 +53,7 @@ std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const 
     parts->race = std::make_unique<Race>(parts->model, parts->options);
     parts->sampler = parts->race->first();
   }
-  const FirstStates states = is_row<TemperRow>(parts->sampler) ? FirstStates::any : FirstStates::possible;
-  parts->take(make_engine(parts->model, parts->sampler, engine_options(parts->model, parts->options, states)));
+  parts->make_chains();
   if (parts->race && parts->race->is_walkover()) {
     parts->choice = parts->race->run(nullptr, {}).choice;
     parts->race.reset();
@@ -62,13 +62,15 @@ std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const 
 }
 
 void Run::decide() {
+  parts_->agree(0.0);
   if (!parts_->race) return;
   const Clock::time_point began = Clock::now();
   const std::unique_ptr<Race> race = std::move(parts_->race);
   const Clock::time_point started = parts_->started;
   const RunHooks hooks = parts_->hooks;
+  const Parts::Agreed agreed = parts_->agreed;
   Model model = parts_->model;
-  const Race::View view{hooks.progress, hooks.stop};
+  const Race::View view{hooks.progress, hooks.stop, hooks.collective, parts_->agreed.listens};
   Race::Outcome outcome = race->run(std::unique_ptr<Run>(new Run(std::move(parts_))), view);
   if (!outcome.choice && !outcome.run) {
     // A pilot that was stopped leaves no trace, so that the run can be saved, and chooses anew when it goes on.
@@ -82,7 +84,10 @@ void Run::decide() {
   parts_->choice = std::move(outcome.choice);
   parts_->hooks = hooks;
   parts_->options.memory = race->options().memory;
-  parts_->recorder.emplace(parts_->model, parts_->options, hooks.sink);
+  parts_->agreed.has_sink = agreed.has_sink;
+  parts_->agreed.listens = agreed.listens;
+  parts_->agreed.memory = agreed.memory;
+  parts_->make_recorder();
   parts_->reporter = ProgressReporter(hooks.progress);
   parts_->started = started;
   parts_->phase_began = began;
@@ -152,15 +157,17 @@ void Run::sample(std::size_t draws) {
 
 bool Run::ended() const { return parts_->ended(); }
 bool Run::stopped() const { return parts_->stopped(); }
+bool Run::is_broken() const { return parts_->broken; }
 const Model& Run::model() const { return parts_->model; }
 const Engine& Run::engine() const { return *parts_->made.engine; }
 const RunOptions& Run::options() const { return parts_->options; }
+Collective* Run::collective() const { return parts_->hooks.collective; }
 std::size_t Run::draws() const { return parts_->recorder->draws(); }
 std::uint64_t Run::steps() const { return parts_->steps; }
 
 std::vector<Value> Run::states() const {
   std::vector<Value> levels(parts_->options.chains * parts_->model.layout.variables);
-  engine().observe({0, parts_->options.chains}, {.levels = levels});
+  observe_all(engine(), {0, parts_->options.chains}, {.levels = levels});
   return levels;
 }
 
@@ -185,6 +192,7 @@ std::vector<double> Run::log_prob() {
   parts_->chains->for_each_chain([&](std::size_t c) {
     engine().observe({c, 1}, {.log_prob = std::span(out).subspan(c, 1)});
   });
+  if (parts_->division) parts_->division->gather(std::span(out), {0, out.size()}, 1);
   return out;
 }
 
@@ -200,6 +208,10 @@ RunResult Run::finish() {
   result.objective = parts.warmed.steps > 0 ? parts.warmed.objective : std::numeric_limits<double>::quiet_NaN();
   result.warmup_seconds = parts.warmup_seconds;
   result.sampling_seconds = parts.sampling_seconds;
+  if (Collective* ranks = collective(); ranks != nullptr) {
+    result.warmup_seconds = ranks->of_root(result.warmup_seconds);
+    result.sampling_seconds = ranks->of_root(result.sampling_seconds);
+  }
   result.interrupted = parts.stopped();
   result.options.draws = parts.recorder->draws();
   result.acceptance_rate = parts.recorder->mean_acceptance();
@@ -216,6 +228,7 @@ RunResult Run::finish() {
   result.steps = static_cast<std::uint64_t>(result.options.draws) * parts.options.chains * parts.options.thin;
   result.updates =
       result.steps * std::max<std::uint64_t>(1, parts.model.layout.variables / engine.traits().steps_per_sweep);
+  parts.share_batches();
   result.batches = std::move(parts.batches);
   add_function(parts.sampler, parts.warmed.function, result);
   add_marginals(parts.model, engine, result);
@@ -230,20 +243,17 @@ std::string Run::save(Draws draws) const {
   Parts& parts = *parts_;
   if (parts.broken) throw std::runtime_error("a run that was broken off inside a round cannot be saved");
   Saver out;
-  const double elapsed = parts.elapsed_before + seconds_since(parts.started);
+  const double elapsed = parts.elapsed();
   const double in_phase = seconds_since(parts.phase_began);
   const double warmup_seconds = parts.warmup_seconds + (parts.warmup ? in_phase : 0.0);
   const double sampling_seconds = parts.sampling_seconds + (parts.in_sample ? in_phase : 0.0);
   out(parts.choice.has_value());
   if (parts.choice) out(*parts.choice);
-  out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches,
-      parts.warmup_evals, elapsed, warmup_seconds, sampling_seconds, parts.warmed);
-  if (draws == Draws::elsewhere) {
-    std::vector<double> log_prob(parts.options.chains);
-    engine().observe({0, parts.options.chains}, {.log_prob = log_prob});
-    out(states(), log_prob);
-  }
-  parts.made.engine->save(out);
+  out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.warmup_evals, elapsed,
+      warmup_seconds, sampling_seconds, parts.warmed);
+  if (draws == Draws::elsewhere)
+    out(parts.save_chains([&](std::size_t c, Saver& of_chain) { save_place(c, of_chain); }));
+  parts.made.engine->save_common(out);
   if (draws == Draws::included) {
     out(*parts.recorder);
   } else {
@@ -251,13 +261,49 @@ std::string Run::save(Draws draws) const {
   }
   out(parts.warmup.has_value());
   if (parts.warmup) parts.warmup->save(out);
-  return out.take();
+  out(parts.save_chains([&](std::size_t c, Saver& of_chain) {
+    parts.made.engine->save_chain(c, of_chain);
+    if (!parts.batches.empty()) of_chain(parts.batches[c]);
+    if (parts.warmup) parts.warmup->save_chain(c, of_chain);
+  }));
+  const bool for_all = collective() != nullptr && parts.hooks.draws_to == Collective::To::all;
+  return for_all ? collective()->of_root(out.take()) : out.take();
+}
+
+void Run::save_place(std::size_t chain, Saver& out) const {
+  std::vector<Value> levels(parts_->model.layout.variables);
+  double log_prob = 0.0;
+  engine().observe({chain, 1}, {.log_prob = std::span(&log_prob, 1), .levels = levels});
+  out(levels, log_prob);
 }
 
 void Run::load(std::string_view bytes) { load(bytes, Draws::included); }
 void Run::load_rest(std::string_view bytes) { load(bytes, Draws::elsewhere); }
 
-void Run::take_draws(const DrawBlock& block) { parts_->recorder->take(block); }
+std::size_t Run::take_draws(const DrawBlock& block) {
+  Recorder& recorder = *parts_->recorder;
+  Collective* const ranks = collective();
+  if (ranks == nullptr) {
+    recorder.take(block);
+    return block.count;
+  }
+  const bool everywhere = parts_->hooks.draws_to == Collective::To::all && recorder.holds_states();
+  Saver out;
+  if (ranks->is_root()) {
+    out(block.count, block.monitors, block.acceptance_rate, block.n_steps);
+    out(everywhere ? block.x : std::vector<std::int8_t>());
+  }
+  const std::string bytes_of_root = ranks->of_root(out.take());
+  if (ranks->is_root()) {
+    recorder.take(block);
+    return block.count;
+  }
+  Loader in(bytes_of_root);
+  DrawBlock heard;
+  in(heard.count, heard.monitors, heard.acceptance_rate, heard.n_steps, heard.x);
+  recorder.take(heard);
+  return heard.count;
+}
 
 void Run::load(std::string_view bytes, Draws draws) {
   Loader in(bytes);
@@ -275,20 +321,23 @@ void Run::load(std::string_view bytes, Draws draws) {
     throw std::runtime_error(
         fmt::format("the saved state is of another run: '{}', expected '{}'", quote(fingerprint), parts.fingerprint()));
   }
-  in(parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.batches, parts.warmup_evals,
-     parts.elapsed_before, parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
+  in(parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.warmup_evals, parts.elapsed_before,
+     parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
   parts.started = Clock::now();
+  std::vector<std::string> of_chains;
+  const auto read_chains = [&] {
+    in(of_chains);
+    if (of_chains.size() != parts.options.chains) throw std::runtime_error("the saved state is of other chains");
+  };
   if (draws == Draws::elsewhere) {
-    std::vector<Value> levels;
-    std::vector<double> log_prob;
-    in(levels, log_prob);
-    check_same_model(levels, log_prob);
+    read_chains();
+    check_same_model(of_chains);
   }
-  parts.made.engine->load(in);
+  parts.made.engine->load_common(in);
   if (draws == Draws::included) {
     in(*parts.recorder);
   } else {
-    parts.recorder.emplace(parts.model, parts.options, parts.hooks.sink);
+    parts.make_recorder();
     parts.recorder->archive_rest(in);
   }
   bool warming = false;
@@ -298,26 +347,38 @@ void Run::load(std::string_view bytes, Draws draws) {
     parts.make_warmup({});
     parts.warmup->load(in);
   }
+  read_chains();
+  const ChainGroup own = own_chains(*parts.made.engine);
+  for (std::size_t c = own.first; c < own.first + own.count; ++c) {
+    Loader of_chain(of_chains[c]);
+    parts.made.engine->load_chain(c, of_chain);
+    if (!parts.batches.empty()) of_chain(parts.batches[c]);
+    if (parts.warmup) parts.warmup->load_chain(c, of_chain);
+  }
   if (!parts.sampling) return;
   parts.made.tuner.reset();
   parts.made.self_tuning.reset();
   parts.made.ladder.reset();
 }
 
-void Run::check_same_model(std::span<const Value> levels, std::span<const double> log_prob) {
+void Run::check_same_model(const std::vector<std::string>& places_of_chains) {
   constexpr const char* sentence =
       "the model is not the one that the run was made with: its log p of the saved states is another";
   // Chains of the run's own sampler may draw some of the variables anew when they are put at a state; these do not.
-  RunOptions options = parts_->options;
-  options.start = Start::given;
-  options.given.assign(levels.begin(), levels.end());
-  EngineOptions places = engine_options(parts_->model, options, FirstStates::any);
-  places.other_start = {};
-  places.device = Device::cpu;
-  std::vector<double> now(options.chains);
+  const ChainGroup own = own_chains(engine());
+  if (own.count == 0) return;
+  EngineOptions places;
+  places.reference.resize(parts_->model.layout.variables);
+  std::vector<double> log_prob(own.count);
+  for (std::size_t k = 0; k < own.count; ++k) {
+    Loader in(places_of_chains[own.first + k]);
+    in(places.starts.emplace_back(), log_prob[k]);
+    if (places.starts.back().size() != parts_->model.layout.variables) throw InputError(sentence);
+  }
+  std::vector<double> now(own.count);
   try {
     make_engine(parts_->model, parse_sampler(GibbsRow::name), places)
-        .engine->observe({0, options.chains}, {.log_prob = now});
+        .engine->observe({0, own.count}, {.log_prob = now});
   } catch (const InputError&) {
     throw InputError(sentence);
   }

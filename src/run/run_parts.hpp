@@ -1,7 +1,9 @@
 /// What a run is made of, and its rounds.
 #pragma once
 
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,19 +20,28 @@ namespace poise {
 
 struct Run::Parts {
   Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);
+  /// Makes the chains of this rank.
+  void make_chains();
   void take(TunableEngine chains_made);
+  void make_recorder();
   /// Threads, or fibers on this one.
   void share_out();
   [[nodiscard]] WarmupPlan plan_of_options() const;
   /// Steps of a warm-up that nobody asked to be of another length.
   [[nodiscard]] std::uint64_t usual_warmup() const;
   [[nodiscard]] bool stopped() const {
-    return broken || (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed));
+    return broken || (hooks.collective != nullptr ? agreed.stop : is_told_to_stop());
   }
+  [[nodiscard]] bool is_told_to_stop() const {
+    return hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] double elapsed() const { return elapsed_before + seconds_since(started); }
+  /// Has all ranks go by the same clock until the next time: the root's. Gives the longest of their `seconds`.
+  double agree(double seconds);
   /// Of the time that a fraction of the limit leaves.
   [[nodiscard]] double seconds_left(double fraction) const {
     if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
-    return fraction * options.seconds - elapsed_before - seconds_since(started);
+    return fraction * options.seconds - (hooks.collective != nullptr ? agreed.elapsed : elapsed());
   }
   [[nodiscard]] bool ended() const { return stopped() || seconds_left(1.0) <= 0.0; }
   /// What user code throws to end the run leaves chains at different steps: such a run can be looked at, not saved.
@@ -41,7 +52,7 @@ struct Run::Parts {
     try {
       const std::uint64_t made_steps = work();
       steps += made_steps;
-      length->took(made_steps, seconds_since(begun));
+      length->took(made_steps, agree(seconds_since(begun)));
     } catch (const RunStopped&) {
       broken = true;
     }
@@ -65,6 +76,10 @@ struct Run::Parts {
   /// Says what of the draws is not there.
   void note_what_is_held(RunResult& result) const;
   void tell_sampling(std::size_t wanted);
+  /// What `work` saves of each chain, at the root of those of all ranks.
+  [[nodiscard]] std::vector<std::string> save_chains(const std::function<void(std::size_t, Saver&)>& work) const;
+  /// Has all ranks know the batches of all chains.
+  void share_batches();
   /// What is known of a run before its first draw.
   void fill_head(RunResult& result) const;
   /// What a saved state must have in common with the run that loads it.
@@ -76,6 +91,18 @@ struct Run::Parts {
   std::optional<Choice> choice;  // once it is
   RunOptions options;
   RunHooks hooks;
+  std::shared_ptr<const Division> division;  // where there are several ranks
+  /// What all ranks go by.
+  struct Agreed {
+    bool has_sink = false;
+    bool listens = false;  // somebody is told of progress
+    bool is_due = false;   // is to be told now
+    bool stop = false;
+    double elapsed = 0.0;
+    double memory = 0.0;  // for draws
+    unsigned cores = 1;   // of this rank
+  };
+  Agreed agreed;
   Clock::time_point started = Clock::now();
   TunableEngine made;
   std::optional<Chains> chains;
@@ -100,6 +127,7 @@ struct Run::Parts {
   Clock::time_point ess_time = started;
   double ess_cost = 0.0;  // seconds to estimate it
   double ess = std::numeric_limits<double>::quiet_NaN();
+  Progress shown;               // of the warm-up, when it was last looked at
   double elapsed_before = 0.0;  // by the run that was saved
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;

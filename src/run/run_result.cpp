@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <poise/run/division.hpp>
 #include <poise/run/samplers.hpp>
 
 namespace poise {
@@ -19,7 +20,7 @@ void average_rao_blackwell(const Engine& engine, RunResult& result) {
   result.rao_blackwell_mcse.assign(entries, 0.0);
   double visits = 0.0;
   for (std::size_t c = 0; c < engine.traits().chains; ++c) {
-    const RaoBlackwell chain = engine.rao_blackwell(c);
+    const RaoBlackwell chain = rao_blackwell_of(engine, c);
     visits += static_cast<double>(chain.count);
     for (Index k = 0; k < chain.sums.size(); ++k) result.rao_blackwell[k] += chain.sums[k];
   }
@@ -36,7 +37,7 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
   std::vector<std::uint8_t> frozen(n, 1);
   std::vector<std::uint8_t> here(n);
   for (std::size_t c = 0; c < engine.traits().chains; ++c) {
-    engine.observe({c, 1}, {.frozen = here});
+    observe_all(engine, {c, 1}, {.frozen = here});
     for (Index i = 0; i < n; ++i) frozen[i] = static_cast<std::uint8_t>(frozen[i] & here[i]);
   }
   std::vector<Index> out;
@@ -75,7 +76,7 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
   result.empirical_marginals.assign(traits.entries, 0.0);
   std::vector<double> chain(traits.entries);
   for (std::size_t c = 0; c < traits.chains && result.trace.draws > 0; ++c) {
-    engine.observe({c, 1}, {.empirical_marginals = chain});
+    observe_all(engine, {c, 1}, {.empirical_marginals = chain});
     for (Index k = 0; k < traits.entries; ++k) result.empirical_marginals[k] += chain[k];
   }
   for (double& fraction : result.empirical_marginals) fraction /= static_cast<double>(traits.chains);

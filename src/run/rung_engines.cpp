@@ -225,24 +225,34 @@ std::optional<TemperingReport> RungEngines::tempering() const {
   return report;
 }
 
-void RungEngines::save(Saver& out) const {
-  save_rungs(out);
-  out(generation_, past_, learned_.has_value());
+void RungEngines::save_common(Saver& out) const {
+  save_ladder(out);
+  out(generation_, learned_.has_value());
   if (learned_) out(learned_->function, learned_->steps);
-  for (const TunableEngine& rung : engines_) rung.engine->save(out);
+  for (const TunableEngine& rung : engines_) rung.engine->save_common(out);
 }
 
-void RungEngines::load(Loader& in) {
-  load_rungs(in);
+void RungEngines::load_common(Loader& in) {
+  load_ladder(in);
   bool learned = false;
-  in(generation_, past_, learned);
+  in(generation_, learned);
   learned_.reset();
   if (learned) {
     learned_.emplace();
     in(learned_->function, learned_->steps);
   }
   make_engines(first_starts());
-  for (TunableEngine& rung : engines_) rung.engine->load(in);
+  for (TunableEngine& rung : engines_) rung.engine->load_common(in);
+}
+
+void RungEngines::save_chain(std::size_t c, Saver& out) const {
+  out(rungs(c), past_[c]);
+  for (const TunableEngine& rung : engines_) rung.engine->save_chain(c, out);
+}
+
+void RungEngines::load_chain(std::size_t c, Loader& in) {
+  in(rungs(c), past_[c]);
+  for (TunableEngine& rung : engines_) rung.engine->load_chain(c, in);
 }
 
 void RungTuner::reweigh(std::size_t chain) {
@@ -259,14 +269,14 @@ void RungTuner::backward(std::size_t chain, const TransitionGradient& observed, 
   present(chain).backward(chain, observed, coefficients, out);
 }
 
-void RungTuner::save(Saver& out) const {
-  out(looks_);
-  for (std::size_t k = 0; k < engine_.num_rungs(); ++k) engine_.tuner(k).save(out);
+void RungTuner::save_chain(std::size_t c, Saver& out) const {
+  out(looks_[c]);
+  for (std::size_t k = 0; k < engine_.num_rungs(); ++k) engine_.tuner(k).save_chain(c, out);
 }
 
-void RungTuner::load(Loader& in) {
-  in(looks_);
-  for (std::size_t k = 0; k < engine_.num_rungs(); ++k) engine_.tuner(k).load(in);
+void RungTuner::load_chain(std::size_t c, Loader& in) {
+  in(looks_[c]);
+  for (std::size_t k = 0; k < engine_.num_rungs(); ++k) engine_.tuner(k).load_chain(c, in);
 }
 
 }  // namespace poise

@@ -34,8 +34,10 @@ class RungEngines final : public TemperedEngine {
   void start_marginals(ChainGroup group, bool rao_blackwell) override;
   void visit_marginals(ChainGroup group) override { cold().visit_marginals(group); }
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return cold().rao_blackwell(chain); }
-  void save(Saver& out) const override;
-  void load(Loader& in) override;
+  void save_common(Saver& out) const override;
+  void load_common(Loader& in) override;
+  void save_chain(std::size_t chain, Saver& out) const override;
+  void load_chain(std::size_t chain, Loader& in) override;
 
   // For the tuner.
 
@@ -98,8 +100,8 @@ class RungTuner final : public Tuner {
   void observe(std::size_t chain, const TransitionGradientOptions& options, TransitionGradient& out) override;
   void backward(std::size_t chain, const TransitionGradient& observed, std::span<const double> coefficients,
                 std::span<double> out) override;
-  void save(Saver& out) const override;
-  void load(Loader& in) override;
+  void save_chain(std::size_t chain, Saver& out) const override;
+  void load_chain(std::size_t chain, Loader& in) override;
 
  private:
   /// Chains look at one rung after another, from the cold one down.

@@ -64,12 +64,16 @@ std::vector<Value> uniform_state(const Model& model, Rng& rng) {
   return x;
 }
 
-EngineOptions engine_options(const Model& model, const RunOptions& options, FirstStates states) {
+EngineOptions engine_options(const Model& model, const RunOptions& options, FirstStates states,
+                             std::shared_ptr<const Division> division) {
+  ChainGroup own{0, options.chains};
+  if (division) own = division->own().count > 0 ? division->own() : ChainGroup{0, 1};
   EngineOptions made;
   made.seed = options.seed;
-  made.first_chain = options.first_chain;
+  made.first_chain = options.first_chain + own.first;
   made.device = options.device;
-  for (std::size_t c = 0; c < options.chains; ++c) {
+  made.division = std::move(division);
+  for (std::size_t c = own.first; c < own.first + own.count; ++c) {
     std::vector<Value> x = first_start(model, options, c);
     if (states == FirstStates::possible && options.start != Start::given && model.into_support) {
       x = model.into_support(std::move(x), make_rng(options.seed, Stream::repair, options.first_chain + c));
@@ -80,7 +84,7 @@ EngineOptions engine_options(const Model& model, const RunOptions& options, Firs
   made.reference = uniform_state(model, rng);
   const bool asked_for = options.start == Start::given || options.start == Start::zeros;
   if (asked_for || model.into_support) return made;
-  made.other_start = [&model, seed = options.seed, first = options.first_chain, random = Rng(0, 0)](
+  made.other_start = [&model, seed = options.seed, first = made.first_chain, random = Rng(0, 0)](
                          std::size_t c, unsigned attempt) mutable -> std::vector<Value> {
     if (attempt < 2) return extreme_state(model, attempt == 1);
     if (attempt == 2) random = make_rng(seed, Stream::retry, first + c);

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
+#include <poise/run/division.hpp>
 #include <poise/streams.hpp>
 
 namespace poise {
@@ -33,7 +35,7 @@ std::vector<double> interpolate(std::span<const double> betas, std::span<const d
 }  // namespace
 
 TemperedEngine::TemperedEngine(const EngineTraits& traits, const EngineOptions& options, double log_hot)
-    : Engine(traits), log_hot_(log_hot) {
+    : Engine(traits), log_hot_(log_hot), division_(options.division) {
   for (std::size_t c = 0; c < traits.chains; ++c) {
     rungs_.push_back({Ladder(), make_rng(options.seed, Stream::swaps, options.first_chain + c), 0});
   }
@@ -53,9 +55,9 @@ void TemperedEngine::restart_counts(std::size_t chain) { rungs_[chain].ladder.re
 void TemperedEngine::adapt() {
   SwapCounts counts(betas_.size());
   BridgeSums bridges(guesses_);
-  for (const Rungs& rungs : rungs_) {
-    counts.add(rungs.ladder.counts());
-    bridges.add(rungs.ladder.bridges());
+  for (const Ladder& ladder : all_ladders()) {
+    counts.add(ladder.counts());
+    bridges.add(ladder.bridges());
   }
   const std::vector<double> rejections = counts.rejections();
   const std::vector<double> log_ratios = bridges.log_ratios();
@@ -73,27 +75,47 @@ void TemperedEngine::adapt() {
   }
 }
 
+std::vector<Ladder> TemperedEngine::all_ladders() const {
+  std::vector<Ladder> all;
+  if (!division_) {
+    for (const Rungs& rungs : rungs_) all.push_back(rungs.ladder);
+    return all;
+  }
+  std::vector<std::string> own;
+  for (std::size_t c = 0; c < division_->own().count; ++c) {
+    Saver out;
+    out(rungs_[c].ladder);
+    own.push_back(out.take());
+  }
+  for (const std::string& bytes : division_->gather(own)) {
+    Loader in(bytes);
+    in(all.emplace_back());
+  }
+  return all;
+}
+
 std::optional<TemperingReport> TemperedEngine::tempering() const {
+  const std::vector<Ladder> ladders_of_run = all_ladders();
   TemperingReport report;
   report.betas = betas_;
-  report.ladders = rungs_.size();
+  report.ladders = ladders_of_run.size();
   SwapCounts counts(betas_.size());
   BridgeSums bridges(guesses_);
-  for (const Rungs& rungs : rungs_) {
-    counts.add(rungs.ladder.counts());
-    bridges.add(rungs.ladder.bridges());
-    report.round_trips += rungs.ladder.round_trips();
-    const std::vector<double> ratios = rungs.ladder.bridges().log_ratios();
+  for (const Ladder& ladder : ladders_of_run) {
+    counts.add(ladder.counts());
+    bridges.add(ladder.bridges());
+    report.round_trips += ladder.round_trips();
+    const std::vector<double> ratios = ladder.bridges().log_ratios();
     report.log_partition_by_ladder.push_back(std::accumulate(ratios.begin(), ratios.end(), log_hot_));
   }
-  report.steps = rungs_.front().ladder.counts().tried.front() * 2;
+  report.steps = ladders_of_run.front().counts().tried.front() * 2;
   const std::vector<double> rejections = counts.rejections();
   report.barrier = barrier_of(rejections);
   for (const double rejection : rejections) report.acceptance.push_back(1.0 - rejection);
-  report.paths = rungs_.front().ladder.paths();
+  report.paths = ladders_of_run.front().paths();
   const std::vector<double> ratios = bridges.log_ratios();
   report.log_partition = std::accumulate(ratios.begin(), ratios.end(), log_hot_);
-  const auto ladders = static_cast<double>(rungs_.size());
+  const auto ladders = static_cast<double>(ladders_of_run.size());
   double square = 0.0;
   const double mean =
       std::accumulate(report.log_partition_by_ladder.begin(), report.log_partition_by_ladder.end(), 0.0) / ladders;

@@ -5,11 +5,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/hot.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/states.hpp>
 #include <poise/streams.hpp>
@@ -85,7 +87,7 @@ class TemperedLanes final : public TemperedEngine {
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       Chain& chain = chains_[c];
       restart_counts(c);
-      if (c % 2 == 0 && c / 2 < pairs_.size()) pairs_[c / 2].freeze();
+      if (has_pair(c)) pairs_[c / 2].freeze();
       chain.counts.assign(traits_.entries, 0);
       if (rao_blackwell) chain.block.reset_sums();
       chain.counted_from = chain.averaged_from = rungs(c).step;
@@ -115,7 +117,7 @@ class TemperedLanes final : public TemperedEngine {
     std::optional<TemperingReport> report = TemperedEngine::tempering();
     double components = 0.0;
     double exchanges = 0.0;
-    for (const Pair& pair : pairs_) {
+    for (const Pair& pair : all_pairs()) {
       for (std::size_t k = 0; k < pair.tried.size(); ++k) {
         if (pair.is_off[k] != 0) continue;
         components += pair.components[k];
@@ -126,38 +128,41 @@ class TemperedLanes final : public TemperedEngine {
     return report;
   }
 
-  void save(Saver& out) const override {
-    save_rungs(out);
-    out(pairs_);
-    for (const Chain& chain : chains_) {
-      out(chain.block.progress(), chain.counts, chain.counted_from, chain.averaged_from);
-      std::vector<Value> levels(traits_.variables);
-      for (std::size_t r = 0; r < betas().size(); ++r) {
-        chain.block.get_levels(r, levels);
-        out(levels, chain.block.get_totals(r));
-      }
+  void save_common(Saver& out) const override { save_ladder(out); }
+
+  void load_common(Loader& in) override {
+    load_ladder(in);
+    set_heats();
+  }
+
+  void save_chain(std::size_t c, Saver& out) const override {
+    const Chain& chain = chains_[c];
+    out(rungs(c));
+    if (has_pair(c)) out(pairs_[c / 2]);
+    out(chain.block.progress(), chain.counts, chain.counted_from, chain.averaged_from);
+    std::vector<Value> levels(traits_.variables);
+    for (std::size_t r = 0; r < betas().size(); ++r) {
+      chain.block.get_levels(r, levels);
+      out(levels, chain.block.get_totals(r));
     }
   }
 
-  void load(Loader& in) override {
-    load_rungs(in);
-    in(pairs_);
-    set_heats();
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
-      Chain& chain = chains_[c];
-      chain.block = make_block(c);
-      BlockProgress progress;
-      in(progress, chain.counts, chain.counted_from, chain.averaged_from);
-      chain.block.set_progress(progress);
-      for (std::size_t r = 0; r < betas().size(); ++r) {
-        std::vector<Value> levels;
-        LaneTotals totals;
-        in(levels, totals);
-        chain.block.set_levels(r, levels);
-        chain.block.set_totals(r, totals);
-      }
-      heat(c);
+  void load_chain(std::size_t c, Loader& in) override {
+    Chain& chain = chains_[c];
+    in(rungs(c));
+    if (has_pair(c)) in(pairs_[c / 2]);
+    chain.block = make_block(c);
+    BlockProgress progress;
+    in(progress, chain.counts, chain.counted_from, chain.averaged_from);
+    chain.block.set_progress(progress);
+    for (std::size_t r = 0; r < betas().size(); ++r) {
+      std::vector<Value> levels;
+      LaneTotals totals;
+      in(levels, totals);
+      chain.block.set_levels(r, levels);
+      chain.block.set_totals(r, totals);
     }
+    heat(c);
   }
 
  protected:
@@ -252,6 +257,29 @@ class TemperedLanes final : public TemperedEngine {
     traits.chunk = std::max<std::uint64_t>(1, kChunkUpdates / std::max<Index>(1, traits.variables));
     traits.group = 2;
     return traits;
+  }
+
+  /// Whether it exchanges components with the next one: chains of a rank begin at an even one.
+  [[nodiscard]] bool has_pair(std::size_t c) const { return c % 2 == 0 && c / 2 < pairs_.size(); }
+
+  /// Those of all chains of the run, in their order.
+  [[nodiscard]] std::vector<Pair> all_pairs() const {
+    const Division* division = division_of_ladders();
+    if (division == nullptr) return pairs_;
+    std::vector<std::string> own(division->own().count);
+    for (std::size_t c = 0; c < own.size(); ++c) {
+      if (!has_pair(c)) continue;
+      Saver out;
+      out(pairs_[c / 2]);
+      own[c] = out.take();
+    }
+    std::vector<Pair> all;
+    for (const std::string& bytes : division->gather(own)) {
+      if (bytes.empty()) continue;
+      Loader in(bytes);
+      in(all.emplace_back());
+    }
+    return all;
   }
 
   static std::size_t nearest(std::span<const double> betas, double beta) {

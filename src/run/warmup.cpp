@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace poise {
 
@@ -133,11 +134,21 @@ void Warmup::begin() {
     case Stage::done: break;
   }
   part_length_ = pending_;
-  if (stage_ == Stage::initial) accepted_before_ = total_accepted(chains_.engine());
+  if (stage_ == Stage::initial) accepted_before_ = accepted_ ? *accepted_ : total_accepted(chains_.engine());
 }
 
 void Warmup::end() {
-  record();
+  std::vector<double> log_prob(chains_.count());
+  if (stage_ == Stage::initial) {
+    std::vector<double> accepted(log_prob.size());
+    observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob, .accepted = accepted});
+    accepted_ = std::accumulate(accepted.begin(), accepted.end(), 0.0);
+  } else {
+    observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob});
+    accepted_.reset();
+  }
+  const double sum = std::accumulate(log_prob.begin(), log_prob.end(), 0.0);
+  outcome_.trace.push_back({outcome_.steps, sum / static_cast<double>(log_prob.size())});
   // The other half is made with the kernel as it will be.
   if (self_tuning_ != nullptr && outcome_.steps >= plan_.steps / 2) self_tuning_->freeze();
   switch (stage_) {
@@ -146,15 +157,13 @@ void Warmup::end() {
       if (outcome_.steps >= plan_.steps) stage_ = Stage::done;
       break;
     case Stage::initial: {
-      const double accepted = total_accepted(chains_.engine()) - accepted_before_;
+      const double accepted = *accepted_ - accepted_before_;
       const double rate = accepted / static_cast<double>(part_length_ * chains_.count());
       if (!sampler_.learns() && !plan_.follow && !escaped_ && rate > kTrapped) {
         next_stage();
         break;
       }
       sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
-      std::vector<double> log_prob(chains_.count());
-      chains_.engine().observe({0, log_prob.size()}, {.log_prob = log_prob});
       for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
       const bool may_end = sampler_.settings.tuning != StepTuning::acceptance && !plan_.follow;
       if (outcome_.steps >= initial_end() || (may_end && !rise_.still_rising())) next_stage();
@@ -213,6 +222,7 @@ void Warmup::learn() {
   needs.max_variables = std::min<Index>(
       needs.max_variables, static_cast<Index>(std::max<std::size_t>(1, kPooledVariables / chains_.count())));
   chains_.for_each_chain([&](std::size_t c) { tuner_->observe(c, needs, observed_[c]); });
+  share_observed();
   learner_->observe(observed_);
   chains_.for_each_chain([&](std::size_t c) {
     std::vector<double> coefficients;
@@ -220,6 +230,7 @@ void Warmup::learn() {
     gradients_[c].assign(BalanceTable::kPoints, 0.0);
     tuner_->backward(c, observed_[c], coefficients, gradients_[c]);
   });
+  share_gradients();
   outcome_.objective = learner_->objective().value(observed_);
   const double progress = plan_.average ? static_cast<double>(round_) / static_cast<double>(rounds_) : 0.0;
   if (!sampler_.settings.paper_schedule && 2 * (round_ + 1) < rounds_) {
@@ -277,11 +288,11 @@ void Warmup::save(Saver& out) const {
       adaptation_start_, available_, rounds_, planned_, round_, plan_);
   out(learner_.has_value());
   if (learner_) out(*learner_);
-  if (tuner_ != nullptr) tuner_->save(out);
   if (ladder_ != nullptr) out(*ladder_);
 }
 
 void Warmup::load(Loader& in) {
+  accepted_.reset();
   in(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, step_length_, rise_, settled_,
      adaptation_start_, available_, rounds_, planned_, round_, plan_);
   bool learning = false;
@@ -293,8 +304,15 @@ void Warmup::load(Loader& in) {
     observed_.resize(chains_.count());
     gradients_.resize(chains_.count());
   }
-  if (tuner_ != nullptr) tuner_->load(in);
   if (ladder_ != nullptr) in(*ladder_);
+}
+
+void Warmup::save_chain(std::size_t chain, Saver& out) const {
+  if (tuner_ != nullptr) tuner_->save_chain(chain, out);
+}
+
+void Warmup::load_chain(std::size_t chain, Loader& in) {
+  if (tuner_ != nullptr) tuner_->load_chain(chain, in);
 }
 
 }  // namespace poise

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -90,6 +91,9 @@ class Warmup {
 
   void save(Saver& out) const;
   void load(Loader& in);
+  /// What a chain has for itself.
+  void save_chain(std::size_t chain, Saver& out) const;
+  void load_chain(std::size_t chain, Loader& in);
 
  private:
   enum class Stage { plain, initial, adaptation, rest, done };
@@ -99,6 +103,9 @@ class Warmup {
   void next_stage();  // when the present one is over
   void start_adaptation();
   void learn();
+  /// Has all ranks know what was observed, or its gradients, of all chains.
+  void share_observed();
+  void share_gradients();
   void freeze();
   void record();
   void escape_trap(double acceptance_rate);
@@ -116,9 +123,10 @@ class Warmup {
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;
-  std::uint64_t pending_ = 0;      // steps of the present part that are still to be made
-  double accepted_before_ = 0.0;   // at the beginning of the part
-  std::uint64_t part_length_ = 0;  // its steps
+  std::uint64_t pending_ = 0;       // steps of the present part that are still to be made
+  double accepted_before_ = 0.0;    // at the beginning of the part
+  std::optional<double> accepted_;  // at the end of the part before, where it was looked at
+  std::uint64_t part_length_ = 0;   // its steps
   bool escaped_ = false;
   StepLength step_length_;  // where steps change many variables
   RiseDetector rise_;
@@ -132,6 +140,7 @@ class Warmup {
   std::uint64_t round_ = 0;             // those made
   std::vector<TransitionGradient> observed_;
   std::vector<std::vector<double>> gradients_;
+  std::vector<std::byte> told_;  // by ranks, of what they have observed
 };
 
 }  // namespace poise

@@ -77,7 +77,9 @@ class ProgramTest : public testing::Test {
   void start(const Arguments& arguments, const std::string& out = {}) {
     const std::string out_path = out.empty() ? (root_ / "out").string() : out;
     const std::string err_path = (root_ / "err").string();
-    std::vector<char*> words{const_cast<char*>(POISE_PROGRAM)};
+    std::vector<char*> words;
+    for (const std::string& word : launcher_) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(const_cast<char*>(program_.c_str()));
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     child_ = ::fork();
@@ -87,7 +89,7 @@ class ProgramTest : public testing::Test {
     const int err_file = ::open(err_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (::dup2(out_file, 1) < 0 || ::dup2(err_file, 2) < 0 || ::chdir(work().c_str()) != 0) ::_exit(99);
     ::alarm(kPatience);  // a program that never ends fails the test instead of holding it up
-    ::execv(POISE_PROGRAM, words.data());
+    ::execvp(words[0], words.data());
     ::_exit(99);
   }
 
@@ -131,6 +133,8 @@ class ProgramTest : public testing::Test {
   }
 
   std::filesystem::path root_;
+  Arguments launcher_;  // words before the program
+  std::string program_ = POISE_PROGRAM;
   pid_t child_ = -1;
 };
 

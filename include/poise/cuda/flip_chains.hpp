@@ -48,7 +48,8 @@ class CudaFlipChains {
 
   /// Acceptance probabilities of each chain, summed.
   [[nodiscard]] std::vector<double> accepted() const;
-  void set_accepted(std::span<const double> accepted);
+  [[nodiscard]] double accepted(std::size_t chain) const;
+  void set_accepted(std::size_t chain, double accepted);
 
   /// Counts steps at which sites are up, from here on.
   void start_counting();

@@ -73,6 +73,9 @@ struct MarginalsHooks {
   std::function<void(const std::string& title, bool interrupted)> end;  ///< of what `progress` told of
   std::function<void(double part_done)> exact_progress;
   const std::atomic<bool>* stop = nullptr;
+  /// Ranks that sample together, with the same network and options. What is exact is the work of the root alone, and so
+  /// is the answer: that of other ranks is of no use.
+  Collective* collective = nullptr;
 };
 
 /// Throws InputError where exact inference is asked for but does not fit, and where no state has positive probability;

@@ -28,6 +28,12 @@ class ClusterSizes {
   struct Sums {
     std::uint64_t clusters = 0;
     std::uint64_t variables = 0;  ///< in them
+
+    Sums& operator+=(const Sums& more) {
+      clusters += more.clusters;
+      variables += more.variables;
+      return *this;
+    }
   };
 
   void add(std::uint64_t clusters, std::uint64_t variables) {
@@ -79,19 +85,15 @@ class Wolff {
   // How the kernel tunes itself: until it is frozen, a step makes clusters until they have as many members as there are
   // variables, whatever their size.
 
-  void start_tuning(std::span<Scratch* const> chains) {
-    tuning_ = given_ == 0;
-    for (Scratch* chain : chains) chain->sizes = {};
-  }
-  void freeze(std::span<Scratch* const> chains) {
-    if (!std::exchange(tuning_, false)) return;
-    ClusterSizes::Sums all;
-    for (const Scratch* chain : chains) {
-      const ClusterSizes::Sums sums = chain->sizes.sums();
-      all.clusters += sums.clusters;
-      all.variables += sums.variables;
-    }
-    if (all.variables == 0) return;
+  using Found = ClusterSizes::Sums;
+
+  void start_tuning() { tuning_ = given_ == 0; }
+  [[nodiscard]] bool is_tuning() const { return tuning_; }
+  static void forget_found(Scratch& chain) { chain.sizes = {}; }
+  static void add_found(const Scratch& chain, Found& found) { found += chain.sizes.sums(); }
+  /// `all` is what was found in all chains.
+  void freeze(const Found& all) {
+    if (!std::exchange(tuning_, false) || all.variables == 0) return;
     const double wanted = static_cast<double>(graph_->num_variables()) * static_cast<double>(all.clusters) /
                           static_cast<double>(all.variables);
     clusters_ = static_cast<std::uint64_t>(std::max(1.0, std::round(wanted)));

@@ -123,27 +123,27 @@ class BlockEngine final : public Engine {
     }
   }
 
-  void save(Saver& out) const override {
-    out(blocks_.front().progress());
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
-      const Block& block = block_of(c);
-      std::vector<Value> levels(traits_.variables);
-      block.get_levels(c, levels);
-      out(levels, block.get_totals(c), chains_[c]);
-    }
-  }
+  void save_common(Saver& out) const override { out(blocks_.front().progress()); }
 
-  void load(Loader& in) override {
+  void load_common(Loader& in) override {
     BlockProgress progress;
     in(progress);
     for (Block& block : blocks_) block.set_progress(progress);
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
-      std::vector<Value> levels;
-      typename Block::Totals totals;
-      in(levels, totals, chains_[c]);
-      block_of(c).set_levels(c, levels);
-      if (block_of(c).counts()) block_of(c).set_totals(c, totals);
-    }
+  }
+
+  void save_chain(std::size_t c, Saver& out) const override {
+    const Block& block = block_of(c);
+    std::vector<Value> levels(traits_.variables);
+    block.get_levels(c, levels);
+    out(levels, block.get_totals(c), chains_[c]);
+  }
+
+  void load_chain(std::size_t c, Loader& in) override {
+    std::vector<Value> levels;
+    typename Block::Totals totals;
+    in(levels, totals, chains_[c]);
+    block_of(c).set_levels(c, levels);
+    if (block_of(c).counts()) block_of(c).set_totals(c, totals);
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,9 +61,6 @@ class CheckpointedSink final : public Sink {
   CheckpointedSink(const CheckpointedSink&) = delete;
   CheckpointedSink& operator=(const CheckpointedSink&) = delete;
 
-  /// Makes a new run the one that was resumed.
-  void load(Run& run);
-
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
   void write(const DrawBlock& block) override;
@@ -70,10 +68,14 @@ class CheckpointedSink final : public Sink {
   void close_draws() { file_.close_draws(); }
   void finish(const std::string& results) override;
 
+  // All ranks of a run call these, with the sink at the root and nothing elsewhere.
+
+  /// Makes a new run the one that was resumed.
+  static void load(CheckpointedSink* sink, Run& run);
   /// To be called between rounds; writes a checkpoint where one is due.
-  void after_round(const Run& run);
+  static void after_round(CheckpointedSink* sink, const Run& run);
   /// To be called when the run ends, before its draws are handed over.
-  void after_last_round(const Run& run, bool finished);
+  static void after_last_round(CheckpointedSink* sink, const Run& run, bool finished);
 
   /// What went wrong with checkpoints; the run goes on without.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
@@ -81,7 +83,8 @@ class CheckpointedSink final : public Sink {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void save(const Run& run, bool finished);
+  static void save(CheckpointedSink* sink, const Run& run, bool finished);
+  void write_state(const Run& run, bool finished, const std::function<std::string()>& state);
   void forget_earlier_run();
   /// Gives the draws that go with the checkpoint, from the journal or, where a finished run has none, its file.
   void take_draws_back();

@@ -19,6 +19,8 @@
 
 namespace poise {
 
+class Division;
+
 /// What an engine needs besides its target and kernel.
 struct EngineOptions {
   std::uint64_t seed = 1;
@@ -29,6 +31,9 @@ struct EngineOptions {
   /// Other states for a chain whose start has probability zero, attempt after attempt; an empty one ends the search.
   /// Without this function such a start is refused.
   std::function<std::vector<Value>(std::size_t chain, unsigned attempt)> other_start;
+  /// Where chains of one run are divided among ranks: whose they are. The engine has those of its own rank, and
+  /// `first_chain` and `starts` are theirs.
+  std::shared_ptr<const Division> division;
 };
 
 /// What does not change while chains run.
@@ -90,14 +95,22 @@ class Engine {
   /// Of ladders, where chains have them.
   [[nodiscard]] virtual std::optional<TemperingReport> tempering() const { return {}; }
 
-  /// Everything that the next step depends on, and what was counted. `load` is for an engine that was made for the same
-  /// model, sampler and number of chains.
-  virtual void save(Saver& out) const = 0;
-  virtual void load(Loader& in) = 0;
+  /// Everything that the next step depends on, and what was counted: what all chains have in common, which is loaded
+  /// first, and what each has for itself. An engine that loads it was made for the same model and sampler.
+  virtual void save_common(Saver& out) const = 0;
+  virtual void load_common(Loader& in) = 0;
+  virtual void save_chain(std::size_t chain, Saver& out) const = 0;
+  virtual void load_chain(std::size_t chain, Loader& in) = 0;
+
+  /// Where chains are divided among ranks, and this is all of them as seen from one: whose they are. What takes a chain
+  /// or a group takes those of this rank only; run/division.hpp has what looks at all of them.
+  [[nodiscard]] virtual const Division* division() const { return nullptr; }
 
  protected:
   EngineTraits traits_;
 };
+
+// Of all chains of a run, wherever they are.
 
 /// Acceptance probabilities of all chains so far, summed.
 [[nodiscard]] double total_accepted(const Engine& engine);

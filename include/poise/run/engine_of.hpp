@@ -9,6 +9,7 @@
 
 #include <poise/adapt/learning_objective.hpp>
 #include <poise/run/chain.hpp>
+#include <poise/run/division.hpp>
 #include <poise/run/engine.hpp>
 #include <poise/run/states.hpp>
 #include <poise/run/tuner.hpp>
@@ -23,9 +24,13 @@ class SelfTuningOf;
 
 /// A kernel that finds something out by itself while chains warm up (run/tuner.hpp), from what their scratches hold.
 template <class K>
-concept SelfTuningKernel = requires(K& kernel, std::span<typename K::Scratch* const> chains, Saver& out) {
-  kernel.start_tuning(chains);
-  kernel.freeze(chains);
+concept SelfTuningKernel = requires(K& kernel, typename K::Scratch& own, const typename K::Scratch& chain,
+                                    typename K::Found& found, Saver& out) {
+  kernel.start_tuning();
+  kernel.forget_found(own);
+  { kernel.is_tuning() } -> std::same_as<bool>;
+  kernel.add_found(chain, found);
+  kernel.freeze(found);
   kernel.archive(out);
 };
 
@@ -38,7 +43,8 @@ class EngineOf final : public Engine, public StatesOf<T> {
         kernel_(std::move(kernel)),
         seed_(options.seed),
         first_chain_(options.first_chain),
-        reference_(options.reference) {
+        reference_(options.reference),
+        division_(options.division) {
     if constexpr (requires { kernel_.tabulate(*target_); }) kernel_.tabulate(*target_);
     for (std::size_t c = 0; c < options.starts.size(); ++c) {
       Rng rng = make_rng(options.seed, Stream::chain, options.first_chain + c);
@@ -139,37 +145,41 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override { return rao_blackwell_of(*chains_[c]); }
 
-  void save(Saver& out) const override {
+  void save_common(Saver& out) const override {
     if constexpr (TunableKernel<K, T>) save_function(out);
     if constexpr (SelfTuningKernel<K>) out(kernel_);
-    for (const auto& chain : chains_) {
-      out(chain->rng, chain->distance, chain->empirical_marginals, chain->rao_blackwell, chain->steps, chain->accepted,
-          chain->settled, chain->scratch);
-      if constexpr (Archivable<typename T::State, Saver>) {
-        out(chain->state);
-      } else {
-        std::vector<Value> x(traits_.variables);
-        copy_levels(*target_, chain->state, std::span<Value>(x));
-        out(x);
-      }
+  }
+
+  void load_common(Loader& in) override {
+    if constexpr (TunableKernel<K, T>) load_function(in);
+    if constexpr (SelfTuningKernel<K>) in(kernel_);
+  }
+
+  void save_chain(std::size_t c, Saver& out) const override {
+    const Chain<T, K>& chain = *chains_[c];
+    out(chain.rng, chain.distance, chain.empirical_marginals, chain.rao_blackwell, chain.steps, chain.accepted,
+        chain.settled, chain.scratch);
+    if constexpr (Archivable<typename T::State, Saver>) {
+      out(chain.state);
+    } else {
+      std::vector<Value> x(traits_.variables);
+      copy_levels(*target_, chain.state, std::span<Value>(x));
+      out(x);
     }
   }
 
-  void load(Loader& in) override {
-    if constexpr (TunableKernel<K, T>) load_function(in);
-    if constexpr (SelfTuningKernel<K>) in(kernel_);
-    for (auto& chain : chains_) {
-      in(chain->rng, chain->distance, chain->empirical_marginals, chain->rao_blackwell, chain->steps, chain->accepted,
-         chain->settled, chain->scratch);
-      if constexpr (Archivable<typename T::State, Loader>) {
-        in(chain->state);
-      } else {
-        std::vector<Value> x(traits_.variables);
-        in(x);
-        chain->state = target_->make_state(x);
-        // What a kernel has a copy of the state for, it takes anew too.
-        if constexpr (requires { chain->scratch.proposed = chain->state; }) chain->scratch.proposed = chain->state;
-      }
+  void load_chain(std::size_t c, Loader& in) override {
+    Chain<T, K>& chain = *chains_[c];
+    in(chain.rng, chain.distance, chain.empirical_marginals, chain.rao_blackwell, chain.steps, chain.accepted,
+       chain.settled, chain.scratch);
+    if constexpr (Archivable<typename T::State, Loader>) {
+      in(chain.state);
+    } else {
+      std::vector<Value> x(traits_.variables);
+      in(x);
+      chain.state = target_->make_state(x);
+      // What a kernel has a copy of the state for, it takes anew too.
+      if constexpr (requires { chain.scratch.proposed = chain.state; }) chain.scratch.proposed = chain.state;
     }
   }
 
@@ -283,6 +293,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
   std::uint64_t seed_;
   std::uint64_t first_chain_;
   std::vector<Value> reference_;
+  std::shared_ptr<const Division> division_;
   std::vector<std::unique_ptr<Chain<T, K>>> chains_;
 };
 
@@ -325,12 +336,8 @@ class TunerOf final : public Tuner {
     });
   }
 
-  void save(Saver& out) const override {
-    for (const Rng& rng : rngs_) out(rng);
-  }
-  void load(Loader& in) override {
-    for (Rng& rng : rngs_) in(rng);
-  }
+  void save_chain(std::size_t c, Saver& out) const override { out(rngs_[c]); }
+  void load_chain(std::size_t c, Loader& in) override { in(rngs_[c]); }
 
  private:
   struct Probe {  // a state that learning looks at in place of the chain's
@@ -367,15 +374,29 @@ class TunerOf final : public Tuner {
 template <Target T, class K>
 class SelfTuningOf final : public SelfTuning {
  public:
-  explicit SelfTuningOf(EngineOf<T, K>& engine) : engine_(engine) {
-    for (const auto& chain : engine.chains_) scratches_.push_back(&chain->scratch);
+  explicit SelfTuningOf(EngineOf<T, K>& engine) : engine_(engine) {}
+
+  void start() override {
+    engine_.kernel_.start_tuning();
+    for (const auto& chain : engine_.chains_) engine_.kernel_.forget_found(chain->scratch);
   }
-  void start() override { engine_.kernel_.start_tuning(scratches_); }
-  void freeze() override { engine_.kernel_.freeze(scratches_); }
+
+  void freeze() override {
+    if (!engine_.kernel_.is_tuning()) return;
+    const Division* division = engine_.division_.get();
+    typename K::Found found;
+    const std::size_t own = division == nullptr ? engine_.chains_.size() : division->own().count;
+    for (std::size_t c = 0; c < own; ++c) engine_.kernel_.add_found(engine_.chains_[c]->scratch, found);
+    if (division != nullptr) {
+      const auto all = division->collective().of_all(found);
+      found = {};
+      for (const typename K::Found& one : all) found += one;
+    }
+    engine_.kernel_.freeze(found);
+  }
 
  private:
   EngineOf<T, K>& engine_;
-  std::vector<typename K::Scratch*> scratches_;
 };
 
 /// Chains of one kernel on one target, with a tuner where the kernel can be tuned.

@@ -15,6 +15,7 @@
 
 #include <poise/run/batch_means.hpp>
 #include <poise/run/choice.hpp>
+#include <poise/run/collective.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/sampler.hpp>
 #include <poise/trace/trace.hpp>
@@ -76,6 +77,12 @@ struct RunHooks {
   Sink* sink = nullptr;                                ///< where draws go besides memory
   const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
   std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
+  /// The ranks that make the run together, all with the same model, sampler and options: chains are divided among them,
+  /// and draws are those of one process. Progress and sink are the root's; `after_round` is called on all. Every function
+  /// of the run that is not const is called by all ranks, and so are those that look at chains.
+  Collective* collective = nullptr;
+  /// Where the states of all draws go; monitors are known everywhere.
+  Collective::To draws_to = Collective::To::root;
 };
 
 /// Thrown by a target to end a run early, as RunHooks::stop does: what was drawn is kept.
@@ -183,10 +190,13 @@ class Run {
   [[nodiscard]] bool ended() const;
   /// Whether it was told to.
   [[nodiscard]] bool stopped() const;
+  /// Whether its target has stopped it inside a round, so that it cannot be saved.
+  [[nodiscard]] bool is_broken() const;
 
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const Engine& engine() const;
   [[nodiscard]] const RunOptions& options() const;
+  [[nodiscard]] Collective* collective() const;  ///< the ranks, where there are several
   [[nodiscard]] std::size_t draws() const;
   [[nodiscard]] std::uint64_t steps() const;  ///< of each chain, warm-up included
   /// Levels of all variables, chain by chain.
@@ -201,7 +211,8 @@ class Run {
 
   /// Everything that the run depends on from here, its draws included. A run with the same model, sampler and options
   /// that loads it goes on as this one would have, bit by bit. Throws std::runtime_error where the bytes are not of
-  /// such a run, or where the run was broken off inside a round.
+  /// such a run, or where the run was broken off inside a round. Among ranks it is the root that gets the bytes, unless
+  /// draws go to all; all of them load the same, and may be more or fewer than those that saved it.
   [[nodiscard]] std::string save() const;
   void load(std::string_view bytes);
 
@@ -210,7 +221,8 @@ class Run {
   /// gives the states of the chains another log p than they had: it is not the one that the run was made with.
   [[nodiscard]] std::string save_rest() const;
   void load_rest(std::string_view bytes);
-  void take_draws(const DrawBlock& block);
+  /// Among ranks the block is the root's; gives the number of its draws.
+  std::size_t take_draws(const DrawBlock& block);
 
  private:
   struct Parts;
@@ -221,7 +233,8 @@ class Run {
   void decide();
   /// The choice that a saved run had made.
   void take_choice(const Choice& choice);
-  void check_same_model(std::span<const Value> levels, std::span<const double> log_prob);
+  void check_same_model(const std::vector<std::string>& places_of_chains);
+  void save_place(std::size_t chain, Saver& out) const;
   enum class Draws { included, elsewhere };
   [[nodiscard]] std::string save(Draws draws) const;
   void load(std::string_view bytes, Draws draws);

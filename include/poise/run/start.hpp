@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include <poise/run/division.hpp>
 #include <poise/run/engine.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
@@ -16,9 +18,11 @@ namespace poise {
 /// Whether chains must begin inside the support, or find it by themselves as tempered ones do.
 enum class FirstStates { possible, any };
 
-/// What makes the chains of a run: a starting state for each, others to try where one has probability zero, and the
-/// reference. Throws InputError where no state of positive probability can be found.
+/// What makes the chains of a run, or those of this rank where they are divided: a starting state for each, others to
+/// try where one has probability zero, and the reference. A rank without chains gets the first one, to know the others
+/// by. Throws InputError where no state of positive probability can be found.
 [[nodiscard]] EngineOptions engine_options(const Model& model, const RunOptions& options,
-                                           FirstStates states = FirstStates::possible);
+                                           FirstStates states = FirstStates::possible,
+                                           std::shared_ptr<const Division> division = nullptr);
 
 }  // namespace poise

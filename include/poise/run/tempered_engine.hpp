@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -50,15 +51,19 @@ class TemperedEngine : public Engine {
   /// From here on counts are those of the run.
   void restart_counts(std::size_t chain);
 
-  void save_rungs(Saver& out) const { out(betas_, guesses_, rungs_); }
-  /// Before replicas are loaded.
-  void load_rungs(Loader& in) { in(betas_, guesses_, rungs_); }
+  void save_ladder(Saver& out) const { out(betas_, guesses_); }
+  /// Before chains are loaded.
+  void load_ladder(Loader& in) { in(betas_, guesses_); }
+  [[nodiscard]] const Division* division_of_ladders() const { return division_.get(); }
 
  private:
   friend class LadderTuner;
   void adapt();
+  /// Those of all chains of the run, in their order, wherever they are.
+  [[nodiscard]] std::vector<Ladder> all_ladders() const;
 
   double log_hot_;
+  std::shared_ptr<const Division> division_;
   std::vector<double> betas_;
   std::vector<double> guesses_;  // log ratios of normalising constants of neighbouring rungs
   std::vector<Rungs> rungs_;

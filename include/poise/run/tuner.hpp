@@ -31,8 +31,9 @@ class Tuner {
   virtual void backward(std::size_t chain, const TransitionGradient& observed, std::span<const double> coefficients,
                         std::span<double> out) = 0;
 
-  virtual void save(Saver& out) const = 0;
-  virtual void load(Loader& in) = 0;
+  /// What a chain's next observation depends on; the function is the engine's.
+  virtual void save_chain(std::size_t chain, Saver& out) const = 0;
+  virtual void load_chain(std::size_t chain, Loader& in) = 0;
 };
 
 /// What a kernel finds out by itself from the steps of its chains, such as how many clusters make a sweep. Belongs to

@@ -1,0 +1,54 @@
+/// Runs the real binary as several ranks of MPI, where there is a launcher.
+#pragma once
+
+#include <cstdlib>
+
+#include "program.hpp"
+
+#ifndef POISE_MPIRUN
+#define POISE_MPIRUN ""
+#endif
+
+namespace poise::testing_program {
+
+class MpiProgramTest : public ProgramTest {
+ protected:
+  static bool has_launcher() { return std::string(POISE_MPIRUN) != ""; }
+
+  /// One rank is the program by itself.
+  void use_ranks(int ranks) {
+    launcher_.clear();
+    if (ranks == 1) return;
+    // Open MPI asks twice before it runs for root, as in a container.
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    launcher_ = {POISE_MPIRUN, "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"};
+  }
+
+  /// Processes that the child has started.
+  [[nodiscard]] std::vector<pid_t> ranks_of_child() const {
+    std::vector<pid_t> found;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const std::string status = read_text(entry.path() / "stat");
+      const std::size_t end = status.rfind(')');
+      if (end == std::string::npos) continue;
+      std::istringstream rest(status.substr(end + 1));
+      std::string state;
+      pid_t parent = 0;
+      rest >> state >> parent;
+      if (parent == child_ && read_text(entry.path() / "comm") == "poise\n") found.push_back(std::stoi(name));
+    }
+    return found;
+  }
+
+  static int count(const std::string& text, const std::string& word) {
+    int found = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+    return found;
+  }
+};
+
+}  // namespace poise::testing_program
