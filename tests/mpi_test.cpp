@@ -66,7 +66,7 @@ TEST_F(Mpi, FilesAreThoseOfOneProcess) {
       const Outcome outcome = run_on(ranks, sample(model, sampler, "200", "many.nc"));
       ASSERT_EQ(outcome.code, 0) << what << outcome.err;
       expect_same_draws("many.nc", "one.nc", what);
-      EXPECT_EQ(count(outcome.out, "log_prob"), 1) << outcome.out;
+      EXPECT_EQ(count(outcome.out, "\nmonitor "), 1) << outcome.out;
       clear("many.nc");
     }
     clear("one.nc");

@@ -88,10 +88,10 @@ class MpiCollective final : public Collective {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) return;
       const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - began);
-      if (waited < microseconds(500)) {
+      if (waited < microseconds(100)) {
         std::this_thread::yield();
       } else {
-        std::this_thread::sleep_for(std::min(waited / 16, microseconds(2000)));
+        std::this_thread::sleep_for(std::min(waited / 8, microseconds(2000)));
       }
     }
   }
