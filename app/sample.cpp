@@ -159,6 +159,7 @@ void keep_what_fits(const Model& model, RunOptions& options) {
       (static_cast<double>(model.layout.variables) + 8.0 * (4.0 + static_cast<double>(model.statistics.size())));
   if (options.keep != Keep::draws || options.seconds > 0.0 || states <= options.memory) return;
   options.keep = Keep::monitors;
+  if (!is_root()) return;
   fmt::print(stderr,
              "note: the states of all draws take {}, more than --memory, and are not kept, so the variables one by "
              "one will not be diagnosed; --out FILE.nc keeps them\n",

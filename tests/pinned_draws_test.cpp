@@ -80,7 +80,7 @@ const Pinned kPinned[] = {
     {"potts", "wolff:clusters=2", 0xcf4c8490e5ca946f},
     {"potts", "temper", 0xfcbdbe58a2463d48},
     {"potts", "temper:collapse=0", 0x21b196afdeb8b027},
-    {"potts", "exact", 0x1f06ad88b057f9f7},
+    {"potts", "exact", 0xe160926783ea0aa5},
     {"zeros", "lsb", 0x2fd1a02d04429c69},
     {"zeros", "lb", 0x54f8a8fc42cd29a7},
     {"zeros", "temper", 0x66f83130ce5b8d92},
