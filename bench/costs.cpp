@@ -77,6 +77,28 @@ void cost(benchmark::State& state, const Model& model, const std::string& name, 
   state.counters["work"] = benchmark::Counter(1e-9 * cost.of(evals), benchmark::Counter::kIsRate);
 }
 
+/// Sweeps of a warm-up that nobody gave a length (RunOptions).
+constexpr std::uint64_t kWarmupSweeps = 1000;
+
+/// A whole warm-up that learns, of the length that a run has by default, beside what as many steps cost that do not.
+/// Counters: `work` as above, and `learning` by the table, which is the true one times `work`.
+void learning_cost(benchmark::State& state, const Model& model, const std::string& name) {
+  RunOptions options;
+  options.threads = 1;
+  const Sampler sampler = parse_sampler(name);
+  const SamplerCost cost = *sampler_cost(sampler, model_facts(model, options.chains));
+  const double steps = static_cast<double>(kWarmupSweeps * cost.steps_per_sweep * options.chains);
+  for (auto _ : state) {
+    state.PauseTiming();
+    Run run(model, sampler, options);
+    state.ResumeTiming();
+    run.warm_up();
+  }
+  const double work = steps * cost.of(cost.step) * cost.learning * static_cast<double>(state.iterations());
+  state.counters["work"] = benchmark::Counter(1e-9 * work, benchmark::Counter::kIsRate);
+  state.counters["learning"] = cost.learning;
+}
+
 const bool registered = [] {
   struct Row {
     std::string kind;
@@ -104,6 +126,14 @@ const bool registered = [] {
   for (const Row& row : rows) {
     for (const std::string& sampler : row.samplers) add(row, sampler, 4);
   }
+  const auto add_learning = [](const Row& row, const std::string& sampler) {
+    const std::string name = "learning cost/" + row.kind + "/" + sampler;
+    benchmark::RegisterBenchmark(name.c_str(), [model = row.model, sampler](benchmark::State& state) {
+      learning_cost(state, model, sampler);
+    })->Iterations(1);
+  };
+  for (const std::size_t kind : {0, 1, 2, 8}) add_learning(rows[kind], "lsb");
+  for (const std::size_t kind : {7, 8, 9}) add_learning(rows[kind], "dlsb");
   for (const std::size_t chains : {1, 16, 128, 512}) add(rows[0], "gibbs", chains);
   for (const std::size_t kind : {1, 2, 3}) {
     for (const std::size_t chains : {1, 16, 64}) add(rows[kind], "gibbs", chains);

@@ -76,7 +76,7 @@ LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& v
     }
     out.sizes[i] = std::min(size, Law::kSteepest);
   }
-  const BalancingFunction function = kernel.function();
+  const BalancingFunction& function = kernel.function();
   hot([&out, &function, padded] {
     for (std::size_t k = 0; k < padded; k += 8) {
       const Doubles8 size = load8(out.sizes.data() + k);
@@ -171,7 +171,7 @@ void transition_gradient(const PathProposal<T>& kernel, const T& target, const t
   out.accept_gradient[0] = at_end - accept;
   const double mean = accept;
   const auto radius = static_cast<double>(kernel.radius());
-  const double work = PathProposal<T>::kElementWork * radius;
+  const double work = PathProposal<T>::element_work(target.num_moves()) * radius;
   out.work_slope = MemoisingTarget<T> ? 0.0 : work / (1.0 + work);
   const Index variables = target.num_variables();
   const Index stride = (variables + options.max_variables - 1) / options.max_variables;

@@ -32,7 +32,9 @@ struct WeighedMoves {
 
 /// Fills weights by a balancing function at the present offset; gives their sum.
 POISE_INLINE double fill_weights(const BalancingFunction& balance, WeighedMoves& out) {
-  const BalancingFunction function = balance;  // its own, so that no store in the loop can change it
+  // Its own, so that no store in the loop can change it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const BalancingFunction function = balance;
   const double* const log_ratios = out.log_ratios.data();
   double* const weights = out.weights.data();
   const std::size_t size = out.weights.size();
