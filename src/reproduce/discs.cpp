@@ -173,7 +173,7 @@ Results DiscsExperiment::compute(PartRunner& runner) const {
       if (!takes_part(one, which) || !one.has_grid()) continue;
       DiscsPlan plan = base_plan(options_, which);
       plan.chains /= 2;
-      plan.draws = which.steps / 4;
+      plan.draws = which.tried > 0 ? which.tried : which.steps / 4;
       plan.warmup = plan.draws / 10;
       parts.push_back({part_key(which, one, "-grid"), [&models, &which, &one, plan](const StopFlag& stop) {
                          return try_lengths(models.at(which.key), one, plan, stop);

@@ -57,12 +57,14 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
        .label = quick ? "FHMM 20 x 10" : "FHMM 200 x 50",
        .model = quick ? fhmm(20, 10) : fhmm(200, 50),
        .steps = 6000,
-       .sweeps = 60},
+       .sweeps = 60,
+       .tried = 375},
       {.key = "fhmm-long",
        .label = quick ? "FHMM 100 x 4" : "FHMM 1000 x 10",
        .model = quick ? fhmm(100, 4) : fhmm(1000, 10),
        .steps = 6000,
-       .sweeps = 80},
+       .sweeps = 80,
+       .tried = 500},
       {.key = "rbm-25", .label = "RBM 25", .model = "", .hidden = 25, .steps = 24000, .sweeps = 100},
       {.key = "rbm-200", .label = "RBM 200", .model = "", .hidden = 200, .steps = 24000, .sweeps = 50}};
   if (quick) out.back() = {.key = "rbm-200", .label = "RBM 50", .model = "", .hidden = 50, .steps = 0, .sweeps = 0};
@@ -80,6 +82,7 @@ std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed) {
   if (!quick) return out;
   for (DiscsCase& which : out) {
     which.steps = kQuickSteps;
+    which.tried = 0;
     which.sweeps = which.hidden > 0 ? kQuickRbmSweeps : kQuickSweeps;
   }
   return out;

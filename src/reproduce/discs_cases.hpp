@@ -15,11 +15,12 @@ namespace poise::reproduction {
 struct DiscsCase {
   std::string key;
   std::string label;
-  std::string model;      ///< its spec; empty for an RBM
-  Index hidden = 0;       ///< units of an RBM
-  std::uint64_t steps;    ///< of samplers that change many variables a step
-  std::uint64_t sweeps;   ///< of all others
-  double coupling = 0.0;  ///< of the sweep of couplings; 0 elsewhere
+  std::string model;        ///< its spec; empty for an RBM
+  Index hidden = 0;         ///< units of an RBM
+  std::uint64_t steps;      ///< of samplers that change many variables a step
+  std::uint64_t sweeps;     ///< of all others
+  std::uint64_t tried = 0;  ///< steps at each step length of a grid; 0: a quarter of `steps`
+  double coupling = 0.0;    ///< of the sweep of couplings; 0 elsewhere
   [[nodiscard]] bool in_sweep() const { return coupling > 0.0; }
 };
 
