@@ -206,7 +206,8 @@ const Rbm::Factors& Rbm::make_factors() const {
     double range = 0.0;
     for (Index j = 0; j < num_hidden(); ++j) {
       const std::size_t place = std::size_t{i} * numbers_->stride + j;
-      const double weight = unit_ * static_cast<double>(numbers_->weight_units[place / 8].lanes[place % 8]);
+      const auto units = numbers_->weight_units[place / 8].lanes[place % 8];
+      const double weight = unit_ * static_cast<double>(units);
       made->up[place / 8].lanes[place % 8] = std::exp(weight);
       made->down[place / 8].lanes[place % 8] = std::exp(-weight);
       range = (j % 8 == 0 ? 0.0 : range) + std::abs(weight);
