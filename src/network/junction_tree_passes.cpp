@@ -90,7 +90,7 @@ void Meter::add(double operations) {
   constexpr double now_and_then = 4e6;  // a few milliseconds
   const double done = done_.fetch_add(operations) + operations;
   if (stopped_) throw ExactStopped();
-  if (!progress_ || done < next_ || std::this_thread::get_id() != owner_) return;
+  if (!progress_ || std::this_thread::get_id() != owner_ || done < next_) return;  // next_ is the owner's
   next_ = done + now_and_then;
   if (progress_(std::min(1.0, done / total_))) return;
   stopped_ = true;
