@@ -2,6 +2,7 @@
 /// where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include <poise/cuda/devices.hpp>
@@ -195,6 +196,63 @@ TEST_F(OnGpu, FlipsAreExact) {
 
 #endif
 
+/// A lattice as a model of its own.
+Model model_of(const LatticeIsing& target) {
+  IsingModel ising;
+  ising.rows = target.rows();
+  ising.columns = target.columns();
+  ising.torus = target.is_torus();
+  ising.coupling = target.coupling();
+  for (Index i = 0; i < target.num_variables(); ++i) ising.field.push_back(target.field(i));
+  ising.variables = target.num_variables();
+  return ising_model(ising);
+}
+
+/// What one step leads to, counted, has the probabilities of the transition.
+TEST_F(OnGpu, OneStepHasItsProbabilities) {
+  constexpr std::size_t chains = 200000;
+  const BalancingFunction function(BalancingFunction::Kind::sqrt);
+  for (const Enumerated& all : small_lattices()) {
+    const LatticeIsing& target = *all.target;
+    const Index n = target.num_variables();
+    const auto weights_of = [&](std::size_t s, std::vector<double>& out) {
+      const auto state = target.make_state(all.states[s]);
+      double total = 0.0;
+      out.resize(n);
+      for (Index i = 0; i < n; ++i) {
+        total += out[i] = std::exp(function.log_g(target.log_ratio(state, target.move_at(state, i))));
+      }
+      return total;
+    };
+    for (const std::size_t s : {std::size_t{0}, all.states.size() / 3, all.states.size() - 1}) {
+      RunOptions options = short_run(chains, Device::cuda);
+      options.start = Start::given;
+      options.given = all.states[s];
+      poise::Run run(model_of(target), parse_sampler("lb:g=sqrt"), options);
+      run.advance(1);
+      const std::vector<Value> states = run.states();
+      std::vector<double> count(n + 1, 0.0);
+      for (std::size_t c = 0; c < chains; ++c) {
+        const std::size_t changed = Enumerated::number_of(std::span(states).subspan(c * n, n)) ^ s;
+        ASSERT_LE(std::popcount(changed), 1);
+        ++count[changed == 0 ? n : static_cast<std::size_t>(std::countr_zero(changed))];
+      }
+      std::vector<double> weights, others, expected(n + 1, 0.0);
+      const double total = weights_of(s, weights);
+      expected[n] = chains;
+      for (Index i = 0; i < n; ++i) {
+        const double accepted = std::min(1.0, total / weights_of(s ^ std::size_t{1} << i, others));
+        expected[i] = chains * weights[i] / total * accepted;
+        expected[n] -= expected[i];
+      }
+      expected[n] = std::max(0.0, expected[n]);
+      for (Index i = 0; i <= n; ++i) {
+        EXPECT_NEAR(count[i], expected[i], 5.0 * std::sqrt(expected[i]) + 1.0) << s << ' ' << i;
+      }
+    }
+  }
+}
+
 /// Chains that begin with draws from the distribution stay there.
 TEST_F(OnGpu, StepsKeepTheLaw) {
   for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "gibbs"}) {
@@ -212,14 +270,7 @@ TEST_F(OnGpu, StepsKeepTheLaw) {
         while (s + 1 < all.states.size() && rest >= all.probability[s]) rest -= all.probability[s++];
         options.given.insert(options.given.end(), all.states[s].begin(), all.states[s].end());
       }
-      IsingModel ising;
-      ising.rows = all.target->rows();
-      ising.columns = all.target->columns();
-      ising.torus = all.target->is_torus();
-      ising.coupling = all.target->coupling();
-      for (Index i = 0; i < n; ++i) ising.field.push_back(all.target->field(i));
-      ising.variables = n;
-      poise::Run steps(ising_model(ising), parse_sampler(sampler), options);
+      poise::Run steps(model_of(*all.target), parse_sampler(sampler), options);
       steps.advance(40);
       const std::vector<Value> states = steps.states();
       std::vector<double> count(all.states.size(), 0.0);
