@@ -16,21 +16,7 @@ namespace {
 
 using namespace poise::testing;
 
-RunOptions short_run() {
-  RunOptions options;
-  options.chains = 5;
-  options.warmup = 25;
-  options.draws = 40;
-  options.seed = 5;
-  options.rao_blackwell = true;
-  return options;
-}
-
-RunResult complete(poise::Run& run) {
-  run.warm_up();
-  run.sample(short_run().draws - run.draws());
-  return run.finish();
-}
+RunOptions short_run() { return short_run_of(5); }
 
 void expect_no_error(const std::vector<std::exception_ptr>& errors, const std::string& what) {
   for (const std::exception_ptr& error : errors) EXPECT_EQ(words_of(error), "") << what;
@@ -123,15 +109,15 @@ TEST(Ranks, DrawsAreThoseOfOneProcess) {
 }
 
 TEST(Ranks, TheSamplerThatPicksItselfPicksTheSame) {
-  for (const char* spec : {"ising:size=12,lambda=0.2", "ising:size=8,lambda=0.6", "potts:size=4,levels=3,coupling=0.6"}) {
+  for (const char* spec :
+       {"ising:size=12,lambda=0.2", "ising:size=8,lambda=0.6", "potts:size=4,levels=3,coupling=0.6"}) {
     RunOptions options;
     options.chains = 5;
     options.draws = 300;
     const RunResult whole = run(make_model(spec), parse_sampler("auto"), options);
     for (const int size : {2, 7}) {
       const auto errors = on_ranks(size, [&](Collective& collective) {
-        const RunResult mine =
-            run(make_model(spec), parse_sampler("auto"), options, {.collective = &collective});
+        const RunResult mine = run(make_model(spec), parse_sampler("auto"), options, {.collective = &collective});
         EXPECT_EQ(whole.sampler, mine.sampler);
         EXPECT_EQ(whole.choice->reason, mine.choice->reason);
         EXPECT_EQ(whole.choice->pilot_work, mine.choice->pilot_work);
@@ -170,7 +156,8 @@ TEST(Ranks, SavedOnSevenGoesOnOnTwo) {
                                  }),
                         what);
         ASSERT_GT(saved.size(), 1U) << what;
-        const std::string& state = saved[static_cast<std::size_t>(choice.uniform() * static_cast<double>(saved.size()))];
+        const std::string& state =
+            saved[static_cast<std::size_t>(choice.uniform() * static_cast<double>(saved.size()))];
         expect_no_error(on_ranks(to,
                                  [&](Collective& collective) {
                                    poise::Run second(run_cases()[k].model, sampler, short_run(),
@@ -328,9 +315,8 @@ TEST(Ranks, WhoEndsEarlyKeepsNobodyWaiting) {
     });
     ThreadCollective collective(hub, 0);
     try {
-      collective.together([&] {
-        run(make_model("ising:size=4"), parse_sampler("gibbs"), short_run(), {.collective = &collective});
-      });
+      collective.together(
+          [&] { run(make_model("ising:size=4"), parse_sampler("gibbs"), short_run(), {.collective = &collective}); });
     } catch (const std::exception& error) {
       words = error.what();
     }

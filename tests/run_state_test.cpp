@@ -11,21 +11,7 @@ namespace {
 
 using namespace poise::testing;
 
-RunOptions short_run() {
-  RunOptions options;
-  options.chains = 3;
-  options.warmup = 25;
-  options.draws = 40;
-  options.seed = 5;
-  options.rao_blackwell = true;
-  return options;
-}
-
-RunResult complete(poise::Run& run) {
-  run.warm_up();
-  run.sample(short_run().draws - run.draws());
-  return run.finish();
-}
+RunOptions short_run() { return short_run_of(3); }
 
 TEST(RunState, ARunThatIsSavedAndLoadedGoesOnBitByBit) {
   Rng choice(7, 7);

@@ -31,27 +31,10 @@ template <unsigned size>
 using Thresholds = std::array<std::uint64_t, std::size_t{1} << size>;
 
 template <unsigned size>
-Thresholds<size> thresholds_of(const BitTables& tables, Index variable) {
-  Thresholds<size> out;
-  const unsigned inside = (1U << tables.blanket(variable).size()) - 1;
-  for (unsigned c = 0; c < out.size(); ++c) out[c] = c <= inside ? tables.threshold(variable, c) : out[c & inside];
-  return out;
-}
-
-/// Eight digits of eight configurations at a time.
-template <unsigned size>
 void digits_of(const Thresholds<size>& thresholds, std::span<cuda::Digits<size>, cuda::kDigitGroups> out) {
   using Digit = typename cuda::DigitOf<size>::type;
   for (unsigned first = 0; first < 64; first += 8) {
-    Digit eight[8] = {};
-    for (std::size_t c = 0; c < thresholds.size(); c += 8) {
-      std::uint64_t square = 0;
-      for (unsigned k = 0; k < 8; ++k) square |= (thresholds[c + k] >> (56 - first) & 0xff) << (8 * k);
-      square = transpose8(square);
-      for (unsigned k = 0; k < 8; ++k) {
-        eight[k] = static_cast<Digit>(eight[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
-      }
-    }
+    const std::array<Digit, 8> eight = eight_digits<Digit>(thresholds, first);
     for (unsigned k = 0; k < 8; ++k) out[(first + k) / kKeyDigits].digit[(first + k) % kKeyDigits] = eight[k];
   }
 }
@@ -74,8 +57,7 @@ struct DigitTables {
     std::vector<Thresholds<size>> block;
     for (std::uint32_t first = 0; first < count; first += kBlock) {
       block.resize(std::min(kBlock, count - first));
-      pool_.for_each(block.size(),
-                     [&](std::size_t k) { block[k] = thresholds_of<size>(tables, run.variable[first + k]); });
+      pool_.for_each(block.size(), [&](std::size_t k) { tables.thresholds(run.variable[first + k], block[k]); });
       upload(block, first);
     }
   }
@@ -91,8 +73,7 @@ struct DigitTables {
     std::vector<Thresholds<size>> different, block;
     for (std::size_t first = 0; first < run.count; first += kBlock) {
       block.resize(std::min<std::size_t>(kBlock, run.count - first));
-      pool_.for_each(block.size(),
-                     [&](std::size_t k) { block[k] = thresholds_of<size>(tables, run.variable[first + k]); });
+      pool_.for_each(block.size(), [&](std::size_t k) { tables.thresholds(run.variable[first + k], block[k]); });
       for (const Thresholds<size>& thresholds : block) {
         const auto [found, is_new] = numbers.try_emplace(thresholds, static_cast<std::uint32_t>(different.size()));
         if (is_new) different.push_back(thresholds);

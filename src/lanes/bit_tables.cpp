@@ -27,18 +27,9 @@ void find_side_by_side(BitTables::Run& run) {
 
 template <class Digit>
 void add_digits(std::vector<Digit>& digits, const std::vector<std::uint64_t>& thresholds) {
-  // Eight digits of eight configurations at a time.
   for (unsigned first = 0; first < BitTables::kDigits; first += 8) {
-    Digit eight[8] = {};
-    for (std::size_t c = 0; c < thresholds.size(); c += 8) {
-      std::uint64_t square = 0;
-      for (unsigned k = 0; k < 8; ++k) square |= (thresholds[c + k] >> (56 - first) & 0xff) << (8 * k);
-      square = transpose8(square);
-      for (unsigned k = 0; k < 8; ++k) {
-        eight[k] = static_cast<Digit>(eight[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
-      }
-    }
-    digits.insert(digits.end(), eight, eight + 8);
+    const std::array<Digit, 8> eight = eight_digits<Digit>(thresholds, first);
+    digits.insert(digits.end(), eight.begin(), eight.end());
   }
 }
 
@@ -130,20 +121,22 @@ void BitTables::add_odds(Run& run, Index variable, unsigned size) const {
 
 void BitTables::make_digits() const {
   std::call_once(digits_made_, [&] {
-    std::vector<std::uint64_t> thresholds;
+    std::vector<std::uint64_t> found;
     for (const Run& run : runs_) {
-      thresholds.resize(std::size_t{1} << run.size);
+      found.resize(std::size_t{1} << run.size);
       for (const Index variable : run.variable) {
-        const unsigned inside = (1U << model_.blanket(variable).size()) - 1;
-        for (unsigned c = 0; c < thresholds.size(); ++c) {
-          thresholds[c] = c <= inside ? threshold(variable, c) : thresholds[c & inside];
-        }
-        if (run.size == 4) add_digits(run.digits4, thresholds);
-        if (run.size == 5) add_digits(run.digits5, thresholds);
-        if (run.size == 6) add_digits(run.digits6, thresholds);
+        thresholds(variable, found);
+        if (run.size == 4) add_digits(run.digits4, found);
+        if (run.size == 5) add_digits(run.digits5, found);
+        if (run.size == 6) add_digits(run.digits6, found);
       }
     }
   });
+}
+
+void BitTables::thresholds(Index variable, std::span<std::uint64_t> out) const {
+  const unsigned inside = (1U << model_.blanket(variable).size()) - 1;
+  for (unsigned c = 0; c < out.size(); ++c) out[c] = c <= inside ? threshold(variable, c) : out[c & inside];
 }
 
 std::uint64_t BitTables::threshold(Index variable, unsigned configuration) const {

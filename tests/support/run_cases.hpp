@@ -96,4 +96,21 @@ inline void expect_same(const RunResult& a, const RunResult& b, const std::strin
   EXPECT_EQ(a.warmup_steps, b.warmup_steps) << what;
 }
 
+inline RunOptions short_run_of(std::size_t chains) {
+  RunOptions options;
+  options.chains = chains;
+  options.warmup = 25;
+  options.draws = 40;
+  options.seed = 5;
+  options.rao_blackwell = true;
+  return options;
+}
+
+/// The rest of a short run.
+inline RunResult complete(poise::Run& run) {
+  run.warm_up();
+  run.sample(short_run_of(1).draws - run.draws());
+  return run.finish();
+}
+
 }  // namespace poise::testing

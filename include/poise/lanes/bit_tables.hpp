@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include <poise/lanes/bit_vector.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -72,6 +74,8 @@ class BitTables {
   /// P(up | configuration) in units of 2^-64; all ones where down is impossible. A variable is up where a random
   /// integer is below it.
   [[nodiscard]] std::uint64_t threshold(Index variable, unsigned configuration) const;
+  /// The same of all configurations of a blanket that is filled up: 2^size of them.
+  void thresholds(Index variable, std::span<std::uint64_t> out) const;
   [[nodiscard]] std::vector<Index> blanket(Index variable) const { return model_.blanket(variable); }
 
  private:
@@ -83,5 +87,20 @@ class BitTables {
   std::vector<Run> runs_;
   std::vector<Index> position_;
 };
+
+/// Digits `first` to `first` + 7 of numbers in units of 2^-64, the highest first: bit c of a digit is that of number c.
+template <class Digit>
+[[nodiscard]] std::array<Digit, 8> eight_digits(std::span<const std::uint64_t> numbers, unsigned first) {
+  std::array<Digit, 8> digits{};
+  for (std::size_t c = 0; c < numbers.size(); c += 8) {
+    std::uint64_t square = 0;
+    for (unsigned k = 0; k < 8; ++k) square |= (numbers[c + k] >> (56 - first) & 0xff) << (8 * k);
+    square = transpose8(square);
+    for (unsigned k = 0; k < 8; ++k) {
+      digits[k] = static_cast<Digit>(digits[k] | static_cast<Digit>(square >> (8 * (7 - k)) & 0xff) << c);
+    }
+  }
+  return digits;
+}
 
 }  // namespace poise
