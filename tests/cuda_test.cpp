@@ -5,23 +5,17 @@
 #include <bit>
 #include <cmath>
 
-#include <poise/cuda/devices.hpp>
 #ifdef POISE_CUDA
 #include <poise/cuda/flip_chains.hpp>
 #endif
-#include <poise/run/run.hpp>
 #include <poise/target/ising_model.hpp>
+#include "support/on_gpu.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {
 namespace {
 
 using namespace poise::testing;
-
-bool has_gpu() {
-  std::string why;
-  return !cuda_devices(why).empty();
-}
 
 Model spec_model(const char* spec) { return ising_model(make_ising(parse_spec(spec))); }
 
@@ -43,15 +37,7 @@ Model graph_model(Index n, Index degree, std::uint64_t seed) {
   return ising_model(std::move(model));
 }
 
-RunOptions short_run(std::size_t chains, Device device) {
-  RunOptions options;
-  options.chains = chains;
-  options.warmup = 3;
-  options.draws = 12;
-  options.device = device;
-  options.seed = 5;
-  return options;
-}
+RunOptions short_run(std::size_t chains, Device device) { return short_run_on(device, chains); }
 
 void expect_same(const RunResult& here, const RunResult& there) {
   EXPECT_EQ(here.trace.x, there.trace.x);
@@ -59,13 +45,6 @@ void expect_same(const RunResult& here, const RunResult& there) {
   EXPECT_EQ(here.trace.acceptance_rate, there.trace.acceptance_rate);
   EXPECT_EQ(here.empirical_marginals, there.empirical_marginals);
 }
-
-class OnGpu : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "no GPU";
-  }
-};
 
 TEST_F(OnGpu, DrawsAreThoseOfTheCpu) {
   const Model models[] = {spec_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2"),
@@ -124,18 +103,11 @@ struct Enumerated {
     const Index n = target->num_variables();
     double sum = 0.0;
     for (std::size_t number = 0; number < std::size_t{1} << n; ++number) {
-      std::vector<Value> x(n);
-      for (Index i = 0; i < n; ++i) x[i] = static_cast<Value>(number >> i & 1);
-      states.push_back(x);
-      probability.push_back(std::exp(target->log_prob(target->make_state(x))));
+      states.push_back(state_of_number(number, n));
+      probability.push_back(std::exp(target->log_prob(target->make_state(states.back()))));
       sum += probability.back();
     }
     for (double& p : probability) p /= sum;
-  }
-  [[nodiscard]] static std::size_t number_of(std::span<const Value> x) {
-    std::size_t number = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) number |= std::size_t{x[i]} << i;
-    return number;
   }
 };
 
@@ -233,7 +205,7 @@ TEST_F(OnGpu, OneStepHasItsProbabilities) {
       const std::vector<Value> states = run.states();
       std::vector<double> count(n + 1, 0.0);
       for (std::size_t c = 0; c < chains; ++c) {
-        const std::size_t changed = Enumerated::number_of(std::span(states).subspan(c * n, n)) ^ s;
+        const std::size_t changed = number_of_state(std::span(states).subspan(c * n, n)) ^ s;
         ASSERT_LE(std::popcount(changed), 1);
         ++count[changed == 0 ? n : static_cast<std::size_t>(std::countr_zero(changed))];
       }
@@ -257,42 +229,13 @@ TEST_F(OnGpu, OneStepHasItsProbabilities) {
 TEST_F(OnGpu, StepsKeepTheLaw) {
   for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "gibbs"}) {
     for (const Enumerated& all : small_lattices()) {
-      constexpr std::size_t chains = 200000;
-      const Index n = all.target->num_variables();
-      RunOptions options = short_run(chains, Device::cuda);
-      options.start = Start::given;
-      options.keep = Keep::monitors;
-      options.warmup = 0;
-      Rng rng(11, 2);
-      for (std::size_t c = 0; c < chains; ++c) {
-        double rest = rng.uniform();
-        std::size_t s = 0;
-        while (s + 1 < all.states.size() && rest >= all.probability[s]) rest -= all.probability[s++];
-        options.given.insert(options.given.end(), all.states[s].begin(), all.states[s].end());
-      }
-      poise::Run steps(model_of(*all.target), parse_sampler(sampler), options);
-      steps.advance(40);
-      const std::vector<Value> states = steps.states();
-      std::vector<double> count(all.states.size(), 0.0);
-      for (std::size_t c = 0; c < chains; ++c) ++count[Enumerated::number_of(std::span(states).subspan(c * n, n))];
-      double chi_square = 0.0;
-      double cells = 0.0;
-      double expected_rest = 0.0, count_rest = 0.0;
-      for (std::size_t s = 0; s < count.size(); ++s) {
-        const double expected = all.probability[s] * chains;
-        if (expected < 10.0) {
-          expected_rest += expected;
-          count_rest += count[s];
-          continue;
-        }
-        chi_square += (count[s] - expected) * (count[s] - expected) / expected;
-        ++cells;
-      }
-      if (expected_rest > 0.0) {
-        chi_square += (count_rest - expected_rest) * (count_rest - expected_rest) / expected_rest;
-        ++cells;
-      }
-      EXPECT_LT((chi_square - cells) / std::sqrt(2.0 * cells), 5.0) << sampler << ' ' << n;
+      const std::vector<double> count =
+          counts_after(model_of(*all.target), parse_sampler(sampler), all.probability, 40);
+      double sum = 0.0;
+      for (const double c : count) sum += c;
+      std::vector<double> expected = all.probability;
+      for (double& e : expected) e *= sum;
+      EXPECT_LT(deviation(count, expected), 5.0) << sampler << ' ' << count.size();
     }
   }
 }

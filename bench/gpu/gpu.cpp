@@ -1,6 +1,7 @@
 /// Speed on a GPU, beside published numbers of others: chains of several sizes of model, as JSON and as a table.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -14,7 +15,9 @@
 #include <poise/cuda/devices.hpp>
 #include <poise/report/svg_plot.hpp>
 #include <poise/run/model.hpp>
+#include <poise/run/tuner.hpp>
 #include <poise/target/ising_model.hpp>
+#include <poise/target/rbm.hpp>
 
 namespace {
 
@@ -45,6 +48,30 @@ IsingModel graph(Index variables, Index degree) {
   return model;
 }
 
+/// Weights as large as training makes them.
+Model rbm(Index visible, Index hidden) {
+  RbmWeights weights;
+  weights.visible = visible;
+  weights.hidden = hidden;
+  Rng rng(5, 3);
+  const auto numbers = [&](std::size_t count, double mean, double scale) {
+    std::vector<float> out;
+    for (std::size_t k = 0; k < count; ++k) out.push_back(static_cast<float>(mean + scale * rng.normal()));
+    return out;
+  };
+  weights.weights = numbers(std::size_t{visible} * hidden, 0.0, 0.1);
+  weights.visible_bias = numbers(visible, -1.0, 1.0);
+  weights.hidden_bias = numbers(hidden, -0.5, 0.5);
+  return rbm_model(fmt::format("RBM {}x{}", visible, hidden), std::make_shared<const Rbm>(std::move(weights)));
+}
+
+/// A function such as one that was learned and frozen.
+BalancingFunction frozen_function() {
+  std::vector<double> phi;
+  for (int k = 0; k < BalanceTable::kPoints; ++k) phi.push_back(-0.3 * std::log1p(BalanceTable::grid(k)));
+  return BalancingFunction(std::make_shared<const BalanceTable>(phi));
+}
+
 /// Chains on a device, all at one random state: the beginning does not matter for speed.
 std::unique_ptr<Engine> chains_of(const Model& model, const std::string& sampler, std::size_t chains, Device device) {
   EngineOptions options;
@@ -54,7 +81,10 @@ std::unique_ptr<Engine> chains_of(const Model& model, const std::string& sampler
   for (Value& level : start) level = rng.uniform() < 0.5 ? 0 : 1;
   options.starts.assign(chains, start);
   options.reference = start;
-  return make_engine(model, parse_sampler(sampler), options).engine;
+  const Sampler parsed = parse_sampler(sampler);
+  TunableEngine made = make_engine(model, parsed, options);
+  if (parsed.learns()) made.tuner->set_function(frozen_function().with_level(parsed.settings.level), 1U << 30);
+  return std::move(made.engine);
 }
 
 struct Measured {
@@ -164,14 +194,14 @@ int main(int argc, char** argv) {
   }
   const std::string path = argc > 1 ? argv[1] : "gpu.json";
   const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
-  const std::string only = argc > 3 ? argv[3] : "";  // models whose names contain it, and no picture
+  const std::string only = argc > 3 ? argv[3] : "";  // rows whose names and chains contain it, and no picture
   const char* const thrml = "thrml 23 (B200)";
   const char* const cuising = "cuIsing 900 (H100, no fields)";
   nlohmann::json rows = nlohmann::json::array();
   fmt::print("{}\n{:<44} {:>7} {:>12} {:>8} {:>10}  {}\n", devices.front().name, "", "chains", "updates/ns", "asked",
              "monitors", "others");
   const auto run = [&](const Case& one) {
-    if (one.name.find(only) == std::string::npos) return;
+    if (fmt::format("{} {} ", one.name, one.chains).find(only) == std::string::npos) return;
     const auto begun = Clock::now();
     const std::unique_ptr<Engine> engine = chains_of(one.model, one.sampler, one.chains, Device::cuda);
     const double made_in = seconds_since(begun);
@@ -193,7 +223,7 @@ int main(int argc, char** argv) {
   };
   const char* const torch = "PyTorch 0.00143 (10000 chains)";
   const char* const jax = "JAX (DISCS) 0.0119 (10000 chains)";
-  for (const char* sampler : {"lb:g=sqrt", "lb:g=barker"}) {
+  for (const char* sampler : {"lb:g=sqrt", "lb:g=barker", "lsb"}) {
     const Model small = ising_model(lattice(30, true));
     run({fmt::format("lattice 30x30, {}", sampler), small, sampler, 1000, 1.0, ""});
     run({fmt::format("lattice 30x30, {}", sampler), small, sampler, 10000, 2.5, torch});
@@ -201,6 +231,13 @@ int main(int argc, char** argv) {
     run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 100, 0.1, ""});
     run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 1000, 1.0, ""});
     run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 10000, 1.2, jax});
+  }
+  const Model digits = rbm(784, 500);
+  for (const char* sampler : {"gwg", "flsb", "dlmc:tau=0.05"}) {
+    const bool first = std::string(sampler) == "gwg";
+    run({fmt::format("RBM 784x500, {}", sampler), digits, sampler, 16, first ? 0.0015 : 0, "PyTorch 0.000005"});
+    run({fmt::format("RBM 784x500, {}", sampler), digits, sampler, 1000, first ? 0.07 : 0, "PyTorch 0.000263"});
+    run({fmt::format("RBM 784x500, {}", sampler), digits, sampler, 10000, first ? 0.11 : 0, "PyTorch 0.0025"});
   }
   const Model fields50 = ising_model(lattice(50, true));
   run({"lattice 50x50, fields", fields50, "gibbs", 33792, 600, thrml});

@@ -2,15 +2,14 @@
 #include <poise/cuda/flip_chains.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 #include <utility>
 
 #include <poise/streams.hpp>
 
 #include "call.hpp"
 #include "flip_kernels.hpp"
+#include "mirrored.hpp"
 
 namespace poise {
 
@@ -24,28 +23,20 @@ struct CudaFlipChains::OnDevice {
         corrections(weights.size()),
         fields(lattice.fields),
         reference(words),
-        state(chains * words),
+        state(chains, words),
         accepted(chains),
-        summed(4 * chains),
-        host(chains * words, 0) {
+        summed(4 * chains) {
     accepted.clear();
-    state.clear();
   }
 
   Array<std::uint64_t> weights;
   Array<double> corrections;
   Array<std::int64_t> fields;
   Array<std::uint32_t> reference;
-  Array<std::uint32_t> state;
+  cuda::MirroredWords state;
   Array<double> accepted;
   Array<std::int64_t> up;
   Array<std::int64_t> summed;
-  std::vector<double> log_g;
-
-  std::mutex mutex;
-  std::vector<std::uint32_t> host;
-  std::atomic<bool> host_is_current = true;
-  std::atomic<bool> host_is_newer = false;
 
   [[nodiscard]] cuda::LatticeView view(const CudaLattice& lattice) const {
     return {lattice.rows,       lattice.columns, lattice.torus,    weights.data(),
@@ -90,11 +81,10 @@ void CudaFlipChains::set_weights(std::span<const double> log_g) {
 }
 
 void CudaFlipChains::advance(std::uint64_t steps) {
-  to_device();
-  device_->host_is_current = false;
+  device_->state.to_device(true);
   const std::uint64_t stream = static_cast<std::uint64_t>(Stream::device) + first_chain_;
   cuda::launch_flips(device_->view(lattice_),
-                     {device_->state.data(), device_->accepted.data(), device_->up.data(),
+                     {device_->state.on_device(), device_->accepted.data(), device_->up.data(),
                       static_cast<std::uint32_t>(chains_), stream, seed_, steps_, counted_from_},
                      steps);
   cuda::check_launch("steps were started");
@@ -102,26 +92,10 @@ void CudaFlipChains::advance(std::uint64_t steps) {
   steps_ += steps;
 }
 
-void CudaFlipChains::to_host() const {
-  if (device_->host_is_current) return;
-  const std::lock_guard lock(device_->mutex);
-  if (device_->host_is_current) return;
-  device_->state.download(device_->host);
-  device_->host_is_current = true;
-}
-
-void CudaFlipChains::to_device() const {
-  if (!device_->host_is_newer) return;
-  device_->state.upload(device_->host);
-  device_->host_is_newer = false;
-}
-
 void CudaFlipChains::set_levels(std::size_t chain, std::span<const Value> levels) {
-  to_host();
-  device_->host_is_newer = true;
   const std::size_t in_row = words() / lattice_.rows;
-  std::uint32_t* const own = device_->host.data() + chain * words();
-  std::fill(own, own + words(), 0U);
+  const std::span<std::uint32_t> own = device_->state.row_to_change(chain);
+  std::fill(own.begin(), own.end(), 0U);
   for (Index i = 0; i < levels.size(); ++i) {
     const Index row = i / lattice_.columns, column = i % lattice_.columns;
     if (levels[i] != 0) own[row * in_row + column / 32] |= 1U << column % 32;
@@ -129,9 +103,8 @@ void CudaFlipChains::set_levels(std::size_t chain, std::span<const Value> levels
 }
 
 void CudaFlipChains::get_levels(std::size_t chain, std::span<Value> levels) const {
-  to_host();
   const std::size_t in_row = words() / lattice_.rows;
-  const std::uint32_t* const own = device_->host.data() + chain * words();
+  const std::span<const std::uint32_t> own = device_->state.row(chain);
   for (Index i = 0; i < levels.size(); ++i) {
     const Index row = i / lattice_.columns, column = i % lattice_.columns;
     levels[i] = static_cast<Value>(own[row * in_row + column / 32] >> column % 32 & 1U);
@@ -177,17 +150,15 @@ std::vector<std::int64_t> CudaFlipChains::up_counts(std::size_t chain) const {
   return counts;
 }
 
-void CudaFlipChains::set_up_counts(std::size_t chain, std::uint64_t from, std::span<const std::int64_t> counts) {
-  const std::lock_guard lock(device_->mutex);
+void CudaFlipChains::set_up_counts(std::size_t chain, std::span<const std::int64_t> counts) {
   const std::size_t sites = lattice_.sites();
-  counted_from_ = from;
   std::vector<std::int64_t> stored(counts.begin(), counts.end());
   const std::size_t in_row = words() / lattice_.rows;
-  const std::uint32_t* const own = device_->host.data() + chain * words();
+  const std::span<const std::uint32_t> own = device_->state.row(chain);
   for (Index i = 0; i < sites; ++i) {
     const Index row = i / lattice_.columns, column = i % lattice_.columns;
     const bool up = (own[row * in_row + column / 32] >> column % 32 & 1U) != 0;
-    if (up) stored[i] -= static_cast<std::int64_t>(steps_ - from);
+    if (up) stored[i] -= static_cast<std::int64_t>(steps_ - counted_from_);
   }
   cuda::check(cudaMemcpy(device_->up.data() + chain * sites, stored.data(), sites * sizeof(std::int64_t),
                          cudaMemcpyHostToDevice),
@@ -195,9 +166,9 @@ void CudaFlipChains::set_up_counts(std::size_t chain, std::uint64_t from, std::s
 }
 
 CudaFlipChains::Sums CudaFlipChains::sums() const {
-  to_device();
+  device_->state.to_device(false);
   std::int64_t* const to = device_->summed.data();
-  cuda::launch_flip_sums(device_->view(lattice_), device_->state.data(), static_cast<std::uint32_t>(chains_),
+  cuda::launch_flip_sums(device_->view(lattice_), device_->state.on_device(), static_cast<std::uint32_t>(chains_),
                          {to, to + chains_, to + 2 * chains_, to + 3 * chains_});
   cuda::check_launch("states were summed");
   std::vector<std::int64_t> all(4 * chains_);
@@ -210,12 +181,12 @@ CudaFlipChains::Sums CudaFlipChains::sums() const {
 }
 
 CudaFlipChains::Probabilities CudaFlipChains::probabilities() const {
-  to_device();
+  device_->state.to_device(false);
   const std::size_t sites = lattice_.sites();
   const Array<std::uint64_t> weights(chains_ * sites);
   const Array<double> acceptance(chains_ * sites);
-  cuda::launch_flip_probabilities(device_->view(lattice_), device_->state.data(), static_cast<std::uint32_t>(chains_),
-                                  weights.data(), acceptance.data());
+  cuda::launch_flip_probabilities(device_->view(lattice_), device_->state.on_device(),
+                                  static_cast<std::uint32_t>(chains_), weights.data(), acceptance.data());
   cuda::check_launch("probabilities were asked for");
   std::vector<std::uint64_t> found(chains_ * sites);
   weights.download(found);

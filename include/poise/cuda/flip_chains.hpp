@@ -54,10 +54,9 @@ class CudaFlipChains {
   /// Counts steps at which sites are up, from here on.
   void start_counting();
   [[nodiscard]] bool counts() const { return counting_; }
-  [[nodiscard]] std::uint64_t counted_from() const { return counted_from_; }
-  /// Steps of a chain at which each site was up since then; and for a chain that goes on elsewhere.
+  /// Steps of a chain at which each site was up since then, and what they are to be from here on.
   [[nodiscard]] std::vector<std::int64_t> up_counts(std::size_t chain) const;
-  void set_up_counts(std::size_t chain, std::uint64_t from, std::span<const std::int64_t> counts);
+  void set_up_counts(std::size_t chain, std::span<const std::int64_t> counts);
 
   struct Sums {
     std::vector<std::int64_t> up;         ///< sites
@@ -76,8 +75,6 @@ class CudaFlipChains {
 
  private:
   struct OnDevice;
-  void to_host() const;
-  void to_device() const;
   [[nodiscard]] std::size_t words() const;  // of a chain
 
   CudaLattice lattice_;
