@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
 #include <poise/types.hpp>
 
@@ -129,12 +130,12 @@ void DrawJournal::begin() {
 /// A block is written by one call where the system lets it be, so a kill leaves the whole of it or nothing as a rule,
 /// and a part of it, which its checksum tells, otherwise.
 void DrawJournal::write(const DrawBlock& block) {
-  std::string bytes = pack(block);
-  const std::string_view content = std::string_view(bytes).substr(sizeof(BlockHead));
+  pack(block);
+  const std::string_view content = std::string_view(packed_).substr(sizeof(BlockHead));
   BlockHead head{draws_, block.count, content.size(), 0};
   head.sum = sum_of(head, content);
-  std::memcpy(bytes.data(), &head, sizeof head);
-  write_all(bytes);
+  std::memcpy(packed_.data(), &head, sizeof head);
+  write_all(packed_);
   draws_ += block.count;
 }
 
@@ -144,18 +145,20 @@ void DrawJournal::sync() {
 
 void DrawJournal::remove() { ::unlink(path_.c_str()); }
 
-std::string DrawJournal::pack(const DrawBlock& block) const {
-  std::string out(sizeof(BlockHead), '\0');
+void DrawJournal::pack(const DrawBlock& block) {
+  const bool bits = shape_.low != shape_.high;
   const std::size_t numbers = (block.monitors.size() + 2) * sizeof(double) * block.n_steps.size();
-  out.reserve(out.size() + numbers + (shape_.low == shape_.high ? block.x.size() : block.x.size() / 8 + 1));
-  for (const auto& monitor : block.monitors) out += bytes_of(monitor);
-  out += bytes_of(block.acceptance_rate);
-  out += bytes_of(block.n_steps);
-  if (shape_.low == shape_.high) return out += bytes_of(block.x);
-  const std::size_t first = out.size();
-  out.resize(first + (block.x.size() + 7) / 8, '\0');
-  pack_labels(block.x, shape_.low, shape_.high, reinterpret_cast<std::uint8_t*>(out.data() + first));
-  return out;
+  packed_.resize(sizeof(BlockHead) + numbers + (bits ? (block.x.size() + 7) / 8 : block.x.size()));
+  char* to = packed_.data() + sizeof(BlockHead);
+  const auto add = [&](std::string_view bytes) { to = std::copy(bytes.begin(), bytes.end(), to); };
+  for (const auto& monitor : block.monitors) add(bytes_of(monitor));
+  add(bytes_of(block.acceptance_rate));
+  add(bytes_of(block.n_steps));
+  if (bits) {
+    pack_labels(block.x, shape_.low, shape_.high, reinterpret_cast<std::uint8_t*>(to));
+  } else {
+    add(bytes_of(block.x));
+  }
 }
 
 std::vector<DrawJournal::Place> DrawJournal::places() {

@@ -6,13 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-static long calls = 0;
+static atomic_long calls = 0;
 
 static int concerns(const char* path) {
   return path != NULL && (strstr(path, ".nc.checkpoint") != NULL || strstr(path, ".nc.draws") != NULL);
@@ -30,7 +31,7 @@ static int concerns_descriptor(int descriptor) {
 /* What to do in this call: NULL for nothing. */
 static const char* fault(void) {
   const char* wanted = getenv("POISE_FAULT");
-  if (wanted == NULL || ++calls != strtol(wanted, NULL, 10)) return NULL;
+  if (wanted == NULL || atomic_fetch_add(&calls, 1) + 1 != strtol(wanted, NULL, 10)) return NULL;
   const int marker = open("triggered", O_WRONLY | O_CREAT, 0600);
   if (marker >= 0) close(marker);
   return strchr(wanted, ':') + 1;

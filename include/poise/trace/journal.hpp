@@ -63,13 +63,14 @@ class DrawJournal {
   [[nodiscard]] std::string read_at(std::uint64_t at, std::size_t count) const;
   [[nodiscard]] std::vector<Place> places();
   [[nodiscard]] DrawBlock block_at(const Place& place) const;
-  [[nodiscard]] std::string pack(const DrawBlock& block) const;  // with room for its head
+  void pack(const DrawBlock& block);
   [[noreturn]] void fail() const;
 
   std::string path_;
   DrawShape shape_;
   int descriptor_ = -1;
   std::uint64_t draws_ = 0;  // that were written
+  std::string packed_;  // a block with room for its head; blocks are alike, and new memory costs more than to fill it
 };
 
 }  // namespace poise
