@@ -15,7 +15,7 @@
 #include <poise/rng.hpp>
 #include <poise/run/checkpoint.hpp>
 #include <poise/trace/journal.hpp>
-#include "../src/trace/label_bits.hpp"
+#include <poise/trace/label_bits.hpp>
 
 namespace poise {
 namespace {
@@ -254,6 +254,9 @@ TEST(LabelBits, AreThoseOfTheLabels) {
     for (std::size_t k = 0; k < 8 * bits.size(); ++k) {
       ASSERT_EQ(bits[k / 8] >> k % 8 & 1, k < size && labels[k] == 1 ? 1 : 0) << k << " of " << size;
     }
+    std::vector<std::int8_t> back(size);
+    unpack_labels(bits.data(), -1, 1, back);
+    ASSERT_TRUE(std::equal(back.begin(), back.end(), labels.begin())) << size;
     if (size == 0) continue;
     std::vector<std::int8_t> strange(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(size));
     strange[size / 2] = 3;

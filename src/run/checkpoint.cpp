@@ -206,7 +206,7 @@ void CheckpointedSink::take_draws_back() {
           .draws = shape_.variables > 0, .first_draw = first, .most_draws = std::min(most, wanted - first)};
       Trace found = read_netcdf(path_, part).trace;
       journal_->write({found.draws, std::move(found.x), std::move(found.monitors), std::move(found.acceptance_rate),
-                       std::move(found.n_steps)});
+                       std::move(found.n_steps), {}});
     }
     journal_->sync();
     return;

@@ -1,5 +1,5 @@
 /// Sixteen labels at a time, or 64 where the processor compares as many at once.
-#include "label_bits.hpp"
+#include <poise/trace/label_bits.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -60,12 +60,42 @@ __attribute__((target("avx512f,avx512bw"))) bool pack_sixty_fours(const Labels& 
     all &= bits | _mm512_cmpeq_epi8_mask(many, lows);
     std::memcpy(to + k / 8, &bits, sizeof bits);
   }
-  return pack_one_by_one(labels, k, to) && all == ~std::uint64_t{0};
+  if (k < labels.all.size()) {
+    const std::size_t left = labels.all.size() - k;
+    const std::uint64_t used = ~std::uint64_t{0} >> (64 - left);
+    const __m512i rest = _mm512_maskz_loadu_epi8(used, labels.all.data() + k);
+    const std::uint64_t bits = _mm512_mask_cmpeq_epi8_mask(used, rest, highs);
+    all &= bits | _mm512_mask_cmpeq_epi8_mask(used, rest, lows) | ~used;
+    std::memcpy(to + k / 8, &bits, (left + 7) / 8);
+  }
+  return all == ~std::uint64_t{0};
+}
+
+__attribute__((target("avx512f,avx512bw"))) std::size_t unpack_sixty_fours(const std::uint8_t* bits,
+                                                                           const Labels& kinds,
+                                                                           std::span<std::int8_t> to) {
+  const __m512i lows = _mm512_set1_epi8(kinds.low);
+  const __m512i highs = _mm512_set1_epi8(kinds.high);
+  std::size_t k = 0;
+  for (; k + 64 <= to.size(); k += 64) {
+    std::uint64_t many = 0;
+    std::memcpy(&many, bits + k / 8, sizeof many);
+    _mm512_storeu_si512(to.data() + k, _mm512_mask_blend_epi8(many, lows, highs));
+  }
+  return k;
 }
 
 #endif
 
 }  // namespace
+
+void unpack_labels(const std::uint8_t* bits, std::int8_t low, std::int8_t high, std::span<std::int8_t> to) {
+  std::size_t k = 0;
+#if defined(__x86_64__)
+  if (kInstructionSet == InstructionSet::avx512) k = unpack_sixty_fours(bits, {{}, low, high}, to);
+#endif
+  for (; k < to.size(); ++k) to[k] = (bits[k / 8] >> k % 8 & 1) != 0 ? high : low;
+}
 
 bool pack_labels(std::span<const std::int8_t> labels, std::int8_t low, std::int8_t high, std::uint8_t* to) {
 #if defined(__x86_64__)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static atomic_long calls = 0;
@@ -56,6 +57,23 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
     if (struck(how)) return -1;
   }
   return real(descriptor, bytes, count);
+}
+
+/* Half of a torn one: all pieces but the last, and half of that one. */
+ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
+  REAL(writev);
+  if (concerns_descriptor(descriptor)) {
+    const char* how = fault();
+    if (how != NULL && strcmp(how, "tear") == 0) {
+      struct iovec torn[64];
+      const int some = count < 64 ? count : 64;
+      memcpy(torn, pieces, (size_t)some * sizeof *pieces);
+      torn[some - 1].iov_len /= 2;
+      (void)!real(descriptor, torn, some);
+    }
+    if (struck(how)) return -1;
+  }
+  return real(descriptor, pieces, count);
 }
 
 int fsync(int descriptor) {

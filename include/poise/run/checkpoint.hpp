@@ -66,6 +66,7 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
+  [[nodiscard]] bool wants_bits() const override { return journal_.has_value(); }
   void write(const DrawBlock& block) override;
   /// After the last draw: the file can be read from here on.
   void close_draws() { file_.close_draws(); }

@@ -10,4 +10,7 @@ namespace poise {
 /// of the two. The bits behind the last label are zero.
 bool pack_labels(std::span<const std::int8_t> labels, std::int8_t low, std::int8_t high, std::uint8_t* to);
 
+/// Labels from their bits.
+void unpack_labels(const std::uint8_t* bits, std::int8_t low, std::int8_t high, std::span<std::int8_t> to);
+
 }  // namespace poise
