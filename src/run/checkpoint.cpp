@@ -205,8 +205,12 @@ void CheckpointedSink::take_draws_back() {
       ReadOptions part{
           .draws = shape_.variables > 0, .first_draw = first, .most_draws = std::min(most, wanted - first)};
       Trace found = read_netcdf(path_, part).trace;
-      journal_->write({found.draws, std::move(found.x), std::move(found.monitors), std::move(found.acceptance_rate),
-                       std::move(found.n_steps), {}});
+      journal_->write({found.draws,
+                       std::move(found.x),
+                       std::move(found.monitors),
+                       std::move(found.acceptance_rate),
+                       std::move(found.n_steps),
+                       {}});
     }
     journal_->sync();
     return;
@@ -250,8 +254,10 @@ void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
 }
 
 void CheckpointedSink::write(const DrawBlock& block) {
-  if (journal_) journal_->write(block);
+  std::future<void> written;
+  if (journal_) written = std::async(std::launch::async, [&] { journal_->write(block); });
   file_.write(block);
+  if (journal_) written.get();
 }
 
 void CheckpointedSink::finish(const std::string& results) {
