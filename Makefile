@@ -94,7 +94,7 @@ torture:
 	@tools/install-packages build test
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target poise_tests
-	@POISE_KILLS=$(KILLS) build/release/tests/poise_tests --gtest_filter='Resume.*'
+	@tools/torture build/release/tests/poise_tests $(KILLS)
 
 fuzz:
 	@tools/install-packages build fuzz

@@ -255,6 +255,9 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
                  checkpoints, command_of(flags), std::move(resumed));
   }
 
+  if (ranks() != nullptr && checkpoints.enabled) {
+    ranks()->say_on_loss(fmt::format("'poise resume {}' goes on from the last checkpoint, if there is one", flags.out));
+  }
   ProgressDisplay display(progress_style(flags.quiet));
   CheckpointedSink* const file = sink ? &*sink : nullptr;
   RunHooks hooks{.sink = file, .stop = &stop_on_interrupt(), .collective = ranks()};

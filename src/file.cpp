@@ -1,11 +1,8 @@
 /// Reading and writing of whole files.
 #include <poise/file.hpp>
 
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -119,37 +116,6 @@ void sync_directory(const std::string& directory) {
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
-}
-
-std::uint64_t checksum(std::string_view bytes, std::uint64_t before) {
-  // Row k holds what a byte leaves behind when k more have followed it, so that eight bytes are looked up at once.
-  static const std::array<std::array<std::uint64_t, 256>, 8> tables = [] {
-    constexpr std::uint64_t kReversedPolynomial = 0xc96c5795d7870f42;
-    std::array<std::array<std::uint64_t, 256>, 8> made{};
-    for (std::uint64_t byte = 0; byte < 256; ++byte) {
-      std::uint64_t rest = byte;
-      for (int bit = 0; bit < 8; ++bit) rest = (rest & 1U) != 0 ? rest >> 1U ^ kReversedPolynomial : rest >> 1U;
-      made[0][byte] = rest;
-    }
-    for (std::size_t k = 1; k < made.size(); ++k) {
-      for (std::size_t byte = 0; byte < 256; ++byte) {
-        made[k][byte] = made[0][made[k - 1][byte] & 0xffU] ^ made[k - 1][byte] >> 8U;
-      }
-    }
-    return made;
-  }();
-  std::uint64_t sum = ~before;
-  if constexpr (std::endian::native == std::endian::little) {
-    for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-      std::uint64_t eight = 0;
-      std::memcpy(&eight, bytes.data(), sizeof eight);
-      eight ^= sum;
-      sum = 0;
-      for (std::size_t k = 0; k < 8; ++k) sum ^= tables[7 - k][eight >> 8 * k & 0xffU];
-    }
-  }
-  for (const char byte : bytes) sum = tables[0][(sum ^ static_cast<unsigned char>(byte)) & 0xffU] ^ sum >> 8U;
-  return ~sum;
 }
 
 std::string temporary_beside(const std::string& path) { return fmt::format("{}.{}.tmp", path, ::getpid()); }

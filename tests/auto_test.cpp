@@ -242,7 +242,8 @@ TEST(Auto, ASavedRunGoesOnBitByBit) {
     whole.sample(60);
     const RunResult result = whole.finish();
     ASSERT_GT(saved.size(), 1U);
-    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, saved.size() / 2, saved.size() - 1}) {
+    // Most of them are of the pilot, whose rounds are short.
+    for (std::size_t k = 0; k < saved.size(); k += std::max<std::size_t>(1, saved.size() / 9)) {
       poise::Run other(which.model, sampler, options_of(3, 60, 2));
       other.load(saved[k]);
       other.warm_up();
@@ -253,6 +254,39 @@ TEST(Auto, ASavedRunGoesOnBitByBit) {
     }
     poise::Run named(which.model, parse_sampler(result.sampler), options_of(3, 60));
     EXPECT_THROW(named.load(saved.back()), std::runtime_error);
+    EXPECT_THROW(named.load(saved[saved.size() / 4]), std::runtime_error);
+  }
+}
+
+/// Again and again, after every few rounds.
+TEST(Auto, APilotMayBeStoppedManyTimes) {
+  for (const char* spec : {"potts:size=12,levels=3,coupling=1.1", "ising:size=12,lambda=0.2"}) {
+    const Model model = make_model(spec);
+    std::string saved;
+    int stops = 0;
+    for (bool over = false; !over;) {
+      std::atomic<bool> stop{false};
+      RunHooks hooks;
+      hooks.stop = &stop;
+      int rounds = 0;
+      hooks.after_round = [&](const poise::Run& run) {
+        EXPECT_EQ(run.draws(), 0U);
+        stop = ++rounds == 40;
+      };
+      poise::Run run(model, parse_sampler("auto"), options_of(4, 200), hooks);
+      if (!saved.empty()) run.load(saved);
+      run.warm_up();
+      saved = run.save();
+      over = !run.stopped();
+      stops += over ? 0 : 1;
+      ASSERT_LT(stops, 1000);
+    }
+    EXPECT_GT(stops, 3) << spec;
+    poise::Run goes_on(model, parse_sampler("auto"), options_of(4, 200, 2));
+    goes_on.load(saved);
+    goes_on.warm_up();
+    goes_on.sample(200);
+    expect_same_draws(run_auto(model, options_of(4, 200)), goes_on.finish(), spec);
   }
 }
 

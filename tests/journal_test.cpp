@@ -3,14 +3,19 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
+#include <poise/rng.hpp>
 #include <poise/run/checkpoint.hpp>
 #include <poise/trace/journal.hpp>
+#include <poise/trace/label_bits.hpp>
 
 namespace poise {
 namespace {
@@ -222,6 +227,41 @@ TEST_F(CheckpointTest, EveryDamageIsASentence) {
 TEST(Checksum, IsThatOfXz) {
   EXPECT_EQ(checksum("123456789"), 0x995dc9bbdf1939faU);
   EXPECT_EQ(checksum("6789", checksum("12345")), checksum("123456789"));
+}
+
+/// Long ones are taken many bytes at a time, however that is done here.
+TEST(Checksum, IsTheSameInOneGoAndByteByByte) {
+  std::string bytes;
+  Rng rng(3, 3);
+  for (int k = 0; k < 700; ++k) bytes += static_cast<char>(rng.uniform() * 256);
+  for (std::size_t first = 0; first < 20; ++first) {
+    std::uint64_t sum = 5;
+    for (std::size_t end = first; end < bytes.size(); ++end) {
+      const std::string_view part = std::string_view(bytes).substr(first, end - first);
+      ASSERT_EQ(checksum(part, 5), sum) << part.size() << " bytes from " << first;
+      sum = checksum(std::string_view(bytes).substr(end, 1), sum);
+    }
+  }
+}
+
+TEST(LabelBits, AreThoseOfTheLabels) {
+  Rng rng(4, 4);
+  std::vector<std::int8_t> labels(300);
+  for (std::int8_t& label : labels) label = rng.uniform() < 0.5 ? -1 : 1;
+  for (std::size_t size = 0; size < labels.size(); ++size) {
+    std::vector<std::uint8_t> bits((size + 7) / 8, 0xff);
+    ASSERT_TRUE(pack_labels(std::span(labels).first(size), -1, 1, bits.data()));
+    for (std::size_t k = 0; k < 8 * bits.size(); ++k) {
+      ASSERT_EQ(bits[k / 8] >> k % 8 & 1, k < size && labels[k] == 1 ? 1 : 0) << k << " of " << size;
+    }
+    std::vector<std::int8_t> back(size);
+    unpack_labels(bits.data(), -1, 1, back);
+    ASSERT_TRUE(std::equal(back.begin(), back.end(), labels.begin())) << size;
+    if (size == 0) continue;
+    std::vector<std::int8_t> strange(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(size));
+    strange[size / 2] = 3;
+    ASSERT_FALSE(pack_labels(strange, -1, 1, bits.data())) << size;
+  }
 }
 
 }  // namespace

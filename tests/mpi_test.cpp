@@ -107,6 +107,12 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
     EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count(), 30.0);
     EXPECT_NE(outcome.code, 0);
     EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
+    EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
+    EXPECT_EQ(count(outcome.err,
+                    " of this run was killed, and the run ends with it; 'poise resume run.nc' goes on from the last "
+                    "checkpoint, if there is one.\n"),
+              1)
+        << outcome.err;
     ASSERT_TRUE(exists("run.nc.checkpoint"));
     const Outcome resumed = run_on(2, {"resume", "run.nc", "--quiet"});
     ASSERT_EQ(resumed.code, 0) << resumed.err;

@@ -173,6 +173,51 @@ TEST(Ranks, SavedOnSevenGoesOnOnTwo) {
   }
 }
 
+/// Saved inside the pilot on so many ranks; goes on with others.
+TEST(Ranks, APilotSavedOnSevenGoesOnOnTwo) {
+  const Sampler sampler = parse_sampler("auto");
+  for (const char* spec : {"ising:size=12,lambda=0.2", "potts:size=12,levels=3,coupling=1.1"}) {
+    RunOptions options;
+    options.chains = 5;
+    options.draws = 200;
+    const RunResult whole = run(make_model(spec), sampler, options);
+    constexpr std::array<std::pair<int, int>, 3> kRanks = {{{7, 2}, {1, 3}, {2, 1}}};
+    for (const auto& [from, to] : kRanks) {
+      const std::string what = std::string(spec) + " from " + std::to_string(from) + " to " + std::to_string(to);
+      std::vector<std::string> saved;
+      expect_no_error(on_ranks(from,
+                               [&](Collective& collective) {
+                                 RunHooks hooks{.collective = &collective};
+                                 int rounds = 0;
+                                 hooks.after_round = [&](const poise::Run& now) {
+                                   if (++rounds % 16 != 1) return;
+                                   std::string state = now.save();
+                                   if (collective.is_root()) saved.push_back(std::move(state));
+                                 };
+                                 poise::Run first(make_model(spec), sampler, options, hooks);
+                                 first.warm_up();
+                               }),
+                      what);
+      ASSERT_GT(saved.size(), 5U) << what;
+      for (std::size_t k = 0; k < saved.size(); k += 1 + saved.size() / 4) {
+        expect_no_error(on_ranks(to,
+                                 [&](Collective& collective) {
+                                   poise::Run second(make_model(spec), sampler, options, {.collective = &collective});
+                                   second.load(saved[k]);
+                                   second.warm_up();
+                                   second.sample(options.draws);
+                                   const RunResult mine = second.finish();
+                                   EXPECT_EQ(whole.choice->reason, mine.choice->reason) << what;
+                                   EXPECT_EQ(whole.choice->pilot_work, mine.choice->pilot_work) << what;
+                                   EXPECT_EQ(whole.trace.monitors, mine.trace.monitors) << what;
+                                   if (collective.is_root()) EXPECT_EQ(whole.trace.x, mine.trace.x) << what;
+                                 }),
+                        what);
+      }
+    }
+  }
+}
+
 /// Coins that count the rows they are asked for, and do something in the end.
 class Watched final : public BatchFunction {
  public:

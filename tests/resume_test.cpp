@@ -2,8 +2,8 @@
 /// to which nothing happened.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include <poise/run/checkpoint.hpp>
@@ -28,6 +28,7 @@ class Resume : public MpiProgramTest {
     std::string draws;
     std::string thin = "";
     std::string warmup = "";
+    std::string program = POISE_PROGRAM;
   };
 
   [[nodiscard]] std::vector<Case> cases() const {
@@ -39,6 +40,13 @@ class Resume : public MpiProgramTest {
             {"potts:size=6,levels=3,coupling=0.8", "temper", "1500", ""},
             {"ising:size=10,lambda=0.4", "wolff", "6000", ""},
             {"ising:size=12,lambda=0.2", "auto", "6000", ""}};
+  }
+  /// With a target of the user's, and a pilot that takes a while.
+  [[nodiscard]] std::vector<Case> cases_to_kill() const {
+    std::vector<Case> all = cases();
+    all.back() = {"potts:size=10,levels=3,coupling=1.1", "auto", "8000", ""};
+    all.push_back({"a ring of coins", "gwg", "3000", "", "", POISE_USER_TARGET});
+    return all;
   }
 
   static Arguments sample(const Case& c, const std::string& out, const Arguments& more = {}) {
@@ -64,6 +72,13 @@ class Resume : public MpiProgramTest {
   void clear(const std::string& name) const {
     for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
       std::filesystem::remove(in_work(name + end));
+  }
+  static constexpr const char* kOften = "0.02";
+
+  /// Open MPI gives the other ranks a second or two to end, unless it is told otherwise.
+  void use_ranks_that_are_killed(int ranks) {
+    use_ranks(ranks);
+    if (ranks > 1) launcher_.insert(launcher_.end(), {"--mca", "odls_base_sigkill_timeout", "0"});
   }
   Outcome kill_all() {
     ::kill(child_, SIGKILL);
@@ -92,40 +107,91 @@ class Resume : public MpiProgramTest {
   }
 };
 
+/// Where runs were when they were killed, by the checkpoint that they left.
+struct KillCount {
+  int all = 0;
+  int without_checkpoint = 0;
+  int in_pilot = 0;
+  int in_warmup = 0;
+  int in_sampling = 0;
+  std::map<int, int> by_ranks;
+  std::map<std::string, int> by_sampler;
+
+  void add(const std::string& path, const std::string& sampler, int ranks) {
+    ++all;
+    ++by_ranks[ranks];
+    ++by_sampler[sampler];
+    std::string note;
+    try {
+      const Checkpoint last = read_checkpoint(path, note);
+      // The second byte of a state says whether its sampler is still being chosen.
+      int& phase = last.draws > 0 ? in_sampling : last.state.size() > 1 && last.state[1] != 0 ? in_pilot : in_warmup;
+      ++phase;
+    } catch (const InputError&) {
+      ++without_checkpoint;
+    }
+  }
+  [[nodiscard]] std::string text() const {
+    std::string out = std::to_string(all) + " kills: " + std::to_string(in_pilot) + " in a pilot, " +
+                      std::to_string(in_warmup) + " in a warm-up, " + std::to_string(in_sampling) + " in sampling, " +
+                      std::to_string(without_checkpoint) + " before the first checkpoint;";
+    for (const auto& [ranks, count] : by_ranks) {
+      out += " " + std::to_string(count) + " of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ",";
+    }
+    for (const auto& [sampler, count] : by_sampler) out += " " + std::to_string(count) + " of " + sampler + ",";
+    out.pop_back();
+    return out;
+  }
+};
+
+/// Times to kill at are fractions of the time that a run takes on so many ranks, its start included.
 TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
   const char* asked = std::getenv("POISE_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 40;
   std::mt19937 random(asked != nullptr ? std::random_device()() : 1);
-  const std::vector<Case> all = cases();
-  std::vector<double> seconds;
+  const std::vector<Case> all = cases_to_kill();
+  const std::vector<int> numbers_of_ranks = has_launcher() ? std::vector{1, 2, 7} : std::vector{1};
+  std::vector<std::map<int, double>> seconds(all.size());
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const auto begun = std::chrono::steady_clock::now();
-    ASSERT_EQ(run(sample(all[k], std::to_string(k) + ".nc")).code, 0);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    program_ = all[k].program;
+    for (const int ranks : numbers_of_ranks) {
+      use_ranks_that_are_killed(ranks);
+      const std::string name = std::to_string(k) + (ranks == 1 ? ".nc" : "-ranks.nc");
+      clear(name);
+      const auto begun = std::chrono::steady_clock::now();
+      ASSERT_EQ(run(sample(all[k], name, {"--checkpoint-every", kOften})).code, 0);
+      seconds[k][ranks] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+      if (ranks > 1) expect_same_draws(name, std::to_string(k) + ".nc");
+    }
   }
-  constexpr std::array<int, 4> kRanks = {1, 2, 1, 7};
-  int killed = 0;
-  int killed_ranks = 0;
+  KillCount killed;
   int runs = 0;
-  while (killed < kills) {
+  const auto begun_at = std::chrono::steady_clock::now();
+  while (killed.all < kills) {
     const std::size_t k = static_cast<std::size_t>(runs++) % all.size();
     SCOPED_TRACE(all[k].model + " " + all[k].sampler);
+    program_ = all[k].program;
     clear("run.nc");
     bool begun = false;
-    for (int lives = 0; lives < 4 && killed < kills; ++lives) {
+    for (int lives = 0; lives < 4 && killed.all < kills; ++lives) {
       // A life on one rank, or on several: of these it is one that is killed.
-      const int ranks = has_launcher() ? kRanks[static_cast<std::size_t>(lives + runs) % kRanks.size()] : 1;
-      use_ranks(ranks);
+      const int ranks = numbers_of_ranks[static_cast<std::size_t>(lives + runs) % numbers_of_ranks.size()];
+      use_ranks_that_are_killed(ranks);
       start(begun ? Arguments{"resume", "run.nc", "--quiet"}
-                  : sample(all[k], "run.nc", {"--checkpoint-every", "0.05"}));
-      const double start_up = ranks > 1 ? std::uniform_real_distribution<>(0.0, 3.0)(random) : 0.0;
+                  : sample(all[k], "run.nc", {"--checkpoint-every", kOften}));
+      // The pilot of auto is short: one life in two is to end in it.
+      const double latest = all[k].sampler == "auto" && lives % 2 == 0 ? 0.4 : 0.95;
       std::this_thread::sleep_for(
-          std::chrono::duration<double>(start_up + seconds[k] * std::uniform_real_distribution<>(0.0, 0.9)(random)));
+          std::chrono::duration<double>(seconds[k][ranks] * std::uniform_real_distribution<>(0.0, latest)(random)));
       const Outcome outcome = ranks > 1 ? kill_rank(random) : kill_all();
       use_ranks(1);
       if (outcome.code == 0) break;  // it was faster
-      ++killed;
-      if (ranks > 1) ++killed_ranks;
+      killed.add(in_work("run.nc"), all[k].sampler, ranks);
+      if (asked != nullptr && killed.all % 50 == 0) {
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_at;
+        std::printf("%d of %d kills, %.0f s\n", killed.all, kills, passed.count());
+        std::fflush(stdout);
+      }
       begun = exists("run.nc.checkpoint") || exists("run.nc.checkpoint.old");
     }
     const Outcome outcome = to_the_end(all[k], "run.nc");
@@ -134,8 +200,7 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     expect_same_draws("run.nc", std::to_string(k) + ".nc");
     if (HasFailure()) return;
   }
-  std::printf("%d kills in %d runs, %d of them of one of several ranks: all ended with the same draws\n", killed, runs,
-              killed_ranks);
+  std::printf("%s; %d runs, all with the draws of runs to which nothing had happened\n", killed.text().c_str(), runs);
 }
 
 TEST_F(Resume, InterruptedRunsGoOn) {

@@ -35,9 +35,6 @@ void write_atomically(const std::string& path, std::string_view content);
 /// Waits until what was renamed or created in a directory is on the disk. Does nothing where file systems cannot.
 void sync_directory(const std::string& directory);
 
-/// CRC-64 (that of xz) of bytes, or of bytes that follow others with the checksum `before`.
-[[nodiscard]] std::uint64_t checksum(std::string_view bytes, std::uint64_t before = 0);
-
 /// The name that write_atomically uses until the file is complete.
 [[nodiscard]] std::string temporary_beside(const std::string& path);
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <poise/run/checkpoint.hpp>
+#include <poise/spec.hpp>
 #include <poise/trace/netcdf.hpp>
 
 #include "bindings.hpp"
@@ -124,7 +125,7 @@ struct Before {
 constexpr std::size_t kMostKept = 1'000'000;
 
 DrawBlock all_draws(const Trace& trace) {
-  return {trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps};
+  return {trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}};
 }
 
 /// The run itself; `state` is what it can go on from.
@@ -179,6 +180,9 @@ std::shared_ptr<Fit> sample_here(const Model& model, const std::string& sampler_
   RunResult result;
   std::string state;
   CheckpointedSink* const file = sink ? &*sink : nullptr;
+  if (ranks() != nullptr && !out.empty()) {
+    ranks()->say_on_loss(fmt::format("poise.resume({}) goes on from the last checkpoint, if there is one", quote(out)));
+  }
   // Every rank gets the draws: what a script does with them next, it does on all.
   RunHooks hooks{.sink = file, .collective = ranks(), .draws_to = Collective::To::all};
   if (!out.empty()) hooks.after_round = [&](const Run& run) { CheckpointedSink::after_round(file, run); };

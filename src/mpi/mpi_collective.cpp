@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "mpi_library.hpp"
+#include "neighbours.hpp"
 
 namespace poise {
 
@@ -22,6 +24,10 @@ class MpiCollective final : public Collective {
     MPI_Comm_dup(MPI_COMM_WORLD, &world_);
     MPI_Comm_rank(world_, &rank_);
     MPI_Comm_size(world_, &size_);
+    std::vector<ProcessName> all(static_cast<std::size_t>(size_));
+    all[static_cast<std::size_t>(rank_)] = own_name();
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all.data(), sizeof(ProcessName), MPI_BYTE, world_);
+    neighbours_.emplace(all, rank_);
   }
   ~MpiCollective() override {
     int finalized = 0;
@@ -78,11 +84,14 @@ class MpiCollective final : public Collective {
   }
 
  private:
-  /// Ranks may wait for each other for long, and others may want the core: MPI would keep it busy.
-  static void wait(MPI_Request& request) {
+  /// Ranks may wait for each other for long, and others may want the core: MPI would keep it busy. MPI does not notice
+  /// either that a rank on the same machine was killed, and would wait for it for ever.
+  void wait(MPI_Request& request) {
     using Clock = std::chrono::steady_clock;
     using std::chrono::microseconds;
+    constexpr microseconds kBetweenLooks = std::chrono::milliseconds(50);
     const Clock::time_point began = Clock::now();
+    microseconds next_look = kBetweenLooks;
     for (;;) {
       int done = 0;
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -93,6 +102,9 @@ class MpiCollective final : public Collective {
       } else {
         std::this_thread::sleep_for(std::min(waited / 8, microseconds(2000)));
       }
+      if (waited < next_look) continue;
+      neighbours_->end_where_one_is_gone(words_on_loss());
+      next_look = waited + kBetweenLooks;
     }
   }
 
@@ -100,6 +112,7 @@ class MpiCollective final : public Collective {
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
+  std::optional<Neighbours> neighbours_;
 };
 
 }  // namespace

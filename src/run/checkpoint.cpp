@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
 #include <poise/spec.hpp>
 
@@ -180,7 +181,7 @@ CheckpointedSink::CheckpointedSink(std::string path, const NetcdfOptions& shape,
   }
 }
 
-CheckpointedSink::~CheckpointedSink() = default;
+CheckpointedSink::~CheckpointedSink() { settle(); }
 
 void CheckpointedSink::take_draws_back() {
   const std::size_t wanted = resumed_->draws;
@@ -204,8 +205,12 @@ void CheckpointedSink::take_draws_back() {
       ReadOptions part{
           .draws = shape_.variables > 0, .first_draw = first, .most_draws = std::min(most, wanted - first)};
       Trace found = read_netcdf(path_, part).trace;
-      journal_->write({found.draws, std::move(found.x), std::move(found.monitors), std::move(found.acceptance_rate),
-                       std::move(found.n_steps)});
+      journal_->write({found.draws,
+                       std::move(found.x),
+                       std::move(found.monitors),
+                       std::move(found.acceptance_rate),
+                       std::move(found.n_steps),
+                       {}});
     }
     journal_->sync();
     return;
@@ -249,8 +254,10 @@ void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
 }
 
 void CheckpointedSink::write(const DrawBlock& block) {
-  if (journal_) journal_->write(block);
+  std::future<void> written;
+  if (journal_) written = std::async(std::launch::async, [&] { journal_->write(block); });
   file_.write(block);
+  if (journal_) written.get();
 }
 
 void CheckpointedSink::finish(const std::string& results) {
@@ -271,10 +278,12 @@ void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, 
                 (sink->options_.always || sink->saved_ || sink->resumed_ || !finished || Clock::now() >= sink->due_);
   if (run.collective() != nullptr) wanted = run.collective()->of_root(wanted);
   if (wanted) save(sink, run, finished);
+  if (sink != nullptr) sink->settle();
 }
 
 /// Its checkpoints would not go with the draws of this one.
 void CheckpointedSink::forget_earlier_run() {
+  settle();
   if (saved_ || resumed_) return;
   ::unlink(checkpoint_path(path_).c_str());
   ::unlink(old_path(path_).c_str());
@@ -294,15 +303,30 @@ void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finishe
 }
 
 void CheckpointedSink::write_state(const Run& run, bool finished, const std::function<std::string()>& state) {
+  forget_earlier_run();
   try {
-    forget_earlier_run();
-    journal_->sync();
-    write_checkpoint(path_, {command_, run.draws(), finished, state()});
+    writing_ = std::async(std::launch::async, [this, made = Checkpoint{command_, run.draws(), finished, state()}] {
+      journal_->sync();
+      write_checkpoint(path_, made);
+    });
+  } catch (const std::exception& error) {
+    note_failure(error);
+  }
+}
+
+void CheckpointedSink::settle() {
+  if (!writing_.valid()) return;
+  try {
+    writing_.get();
     saved_ = true;
   } catch (const std::exception& error) {
-    const std::string note = fmt::format("no checkpoint could be written: {}", error.what());
-    if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
+    note_failure(error);
   }
+}
+
+void CheckpointedSink::note_failure(const std::exception& error) {
+  const std::string note = fmt::format("no checkpoint could be written: {}", error.what());
+  if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
 }
 
 }  // namespace poise

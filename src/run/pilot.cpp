@@ -93,6 +93,16 @@ void PilotRecord::share(const Division& division) {
   shared_ = points_;
 }
 
+PilotRecord PilotRecord::first(std::size_t points) const {
+  PilotRecord out = *this;
+  for (auto& monitor : out.series_) {
+    for (auto& chain : monitor) chain.resize(points);
+  }
+  for (auto& chain : out.levels_) chain.resize(points * looked_at_.size());
+  out.points_ = out.shared_ = points;
+  return out;
+}
+
 PilotSummary PilotRecord::summarize() const {
   PilotSummary out;
   const std::size_t chains = levels_.size();

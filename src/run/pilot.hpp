@@ -39,7 +39,14 @@ class PilotRecord {
   /// Has all ranks know what was recorded since the last time.
   void share(const Division& division);
   [[nodiscard]] std::size_t points() const { return points_; }  ///< of one chain
+  /// What it was when it had so many points.
+  [[nodiscard]] PilotRecord first(std::size_t points) const;
   [[nodiscard]] PilotSummary summarize() const;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(series_, levels_, points_, shared_);
+  }
 
  private:
   std::vector<std::string> names_;

@@ -145,7 +145,7 @@ double Race::least_slice(const Entrant& entrant) const {
 bool Race::stopped() const {
   // Among ranks only what all of them know counts: the candidate's run has asked them.
   const bool told = view_.collective == nullptr && view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed);
-  return broken_ || told;
+  return broken_ || told_to_stop_ || told;
 }
 
 Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
@@ -153,6 +153,7 @@ Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
   began_ = Clock::now();
   if (!is_walkover()) {
     if (reuses_) entrants_.front().run = std::move(first);
+    if (!resumed_.empty()) resume();
     compete();
     if (broken_) return {{}, first ? std::move(first) : std::move(entrants_.front().run)};
     if (stopped()) return {};
@@ -241,39 +242,59 @@ bool Race::pilot(Entrant& entrant, double work) {
                                             : entrant.thin * ((draws + kMostPoints - 1) / kMostPoints);
   }
   if (possible < entrant.spacing) return false;
-  if (!entrant.run) {
-    RunOptions options = options_;
-    if (!reuses_) options.warmup.reset();
-    options.memory = std::numeric_limits<double>::max();  // pilots make no draws
-    RunHooks hooks;
-    hooks.stop = view_.stop;
-    hooks.collective = view_.collective;
+  if (!repeat(entrant)) {
     try {
-      entrant.run = std::make_unique<Run>(model_, entrant.candidate.sampler, options, hooks);
+      if (!entrant.run) entrant.run = make_run(entrant);
     } catch (const RunStopped&) {
       broken_ = true;
       return false;
     }
+    make_steps(entrant, possible, left);
   }
+  if (stopped() || entrant.record->points() < kFewestPoints / 2) return false;
+  const Division* const division = entrant.run ? entrant.run->engine().division() : nullptr;
+  if (division != nullptr) entrant.record->share(*division);
+  score_all();
+  return true;
+}
+
+std::unique_ptr<Run> Race::make_run(const Entrant& entrant) const {
+  RunOptions options = options_;
+  if (!reuses_) options.warmup.reset();
+  options.memory = std::numeric_limits<double>::max();  // pilots make no draws
+  RunHooks hooks;
+  hooks.stop = view_.stop;
+  hooks.collective = view_.collective;
+  if (view_.after_round) hooks.after_round = [this](const Run&) { view_.after_round(); };
+  return std::make_unique<Run>(model_, entrant.candidate.sampler, options, hooks);
+}
+
+void Race::make_steps(Entrant& entrant, std::uint64_t possible, double left) {
+  Run& run = *entrant.run;
   if (!entrant.record) entrant.record.emplace(model_, options_.chains);
-  const Evals before = total_evals(entrant.run->engine());
+  const std::uint64_t end = entrant.steps + possible;
   const double spent_before = entrant.spent;
-  for (std::uint64_t made = 0; made + entrant.spacing <= possible && !stopped(); made += entrant.spacing) {
-    entrant.run->begin_warm_up(entrant.spacing);
-    broken_ = entrant.run->stopped();
-    if (entrant.run->ended()) break;
-    entrant.record->record(entrant.run->engine());
+  present_.emplace();
+  present_->entrant = static_cast<std::uint64_t>(&entrant - entrants_.data());
+  present_->evals_before = total_evals(run.engine());
+  present_->point_end = run.steps() + entrant.spacing;
+  take_up_present(entrant);
+  for (; entrant.steps + entrant.spacing <= end && !stopped(); present_->point_end = run.steps() + entrant.spacing) {
+    run.begin_warm_up(present_->point_end - std::min(present_->point_end, run.steps()));
+    broken_ = run.is_broken();
+    told_to_stop_ = run.stopped();
+    if (run.ended()) break;
+    entrant.record->record(run.engine());
     entrant.steps += entrant.spacing;
-    entrant.spent = spent_before + entrant.candidate.cost.of(total_evals(entrant.run->engine()) - before);
+    entrant.spent = spent_before + entrant.candidate.cost.of(total_evals(run.engine()) - present_->evals_before);
     tell(entrant);
-    late_ = options_.seconds > 0.0 && seconds_since(began_) > kPilotSeconds * options_.seconds;
+    late_ = options_.seconds > 0.0 && seconds() > kPilotSeconds * options_.seconds;
     if (options_.seconds > 0.0 && view_.collective != nullptr) late_ = view_.collective->any(late_);
     if (late_ || entrant.spent - spent_before >= left) break;
   }
-  if (stopped() || entrant.record->points() < kFewestPoints / 2) return false;
-  if (const Division* division = entrant.run->engine().division()) entrant.record->share(*division);
-  score_all();
-  return true;
+  if (stopped()) return;  // in the middle of it
+  slices_.push_back({entrant.record->points(), entrant.steps, entrant.spent, late_});
+  present_.reset();
 }
 
 void Race::score_all() {
@@ -352,7 +373,7 @@ void Race::tell(const Entrant& entrant) const {
   progress.phase = Phase::pilot;
   progress.done = static_cast<std::uint64_t>(spent());
   progress.total = std::max(progress.done, static_cast<std::uint64_t>(limit()));
-  progress.seconds = seconds_since(began_);
+  progress.seconds = seconds();
   const double steps = static_cast<double>(entrant.steps) * static_cast<double>(options_.chains);
   progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
   progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /

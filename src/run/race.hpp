@@ -37,8 +37,9 @@ class Race {
   struct View {
     std::function<void(const Progress&)> progress = {};
     const std::atomic<bool>* stop = nullptr;
-    Collective* collective = nullptr;  ///< the ranks, where there are several
-    bool listens = false;              ///< whether there is somebody to tell, wherever that is
+    std::function<void()> after_round = {};  ///< called between rounds of a candidate; may save the race
+    Collective* collective = nullptr;        ///< the ranks, where there are several
+    bool listens = false;                    ///< whether there is somebody to tell, wherever that is
   };
 
   /// The choice, and its run where that has begun; otherwise the winner is to be made. No choice where the pilot was
@@ -49,7 +50,21 @@ class Race {
   };
   [[nodiscard]] Outcome run(std::unique_ptr<Run> first, const View& view);
 
+  /// Everything that the rest of the race depends on, between two rounds or after a stop; empty before it has begun.
+  /// All ranks call it, and the root gets the bytes.
+  [[nodiscard]] std::string save();
+  /// Has `run` go on from there. Decisions are not saved: they are made again, from what candidates had shown when they
+  /// were made the first time.
+  void load(std::string state) { resumed_ = std::move(state); }
+
  private:
+  /// What a candidate had shown at the end of a pilot.
+  struct Slice {
+    std::uint64_t points = 0;
+    std::uint64_t steps = 0;
+    double spent = 0.0;
+    bool late = false;
+  };
   struct Entrant {
     Candidate candidate;
     double step_work = 0.0;  // of all chains
@@ -90,6 +105,15 @@ class Race {
   void final_heat();
   /// Makes steps of this work, if there is room for as many as can be judged. Scores everybody anew.
   bool pilot(Entrant& entrant, double work);
+  /// The steps, up to `possible` of them or work of `left`.
+  void make_steps(Entrant& entrant, std::uint64_t possible, double left);
+  [[nodiscard]] std::unique_ptr<Run> make_run(const Entrant& entrant) const;
+  /// Takes the saved state up, with all candidates as they were then.
+  void resume();
+  /// Whether this pilot was made before the state was saved: the entrant is then as it was after it.
+  bool repeat(Entrant& entrant);
+  /// Puts the entrant where the saved state was in the pilot that has just begun, if it was in it.
+  void take_up_present(Entrant& entrant);
   void score_all();
   /// Whether a pilot of it can be long enough to see that it mixes.
   [[nodiscard]] bool can_show(const Entrant& entrant) const;
@@ -100,6 +124,7 @@ class Race {
   void forget(Entrant& entrant);
   void drop_disagreeing();
   [[nodiscard]] bool stopped() const;
+  [[nodiscard]] double seconds() const { return seconds_before_ + seconds_since(began_); }
   void tell(const Entrant& entrant) const;
   [[nodiscard]] Choice choose();
   [[nodiscard]] std::string reason(const Entrant& winner) const;
@@ -114,10 +139,31 @@ class Race {
   std::vector<Entrant> entrants_;  // by the work of a run
   View view_;
   Clock::time_point began_;
+  double seconds_before_ = 0.0;  // by the race that was saved
   bool late_ = false;
+  bool told_to_stop_ = false;
   bool broken_ = false;  // by the target
   bool too_short_ = false;
   Entrant* taken_ = nullptr;  // without a pilot of its own
+
+  std::vector<Slice> slices_;  // that are over
+  /// The one that is not.
+  struct Present {
+    std::uint64_t entrant = 0;
+    std::uint64_t point_end = 0;  // steps of its run at which the next point is recorded
+    Evals evals_before;
+  };
+  std::optional<Present> present_;
+  std::string resumed_;  // the saved state, as long as not all of it has been repeated
+  /// Of the saved state.
+  struct Repeated {
+    std::vector<Slice> slices;
+    std::size_t next = 0;
+    Present present;
+    Slice at;  // where the present slice was
+    std::vector<std::optional<PilotRecord>> records;
+  };
+  std::optional<Repeated> repeated_;
 };
 
 }  // namespace poise

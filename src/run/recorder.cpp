@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include <poise/diagnose/diagnose.hpp>
+#include <poise/trace/journal.hpp>
+#include <poise/trace/label_bits.hpp>
 
 namespace poise {
 
@@ -46,6 +48,7 @@ double bytes_per_draw(const Model& model, Keep keep) {
 Recorder::Recorder(const Model& model, const RunOptions& options, const Holding& holding)
     : layout_(model.layout),
       keep_(options.keep),
+      packs_(holding.packs && options.keep == Keep::draws && draw_shape(model.layout, 1, 1, true).has_bits()),
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
       memory_(holding.memory),
@@ -97,6 +100,7 @@ void Recorder::begin_block(std::size_t draws) {
   block_.acceptance_rate.resize(rows);
   block_.n_steps.resize(rows);
   block_.x.resize(keep_ == Keep::draws ? rows * layout_.variables : 0);
+  block_.bits.resize(packs_ && keep_ == Keep::draws ? rows * bits_width() : 0);
   std::fill(filled_.begin(), filled_.end(), 0);
 }
 
@@ -120,7 +124,12 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
     block_.acceptance_rate[at] = (accepted_now_[c] - accepted_[c]) / static_cast<double>(steps);
     accepted_[c] = accepted_now_[c];
     block_.n_steps[at] = static_cast<std::int64_t>(steps);
-    if (keep_ == Keep::draws) write_labels(c, block_.x.data() + at * layout_.variables);
+    if (keep_ != Keep::draws) continue;
+    write_labels(c, block_.x.data() + at * layout_.variables);
+    if (packs_) {
+      const auto* levels = reinterpret_cast<const std::int8_t*>(levels_.data() + c * layout_.variables);
+      pack_labels({levels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
+    }
   }
 }
 
@@ -148,6 +157,7 @@ const DrawBlock& Recorder::end_block(const Division* division, Collective::To to
     shorten_rows(block_.n_steps, chains(), before, after);
     if (keep_ == Keep::draws) {
       shorten_rows(block_.x, chains(), before * layout_.variables, after * layout_.variables);
+      if (packs_) shorten_rows(block_.bits, chains(), before * bits_width(), after * bits_width());
     }
     block_.count = after;
   }

@@ -24,6 +24,7 @@ class Recorder {
     double memory = 0.0;     ///< bytes that what is held may take
     bool hands_on = false;   ///< there is a sink, so states are recorded also when they are not held
     bool has_states = true;  ///< the states of all chains come to this rank
+    bool packs = false;      ///< somebody wants the bits of two-valued variables: the sink, or ranks for each other
   };
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
@@ -81,6 +82,8 @@ class Recorder {
 
  private:
   void write_labels(std::size_t chain, std::int8_t* to) const;
+  /// Bytes of the bits of one state.
+  [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);
   void remember(const DrawBlock& block);
   void add_sums(const DrawBlock& block);
@@ -92,6 +95,7 @@ class Recorder {
 
   const VariableLayout& layout_;
   Keep keep_;  // of blocks
+  bool packs_;
   bool hands_on_;
   bool has_states_;
   double memory_;

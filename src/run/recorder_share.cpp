@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <poise/trace/label_bits.hpp>
+
 namespace poise {
 
 /// Rows of the block that belong to chains of other ranks come from there.
@@ -35,7 +37,16 @@ void Recorder::share(const Division& division, Collective::To to) {
     take(block_.n_steps);
     accepted_[c] = *next;
   }
-  if (keep_ == Keep::draws) division.gather(std::span(block_.x), all, count * layout_.variables, to);
+  if (keep_ != Keep::draws) return;
+  if (!packs_) return division.gather(std::span(block_.x), all, count * layout_.variables, to);
+  division.gather(std::span(block_.bits), all, count * bits_width(), to);
+  if (to == Collective::To::root && !division.collective().is_root()) return;
+  for (std::size_t row = 0; row < chains() * count; ++row) {
+    const std::size_t chain = row / count;
+    if (chain >= own.first && chain < own.first + own.count) continue;
+    unpack_labels(block_.bits.data() + row * bits_width(), layout_.label(0), layout_.label(1),
+                  std::span(block_.x).subspan(row * layout_.variables, layout_.variables));
+  }
 }
 
 }  // namespace poise

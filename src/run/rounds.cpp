@@ -149,7 +149,8 @@ void Run::Parts::take(TunableEngine chains_made) {
 void Run::Parts::make_recorder() {
   const bool has_states =
       hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
-  recorder.emplace(model, options, Recorder::Holding{agreed.memory, agreed.has_sink, has_states});
+  const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
+  recorder.emplace(model, options, Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs});
 }
 
 void Run::Parts::share_out() {

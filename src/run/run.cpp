@@ -50,7 +50,7 @@ std::unique_ptr<Run::Parts> Run::make_parts(Model model, Sampler sampler, const 
   auto parts = std::make_unique<Parts>(std::move(model), std::move(sampler), options, std::move(hooks));
   choose_device(*parts);
   if (is_row<AutoRow>(parts->sampler)) {
-    parts->race = std::make_unique<Race>(parts->model, parts->options);
+    parts->race = std::make_shared<Race>(parts->model, parts->options);
     parts->sampler = parts->race->first();
   }
   parts->make_chains();
@@ -65,21 +65,30 @@ void Run::decide() {
   parts_->agree(0.0);
   if (!parts_->race) return;
   const Clock::time_point began = Clock::now();
-  const std::unique_ptr<Race> race = std::move(parts_->race);
   const Clock::time_point started = parts_->started;
+  const double elapsed_before = parts_->elapsed_before;
   const RunHooks hooks = parts_->hooks;
   const Parts::Agreed agreed = parts_->agreed;
-  Model model = parts_->model;
-  const Race::View view{hooks.progress, hooks.stop, hooks.collective, parts_->agreed.listens};
-  Race::Outcome outcome = race->run(std::unique_ptr<Run>(new Run(std::move(parts_))), view);
+  const Model model = parts_->model;
+  const std::shared_ptr<Race> race = std::move(parts_->race);
+  Race::View view{hooks.progress, hooks.stop, {}, hooks.collective, parts_->agreed.listens};
+  if (hooks.after_round) view.after_round = [&] { hooks.after_round(*this); };
+  auto first = std::unique_ptr<Run>(new Run(stand_in(race)));
+  std::swap(parts_, first->parts_);
+  first->parts_->hooks.after_round = nullptr;
+  if (hooks.after_round) first->parts_->hooks.after_round = [&](const Run&) { hooks.after_round(*this); };
+  Race::Outcome outcome = race->run(std::move(first), view);
   if (!outcome.choice && !outcome.run) {
-    // A pilot that was stopped leaves no trace, so that the run can be saved, and chooses anew when it goes on.
-    parts_ = make_parts(std::move(model), parse_sampler(AutoRow::name), race->options(), hooks);
+    // A pilot that was stopped goes on from there.
+    std::string state = race->save();
+    if (hooks.collective != nullptr) state = hooks.collective->of_root(state);
+    parts_ = make_parts(model, parse_sampler(AutoRow::name), race->options(), hooks);
+    if (parts_->race) parts_->race->load(std::move(state));
   } else if (outcome.run) {
     parts_ = std::move(outcome.run->parts_);
     parts_->broken = !outcome.choice;
   } else {
-    parts_ = make_parts(std::move(model), parse_sampler(outcome.choice->sampler), race->options(), hooks);
+    parts_ = make_parts(model, parse_sampler(outcome.choice->sampler), race->options(), hooks);
   }
   parts_->choice = std::move(outcome.choice);
   parts_->hooks = hooks;
@@ -90,7 +99,18 @@ void Run::decide() {
   parts_->make_recorder();
   parts_->reporter = ProgressReporter(hooks.progress);
   parts_->started = started;
+  parts_->elapsed_before = elapsed_before;
   parts_->phase_began = began;
+}
+
+/// What the run is while its sampler is being chosen: it has no chains, but can be asked for its options and saved.
+std::unique_ptr<Run::Parts> Run::stand_in(const std::shared_ptr<Race>& race) const {
+  auto parts = std::make_unique<Parts>(parts_->model, parts_->sampler, race->options(), parts_->hooks);
+  parts->options.thin = parts_->options.thin;
+  parts->race = race;
+  parts->started = parts_->started;
+  parts->elapsed_before = parts_->elapsed_before;
+  return parts;
 }
 
 void Run::warm_up() {
@@ -108,6 +128,7 @@ void Run::begin_warm_up(std::uint64_t steps) {
   while (!warmup.done() && warmup.steps() < end && !parts_->stopped()) {
     const std::uint64_t most = std::min(end - warmup.steps(), parts_->length->steps(0.0));
     parts_->round([&] { return warmup.round(most); });
+    if (parts_->hooks.after_round && !parts_->broken) parts_->hooks.after_round(*this);
   }
 }
 
@@ -162,7 +183,7 @@ const Model& Run::model() const { return parts_->model; }
 const Engine& Run::engine() const { return *parts_->made.engine; }
 const RunOptions& Run::options() const { return parts_->options; }
 Collective* Run::collective() const { return parts_->hooks.collective; }
-std::size_t Run::draws() const { return parts_->recorder->draws(); }
+std::size_t Run::draws() const { return parts_->recorder ? parts_->recorder->draws() : 0; }
 std::uint64_t Run::steps() const { return parts_->steps; }
 
 std::vector<Value> Run::states() const {
@@ -247,7 +268,13 @@ std::string Run::save(Draws draws) const {
   const double in_phase = seconds_since(parts.phase_began);
   const double warmup_seconds = parts.warmup_seconds + (parts.warmup ? in_phase : 0.0);
   const double sampling_seconds = parts.sampling_seconds + (parts.in_sample ? in_phase : 0.0);
-  out(parts.choice.has_value());
+  const bool for_all = collective() != nullptr && parts.hooks.draws_to == Collective::To::all;
+  const std::string pilot = parts.race ? parts.race->save() : "";
+  out(parts.choice.has_value(), !pilot.empty());
+  if (!pilot.empty()) {
+    out(parts.fingerprint(), elapsed, pilot);
+    return for_all ? collective()->of_root(out.take()) : out.take();
+  }
   if (parts.choice) out(*parts.choice);
   out(parts.fingerprint(), parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.warmup_evals, elapsed,
       warmup_seconds, sampling_seconds, parts.warmed);
@@ -266,7 +293,6 @@ std::string Run::save(Draws draws) const {
     if (!parts.batches.empty()) of_chain(parts.batches[c]);
     if (parts.warmup) parts.warmup->save_chain(c, of_chain);
   }));
-  const bool for_all = collective() != nullptr && parts.hooks.draws_to == Collective::To::all;
   return for_all ? collective()->of_root(out.take()) : out.take();
 }
 
@@ -308,19 +334,16 @@ std::size_t Run::take_draws(const DrawBlock& block) {
 void Run::load(std::string_view bytes, Draws draws) {
   Loader in(bytes);
   bool chosen = false;
-  in(chosen);
+  bool in_pilot = false;
+  in(chosen, in_pilot);
+  if (in_pilot) return load_pilot(in);
   if (chosen) {
     Choice choice;
     in(choice);
     take_choice(choice);
   }
   Parts& parts = *parts_;
-  std::string fingerprint;
-  in(fingerprint);
-  if (fingerprint != parts.fingerprint()) {
-    throw std::runtime_error(
-        fmt::format("the saved state is of another run: '{}', expected '{}'", quote(fingerprint), parts.fingerprint()));
-  }
+  check_fingerprint(in);
   in(parts.sampling, parts.steps, parts.steps_in_draw, parts.written, parts.warmup_evals, parts.elapsed_before,
      parts.warmup_seconds, parts.sampling_seconds, parts.warmed);
   parts.started = Clock::now();
@@ -359,6 +382,23 @@ void Run::load(std::string_view bytes, Draws draws) {
   parts.made.tuner.reset();
   parts.made.self_tuning.reset();
   parts.made.ladder.reset();
+}
+
+void Run::check_fingerprint(Loader& in) const {
+  std::string fingerprint;
+  in(fingerprint);
+  if (fingerprint == parts_->fingerprint()) return;
+  throw std::runtime_error(
+      fmt::format("the saved state is of another run: '{}', expected '{}'", quote(fingerprint), parts_->fingerprint()));
+}
+
+void Run::load_pilot(Loader& in) {
+  check_fingerprint(in);
+  if (!parts_->race) throw std::runtime_error("the saved state is of another run: its sampler was still being chosen");
+  std::string pilot;
+  in(parts_->elapsed_before, pilot);
+  parts_->started = Clock::now();
+  parts_->race->load(std::move(pilot));
 }
 
 void Run::check_same_model(const std::vector<std::string>& places_of_chains) {

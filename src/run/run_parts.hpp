@@ -87,7 +87,7 @@ struct Run::Parts {
 
   Model model;
   Sampler sampler;
-  std::unique_ptr<Race> race;    // while the sampler is still to be chosen; `sampler` is then the first candidate
+  std::shared_ptr<Race> race;    // while the sampler is still to be chosen; `sampler` is then the first candidate
   std::optional<Choice> choice;  // once it is
   RunOptions options;
   RunHooks hooks;

@@ -9,7 +9,7 @@
 
 #include <zlib.h>
 
-#include "label_bits.hpp"
+#include <poise/trace/label_bits.hpp>
 
 namespace poise::netcdf {
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -12,21 +14,23 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
 #include <poise/types.hpp>
 
 #include <poise/trace/draw_queue.hpp>
-#include "label_bits.hpp"
+#include <poise/trace/label_bits.hpp>
 
 namespace poise {
 
 namespace {
 
-constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'd', 'r', 'a', 'w', 's', ' ', '1', '\n'};
+constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'd', 'r', 'a', 'w', 's', ' ', '2', '\n'};
 
 struct FileHead {
   std::array<char, 16> magic = kMagic;
@@ -53,8 +57,10 @@ std::string_view bytes_of(const std::vector<T>& objects) {
   return {reinterpret_cast<const char*>(objects.data()), objects.size() * sizeof(T)};
 }
 
-std::uint64_t sum_of(const BlockHead& head, std::string_view content) {
-  return checksum(content, checksum(bytes_of(head).substr(0, offsetof(BlockHead, sum))));
+std::uint64_t sum_of(const BlockHead& head, std::span<const std::string_view> pieces) {
+  std::uint64_t sum = checksum(bytes_of(head).substr(0, offsetof(BlockHead, sum)));
+  for (const std::string_view piece : pieces) sum = checksum(piece, sum);
+  return sum;
 }
 
 FileHead head_of(const DrawShape& shape) {
@@ -99,11 +105,24 @@ DrawJournal::~DrawJournal() {
 
 void DrawJournal::fail() const { throw std::runtime_error(fmt::format("Cannot write {}: {}.", path_, reason())); }
 
-void DrawJournal::write_all(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+/// By one call where the system lets it be, so a kill leaves all of it or nothing as a rule, and a part of it, which
+/// the checksum of a block tells, otherwise.
+void DrawJournal::write_all(std::vector<std::string_view> pieces) {
+  std::erase_if(pieces, [](std::string_view piece) { return piece.empty(); });
+  std::vector<iovec> left;
+  // Nothing is written through the pointers, which are not const because the same struct serves reading.
+  for (const std::string_view piece : pieces) left.push_back({const_cast<char*>(piece.data()), piece.size()});
+  for (auto next = left.begin(); next != left.end();) {
+    const auto most = std::min<std::ptrdiff_t>(left.end() - next, IOV_MAX);
+    const ssize_t written = ::writev(descriptor_, &*next, static_cast<int>(most));
     if (written < 0 && errno != EINTR) fail();
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    for (auto done = static_cast<std::size_t>(std::max<ssize_t>(written, 0)); done > 0;) {
+      const std::size_t part = std::min(done, next->iov_len);
+      next->iov_base = static_cast<char*>(next->iov_base) + part;
+      next->iov_len -= part;
+      done -= part;
+      if (next->iov_len == 0) ++next;
+    }
   }
 }
 
@@ -122,19 +141,22 @@ std::string DrawJournal::read_at(std::uint64_t at, std::size_t count) const {
 
 void DrawJournal::begin() {
   if (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0) fail();
-  write_all(bytes_of(head_of(shape_)));
+  const FileHead head = head_of(shape_);
+  write_all({bytes_of(head)});
   draws_ = 0;
 }
 
-/// A block is written by one call where the system lets it be, so a kill leaves the whole of it or nothing as a rule,
-/// and a part of it, which its checksum tells, otherwise.
 void DrawJournal::write(const DrawBlock& block) {
-  std::string bytes = pack(block);
-  const std::string_view content = std::string_view(bytes).substr(sizeof(BlockHead));
-  BlockHead head{draws_, block.count, content.size(), 0};
+  BlockHead head{draws_, block.count, 0, 0};
+  std::vector<std::string_view> pieces = {bytes_of(head)};
+  for (const auto& monitor : block.monitors) pieces.push_back(bytes_of(monitor));
+  pieces.push_back(bytes_of(block.acceptance_rate));
+  pieces.push_back(bytes_of(block.n_steps));
+  pieces.push_back(stored_states(block));
+  const auto content = std::span<const std::string_view>(pieces).subspan(1);
+  for (const std::string_view piece : content) head.size += piece.size();
   head.sum = sum_of(head, content);
-  std::memcpy(bytes.data(), &head, sizeof head);
-  write_all(bytes);
+  write_all(std::move(pieces));
   draws_ += block.count;
 }
 
@@ -144,18 +166,17 @@ void DrawJournal::sync() {
 
 void DrawJournal::remove() { ::unlink(path_.c_str()); }
 
-std::string DrawJournal::pack(const DrawBlock& block) const {
-  std::string out(sizeof(BlockHead), '\0');
-  const std::size_t numbers = (block.monitors.size() + 2) * sizeof(double) * block.n_steps.size();
-  out.reserve(out.size() + numbers + (shape_.low == shape_.high ? block.x.size() : block.x.size() / 8 + 1));
-  for (const auto& monitor : block.monitors) out += bytes_of(monitor);
-  out += bytes_of(block.acceptance_rate);
-  out += bytes_of(block.n_steps);
-  if (shape_.low == shape_.high) return out += bytes_of(block.x);
-  const std::size_t first = out.size();
-  out.resize(first + (block.x.size() + 7) / 8, '\0');
-  pack_labels(block.x, shape_.low, shape_.high, reinterpret_cast<std::uint8_t*>(out.data() + first));
-  return out;
+std::string_view DrawJournal::stored_states(const DrawBlock& block) {
+  if (!shape_.has_bits() || block.x.empty()) return bytes_of(block.x);
+  if (!block.bits.empty()) return bytes_of(block.bits);
+  const std::size_t rows = block.x.size() / shape_.variables;
+  const std::size_t width = shape_.bytes_of_state();
+  packed_.resize(rows * width);
+  for (std::size_t row = 0; row < rows; ++row) {
+    pack_labels(std::span(block.x).subspan(row * shape_.variables, shape_.variables), shape_.low, shape_.high,
+                packed_.data() + row * width);
+  }
+  return bytes_of(packed_);
 }
 
 std::vector<DrawJournal::Place> DrawJournal::places() {
@@ -173,7 +194,9 @@ std::vector<DrawJournal::Place> DrawJournal::places() {
     if (bytes.size() < sizeof head) return found;
     std::memcpy(&head, bytes.data(), sizeof head);
     if (head.first != draws || head.count == 0 || head.size > end - at - sizeof head) return found;
-    if (sum_of(head, read_at(at + sizeof head, head.size)) != head.sum) return found;
+    const std::string content = read_at(at + sizeof head, head.size);
+    const std::string_view piece = content;
+    if (sum_of(head, {&piece, 1}) != head.sum) return found;
     found.push_back({at, head.size, draws, head.count});
     at += sizeof head + head.size;
     draws += head.count;
@@ -188,11 +211,10 @@ std::size_t DrawJournal::draws() {
 DrawBlock DrawJournal::block_at(const Place& place) const {
   const std::string bytes = read_at(place.at + sizeof(BlockHead), place.size);
   const std::size_t rows = shape_.chains * place.count;
-  const std::size_t states = rows * shape_.variables;
-  const bool bits = shape_.low != shape_.high;
+  const std::size_t width = shape_.bytes_of_state();
   DrawBlock block;
   block.count = place.count;
-  const std::size_t expected = rows * 8 * (shape_.monitors + 2) + (bits ? (states + 7) / 8 : states);
+  const std::size_t expected = rows * 8 * (shape_.monitors + 2) + rows * width;
   if (bytes.size() != expected) throw std::runtime_error(fmt::format("{} has a block of a wrong size.", path_));
   const char* from = bytes.data();
   const auto take = [&](auto& values) {
@@ -204,9 +226,14 @@ DrawBlock DrawJournal::block_at(const Place& place) const {
   for (auto& monitor : block.monitors) take(monitor);
   take(block.acceptance_rate);
   take(block.n_steps);
-  block.x.resize(states);
-  for (std::size_t k = 0; k < states; ++k) {
-    block.x[k] = bits ? ((from[k / 8] >> k % 8 & 1) != 0 ? shape_.high : shape_.low) : from[k];
+  block.x.resize(rows * shape_.variables);
+  if (!shape_.has_bits()) {
+    std::copy_n(from, block.x.size(), block.x.begin());
+    return block;
+  }
+  for (std::size_t row = 0; row < rows; ++row, from += width) {
+    unpack_labels(reinterpret_cast<const std::uint8_t*>(from), shape_.low, shape_.high,
+                  std::span(block.x).subspan(row * shape_.variables, shape_.variables));
   }
   return block;
 }

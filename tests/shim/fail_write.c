@@ -6,13 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-static long calls = 0;
+static atomic_long calls = 0;
 
 static int concerns(const char* path) {
   return path != NULL && (strstr(path, ".nc.checkpoint") != NULL || strstr(path, ".nc.draws") != NULL);
@@ -30,7 +32,7 @@ static int concerns_descriptor(int descriptor) {
 /* What to do in this call: NULL for nothing. */
 static const char* fault(void) {
   const char* wanted = getenv("POISE_FAULT");
-  if (wanted == NULL || ++calls != strtol(wanted, NULL, 10)) return NULL;
+  if (wanted == NULL || atomic_fetch_add(&calls, 1) + 1 != strtol(wanted, NULL, 10)) return NULL;
   const int marker = open("triggered", O_WRONLY | O_CREAT, 0600);
   if (marker >= 0) close(marker);
   return strchr(wanted, ':') + 1;
@@ -55,6 +57,23 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
     if (struck(how)) return -1;
   }
   return real(descriptor, bytes, count);
+}
+
+/* Half of a torn one: all pieces but the last, and half of that one. */
+ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
+  REAL(writev);
+  if (concerns_descriptor(descriptor)) {
+    const char* how = fault();
+    if (how != NULL && strcmp(how, "tear") == 0) {
+      struct iovec torn[64];
+      const int some = count < 64 ? count : 64;
+      memcpy(torn, pieces, (size_t)some * sizeof *pieces);
+      torn[some - 1].iov_len /= 2;
+      (void)!real(descriptor, torn, some);
+    }
+    if (struck(how)) return -1;
+  }
+  return real(descriptor, pieces, count);
 }
 
 int fsync(int descriptor) {

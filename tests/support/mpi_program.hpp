@@ -25,9 +25,10 @@ class MpiProgramTest : public ProgramTest {
     launcher_ = {POISE_MPIRUN, "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"};
   }
 
-  /// Processes that the child has started.
+  /// Processes of the program that the child has started.
   [[nodiscard]] std::vector<pid_t> ranks_of_child() const {
     std::vector<pid_t> found;
+    const std::string name_of_process = std::filesystem::path(program_).filename().string().substr(0, 15) + '\n';
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
       const std::string name = entry.path().filename();
@@ -39,7 +40,7 @@ class MpiProgramTest : public ProgramTest {
       std::string state;
       pid_t parent = 0;
       rest >> state >> parent;
-      if (parent == child_ && read_text(entry.path() / "comm") == "poise\n") found.push_back(std::stoi(name));
+      if (parent == child_ && read_text(entry.path() / "comm") == name_of_process) found.push_back(std::stoi(name));
     }
     return found;
   }

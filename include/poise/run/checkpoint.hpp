@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +51,8 @@ struct CheckpointOptions {
   bool always = false;  ///< also leaves one where the run was shorter than `first`
 };
 
-/// Where the draws of a run go: to its NetCDF file and to the journal. Writes checkpoints between rounds.
+/// Where the draws of a run go: to its NetCDF file and to the journal. Takes checkpoints between rounds; a thread of
+/// its own waits for the disk, while chains move on.
 class CheckpointedSink final : public Sink {
  public:
   /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
@@ -63,6 +66,7 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
+  [[nodiscard]] bool wants_bits() const override { return journal_.has_value(); }
   void write(const DrawBlock& block) override;
   /// After the last draw: the file can be read from here on.
   void close_draws() { file_.close_draws(); }
@@ -77,7 +81,7 @@ class CheckpointedSink final : public Sink {
   /// To be called when the run ends, before its draws are handed over.
   static void after_last_round(CheckpointedSink* sink, const Run& run, bool finished);
 
-  /// What went wrong with checkpoints; the run goes on without.
+  /// What went wrong with checkpoints; the run goes on without. Complete after `after_last_round`.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -85,6 +89,9 @@ class CheckpointedSink final : public Sink {
 
   static void save(CheckpointedSink* sink, const Run& run, bool finished);
   void write_state(const Run& run, bool finished, const std::function<std::string()>& state);
+  /// Waits until the last checkpoint is on the disk, or could not be written.
+  void settle();
+  void note_failure(const std::exception& error);
   void forget_earlier_run();
   /// Gives the draws that go with the checkpoint, from the journal or, where a finished run has none, its file.
   void take_draws_back();
@@ -97,7 +104,8 @@ class CheckpointedSink final : public Sink {
   NetcdfSink file_;
   std::optional<DrawJournal> journal_;
   Clock::time_point due_;
-  bool saved_ = false;  // a checkpoint, by this object
+  std::future<void> writing_;  // of a checkpoint
+  bool saved_ = false;         // a checkpoint, by this object
   std::vector<std::string> notes_;
 };
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace poise {
@@ -72,6 +73,9 @@ class Collective {
     }
   }
 
+  /// What whoever started the run is to be told where a rank is killed, behind the words that say so.
+  void say_on_loss(std::string words) { words_on_loss_ = std::move(words); }
+
   /// The last call, before the process ends: others that still wait for this rank hear of it.
   void leave() noexcept;
 
@@ -87,6 +91,7 @@ class Collective {
   virtual void exchange_heads(std::span<Head> heads) = 0;
   /// As `gather` does, when all are there.
   virtual void exchange(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to) = 0;
+  [[nodiscard]] const std::string& words_on_loss() const { return words_on_loss_; }
 
  private:
   /// All are out of their work, and may begin another one.
@@ -104,6 +109,7 @@ class Collective {
   /// Tells, or hears, what went wrong at the rank; throws unless it is this one.
   void hear_error(int from, std::string words, std::int64_t kind);
 
+  std::string words_on_loss_;
   bool failed_ = false;  // all know of an error, and are on their way out
   bool lost_ = false;    // ranks are not at the same place, and will never meet again
 };

@@ -22,6 +22,7 @@
 
 namespace poise {
 
+class Race;
 class Run;
 
 enum class Keep { draws, monitors };
@@ -78,8 +79,8 @@ struct RunHooks {
   const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
   std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
   /// The ranks that make the run together, all with the same model, sampler and options: chains are divided among them,
-  /// and draws are those of one process. Progress and sink are the root's; `after_round` is called on all. Every function
-  /// of the run that is not const is called by all ranks, and so are those that look at chains.
+  /// and draws are those of one process. Progress and sink are the root's; `after_round` is called on all. Every
+  /// function of the run that is not const is called by all ranks, and so are those that look at chains.
   Collective* collective = nullptr;
   /// Where the states of all draws go; monitors are known everywhere.
   Collective::To draws_to = Collective::To::root;
@@ -231,8 +232,11 @@ class Run {
   static void choose_device(Parts& parts);
   /// The choice of a sampler, where that is still to be made.
   void decide();
+  [[nodiscard]] std::unique_ptr<Parts> stand_in(const std::shared_ptr<Race>& race) const;
   /// The choice that a saved run had made.
   void take_choice(const Choice& choice);
+  void check_fingerprint(Loader& in) const;
+  void load_pilot(Loader& in);
   void check_same_model(const std::vector<std::string>& places_of_chains);
   void save_place(std::size_t chain, Saver& out) const;
   enum class Draws { included, elsewhere };

@@ -22,6 +22,8 @@ struct DrawShape {
   std::size_t variables = 0;      ///< 0 where states are not kept
   std::int8_t low = 0, high = 0;  ///< labels of two-valued variables, stored as bits; alike where there are more levels
 
+  [[nodiscard]] bool has_bits() const { return low != high; }
+  [[nodiscard]] std::size_t bytes_of_state() const { return has_bits() ? (variables + 7) / 8 : variables; }
   bool operator==(const DrawShape&) const = default;
 };
 [[nodiscard]] DrawShape draw_shape(const VariableLayout& layout, std::size_t chains, std::size_t monitors, bool states);
@@ -59,17 +61,19 @@ class DrawJournal {
     std::size_t count;   // in it
   };
 
-  void write_all(std::string_view bytes);
+  void write_all(std::vector<std::string_view> pieces);
   [[nodiscard]] std::string read_at(std::uint64_t at, std::size_t count) const;
   [[nodiscard]] std::vector<Place> places();
   [[nodiscard]] DrawBlock block_at(const Place& place) const;
-  [[nodiscard]] std::string pack(const DrawBlock& block) const;  // with room for its head
+  /// The states of a block as they are stored.
+  [[nodiscard]] std::string_view stored_states(const DrawBlock& block);
   [[noreturn]] void fail() const;
 
   std::string path_;
   DrawShape shape_;
   int descriptor_ = -1;
-  std::uint64_t draws_ = 0;  // that were written
+  std::uint64_t draws_ = 0;           // that were written
+  std::vector<std::uint8_t> packed_;  // states of a block that came without bits
 };
 
 }  // namespace poise

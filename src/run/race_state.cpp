@@ -1,0 +1,84 @@
+/// The state of a race that is under way.
+///
+/// Decisions depend on what pilots have shown and on nothing else, so only that is saved: the runs of the candidates,
+/// what was recorded of them, and how far each pilot went. The race that resumes is begun once more; the pilots that
+/// were over give what they had given at once, and the one that was not goes on.
+#include "race.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include <poise/archive.hpp>
+
+namespace poise {
+
+std::string Race::save() {
+  if (!resumed_.empty()) return resumed_;  // of which not all has been repeated yet
+  if (!present_ && slices_.empty()) return "";
+  Saver out;
+  out(seconds(), slices_, present_.has_value(), present_.value_or(Present{}));
+  for (Entrant& one : entrants_) {
+    if (const Division* division = one.run && one.record ? one.run->engine().division() : nullptr) {
+      one.record->share(*division);
+    }
+    out(one.record.has_value(), one.steps, one.spent);
+    if (one.record) out(*one.record);
+    out(one.run && one.record ? one.run->save_rest() : std::string());
+  }
+  return out.take();
+}
+
+void Race::resume() {
+  Loader in(resumed_);
+  Repeated saved;
+  bool has_present = false;
+  in(seconds_before_, saved.slices, has_present, saved.present);
+  if (has_present && saved.present.entrant >= entrants_.size()) throw std::runtime_error("the saved pilot is another");
+  for (std::size_t k = 0; k < entrants_.size(); ++k) {
+    Entrant& one = entrants_[k];
+    bool has_record = false;
+    Slice at;
+    in(has_record, at.steps, at.spent);
+    std::optional<PilotRecord>& record = saved.records.emplace_back();
+    if (has_record) in(record.emplace(model_, options_.chains));
+    std::string state;
+    in(state);
+    if (!state.empty()) {
+      if (!one.run) one.run = make_run(one);
+      one.run->load_rest(state);
+    }
+    if (!has_present || k != saved.present.entrant || !record) continue;
+    at.points = record->points();
+    saved.at = at;
+  }
+  if (!has_present) saved.present.entrant = entrants_.size();
+  repeated_ = std::move(saved);
+}
+
+bool Race::repeat(Entrant& entrant) {
+  if (!repeated_ || repeated_->next == repeated_->slices.size()) return false;
+  const Slice& slice = repeated_->slices[repeated_->next++];
+  const auto& record = repeated_->records[static_cast<std::size_t>(&entrant - entrants_.data())];
+  if (!record || record->points() < slice.points) throw std::runtime_error("the saved pilot is of another run");
+  entrant.record = record->first(slice.points);
+  entrant.steps = slice.steps;
+  entrant.spent = slice.spent;
+  late_ = slice.late;
+  slices_.push_back(slice);
+  return true;
+}
+
+void Race::take_up_present(Entrant& entrant) {
+  if (!repeated_) return;
+  const Repeated saved = std::move(*repeated_);
+  repeated_.reset();
+  resumed_.clear();
+  if (saved.present.entrant == entrants_.size()) return;
+  if (&entrant != &entrants_[saved.present.entrant]) throw std::runtime_error("the saved pilot is of another run");
+  present_ = saved.present;
+  entrant.record = saved.records[saved.present.entrant];
+  entrant.steps = saved.at.steps;
+  entrant.spent = saved.at.spent;
+}
+
+}  // namespace poise
