@@ -114,13 +114,27 @@ Measured measure(Engine& engine, bool counting) {
   }
   Measured out;
   out.per_second = static_cast<double>(steps) * static_cast<double>(all.count) / took;
-  std::vector<double> log_prob(all.count);
+  // What a run records of each draw, as many draws at once as it takes.
+  const std::size_t at_once = engine.traits().draws_at_once;
+  std::vector<double> numbers(at_once * all.count * (2 + engine.traits().statistics));
+  std::vector<std::int64_t> distances(at_once * all.count);
+  std::vector<Observables> draws(at_once);
+  auto room = std::span(numbers);
+  const auto take = [&](std::size_t count) {
+    const auto taken = room.first(count);
+    room = room.subspan(count);
+    return taken;
+  };
+  for (std::size_t k = 0; k < at_once; ++k) {
+    draws[k].log_prob = take(all.count);
+    draws[k].accepted = take(all.count);
+    draws[k].statistics = take(all.count * engine.traits().statistics);
+    draws[k].distance = std::span(distances).subspan(k * all.count, all.count);
+  }
   const auto begun = Clock::now();
   std::uint64_t made = 0;
-  while (seconds_since(begun) < kSeconds / 2) {
-    advance(1);
-    engine.observe(all, {.log_prob = log_prob});
-    ++made;
+  for (; seconds_since(begun) < kSeconds / 2; made += at_once) {
+    for (const ChainGroup& group : groups) engine.advance_and_observe(group, 1, draws);
   }
   out.with_monitors = static_cast<double>(made) * static_cast<double>(all.count) / seconds_since(begun);
   return out;

@@ -195,11 +195,51 @@ struct CudaBitBlock::OnDevice {
     position = Array<std::uint32_t>(places);
     state = Array<std::uint32_t>((std::size_t{positions} + 1) * words);
     state.clear();
-    fields = Array<std::int64_t>(terms->fields);
+    fields = Array<std::int64_t>(padded(terms->fields));
     edges = Array<std::array<std::uint32_t, 2>>(terms->edges);
-    weights = Array<std::int64_t>(terms->weights);
+    weights = Array<std::int64_t>(padded(terms->weights));
     reference = Array<std::uint8_t>(terms->reference);
-    summed = Array<std::int64_t>(4 * std::size_t{words} * cuda::kWordChains);
+  }
+
+  /// With zeros, to whole parts of sums.
+  static std::vector<std::int64_t> padded(std::vector<std::int64_t> numbers) {
+    numbers.resize((numbers.size() + 31) / 32 * 32, 0);
+    return numbers;
+  }
+
+  [[nodiscard]] cuda::TermsView terms_view() const {
+    return {state.data(),   words,
+            positions,      static_cast<std::uint32_t>(edges.size()),
+            fields.data(),  reinterpret_cast<const std::uint32_t*>(edges.data()),
+            weights.data(), reference.data()};
+  }
+  [[nodiscard]] std::size_t width_of_sums() const { return 4 * std::size_t{words} * cuda::kWordChains; }
+  /// Room for the sums of so many draws.
+  void hold_sums(std::size_t draws) {
+    const std::size_t parts = draws * cuda::slices_of_sums(terms_view()) * width_of_sums();
+    if (parts_of_sums.size() < parts) parts_of_sums = Array<std::int64_t>(parts);
+    if (summed.size() < draws * width_of_sums()) summed = Array<std::int64_t>(draws * width_of_sums());
+  }
+  void launch_sums(std::size_t draw) const {
+    const std::size_t width = cuda::slices_of_sums(terms_view()) * width_of_sums();
+    cuda::launch_sums(terms_view(), parts_of_sums.data() + draw * width);
+    cuda::check_launch("states were summed");
+  }
+  [[nodiscard]] std::vector<Sums> get_sums(std::size_t draws) const {
+    cuda::launch_whole_sums(parts_of_sums.data(), terms_view(), static_cast<std::uint32_t>(draws), summed.data());
+    cuda::check_launch("states were summed");
+    std::vector<std::int64_t> all(draws * width_of_sums());
+    summed.download(all);
+    std::vector<Sums> out;
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      const auto part = [&](std::size_t number) {
+        const auto begin =
+            all.begin() + static_cast<std::ptrdiff_t>((draw * 4 + number) * words * cuda::kWordChains + first);
+        return std::vector<std::int64_t>(begin, begin + count);
+      };
+      out.push_back({part(0), part(1), part(2), part(3)});
+    }
+    return out;
   }
 
   void launch_sweep(std::uint64_t number) const {
@@ -295,7 +335,8 @@ struct CudaBitBlock::OnDevice {
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
   Array<std::uint8_t> reference;
-  Array<std::int64_t> summed;  // [sum][lane]
+  Array<std::int64_t> parts_of_sums;  // [draw][slice][sum][lane]
+  Array<std::int64_t> summed;         // [draw][sum][lane]
 
   Array<std::uint32_t> planes;
   Array<std::uint32_t> pending;
@@ -328,6 +369,11 @@ void CudaBitBlock::set_progress(const BlockProgress& progress) {
 }
 
 void CudaBitBlock::sweep(std::uint64_t sweeps) {
+  start_sweeps(sweeps);
+  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
+}
+
+void CudaBitBlock::start_sweeps(std::uint64_t sweeps) {
   device_->to_device();
   device_->host_is_current = false;
   for (; sweeps > 0; --sweeps) {
@@ -335,7 +381,6 @@ void CudaBitBlock::sweep(std::uint64_t sweeps) {
     ++sweeps_;
     if (counting_) device_->count_state();
   }
-  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
 }
 
 void CudaBitBlock::reset_counts() {
@@ -397,24 +442,19 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
 }
 
 CudaBitBlock::Sums CudaBitBlock::sums() const {
-  OnDevice& device = *device_;
-  device.to_device();
-  const std::uint32_t lanes = device.words * cuda::kWordChains;
-  device.summed.clear();
-  std::int64_t* const to = device.summed.data();
-  cuda::launch_sums(
-      {device.state.data(), device.words, device.positions, static_cast<std::uint32_t>(device.edges.size()),
-       device.fields.data(), reinterpret_cast<const std::uint32_t*>(device.edges.data()), device.weights.data(),
-       device.reference.data()},
-      {to, to + lanes, to + 2 * lanes, to + 3 * lanes});
-  cuda::check_launch("states were summed");
-  std::vector<std::int64_t> all(device.summed.size());
-  device.summed.download(all);
-  const auto part = [&](std::size_t number) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * lanes + device.first);
-    return std::vector<std::int64_t>(begin, begin + device.count);
-  };
-  return {part(0), part(1), part(2), part(3)};
+  device_->to_device();
+  device_->hold_sums(1);
+  device_->launch_sums(0);
+  return std::move(device_->get_sums(1).front());
+}
+
+std::vector<CudaBitBlock::Sums> CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws) {
+  device_->hold_sums(draws);
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    start_sweeps(sweeps);
+    device_->launch_sums(draw);
+  }
+  return device_->get_sums(draws);
 }
 
 void CudaBitBlock::get_all_levels(std::span<Value> levels) const {

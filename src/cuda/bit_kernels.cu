@@ -209,33 +209,74 @@ __global__ void gather_kernel(PlanesView view, std::uint32_t lane, const std::ui
   out[position] = count;
 }
 
-__device__ inline void add(std::int64_t* to, std::int64_t value) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+/// Of the words of 32 lanes: bit k of lane c becomes what bit c of lane k was.
+__device__ std::uint32_t transpose(std::uint32_t word) {
+  const unsigned lane = threadIdx.x % 32;
+  std::uint32_t low = 0x0000ffffU;
+#pragma unroll
+  for (unsigned distance = 16; distance > 0; distance /= 2) {
+    const std::uint32_t other = __shfl_xor_sync(0xffffffffU, word, static_cast<int>(distance));
+    word =
+        (lane & distance) == 0 ? (word & low) | (other & low) << distance : (word & ~low) | (other & ~low) >> distance;
+    low ^= low << distance / 2;
+  }
+  return word;
 }
 
-/// A thread sums a slice of positions and of edges for one chain; integers, so the order does not matter.
-__global__ void sums_kernel(TermsView view, std::uint32_t slice, SumsView sums) {
-  const std::uint32_t lane = blockIdx.x * blockDim.x + threadIdx.x;
-  if (lane >= view.words * kWordChains) return;
-  const std::uint32_t word = lane / kWordChains, bit = lane % kWordChains;
+/// Of the numbers of a part of 32, those whose bits are set.
+__device__ std::int64_t sum_where(std::uint32_t bits, const std::int64_t* part) {
+  std::int64_t sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < 32; k += 2) {
+    const longlong2 two = __ldg(reinterpret_cast<const longlong2*>(part + k));
+    if ((bits >> k & 1U) != 0) sum += two.x;
+    if ((bits >> k & 2U) != 0) sum += two.y;
+  }
+  return sum;
+}
+
+/// A warp sums some parts, of 32 positions and of 32 edges each, for the 32 chains of a word: every lane loads a
+/// position, and after transposing has a chain.
+__global__ void sums_kernel(TermsView view, std::int64_t* out) {
+  const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t word = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  if (word >= view.words) return;
   const auto at = [&](std::uint32_t position) {
-    return view.state[static_cast<std::size_t>(position) * view.words + word] >> bit & 1U;
+    return view.state[static_cast<std::size_t>(position) * view.words + word];
   };
-  const std::uint32_t first = blockIdx.y * slice;
-  std::int64_t sum_up = 0, sum_fields = 0, sum_edges = 0, sum_different = 0;
-  for (std::uint32_t k = first; k < min(first + slice, view.positions); ++k) {
-    const std::uint32_t x = at(k);
-    sum_up += x;
-    sum_different += x != view.reference[k];
-    if (view.fields != nullptr && x != 0) sum_fields += view.fields[k];
+  std::int64_t up = 0, fields = 0, edges = 0, different = 0;
+  for (std::uint32_t first = blockIdx.y * 32; first < view.positions; first += gridDim.y * 32) {
+    const std::uint32_t position = first + lane;
+    const bool is_there = position < view.positions;
+    const std::uint32_t bits = transpose(is_there ? at(position) : 0U);
+    const std::uint32_t reference = __ballot_sync(0xffffffffU, is_there && view.reference[position] != 0);
+    up += __popc(bits);
+    different += __popc(bits ^ reference);
+    if (view.fields != nullptr) fields += sum_where(bits, view.fields + first);
   }
-  for (std::uint32_t k = first; k < min(first + slice, view.edges); ++k) {
-    if (at(view.ends[2 * k]) != at(view.ends[2 * k + 1])) sum_edges += view.weights == nullptr ? 1 : view.weights[k];
+  for (std::uint32_t first = blockIdx.y * 32; first < view.edges; first += gridDim.y * 32) {
+    const std::uint32_t edge = first + lane;
+    const std::uint32_t bits =
+        transpose(edge < view.edges ? at(view.ends[2 * edge]) ^ at(view.ends[2 * edge + 1]) : 0U);
+    edges += view.weights == nullptr ? __popc(bits) : sum_where(bits, view.weights + first);
   }
-  add(sums.up + lane, sum_up);
-  add(sums.different + lane, sum_different);
-  if (view.fields != nullptr) add(sums.fields + lane, sum_fields);
-  add(sums.edges + lane, sum_edges);
+  const std::size_t lanes = static_cast<std::size_t>(view.words) * kWordChains;
+  std::int64_t* const to = out + blockIdx.y * 4 * lanes + word * kWordChains + lane;
+  to[0] = up;
+  to[lanes] = fields;
+  to[2 * lanes] = edges;
+  to[3 * lanes] = different;
+}
+
+/// Adds up the slices of a draw.
+__global__ void whole_sums_kernel(const std::int64_t* parts, std::size_t width, std::uint32_t slices,
+                                  std::int64_t* out) {
+  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (k >= width) return;
+  const std::int64_t* const from = parts + blockIdx.y * slices * width + k;
+  std::int64_t sum = 0;
+  for (std::uint32_t slice = 0; slice < slices; ++slice) sum += from[slice * width];
+  out[blockIdx.y * width + k] = sum;
 }
 
 __global__ void pack_kernel(PackView view) {
@@ -314,16 +355,21 @@ void launch_gather(const PlanesView& view, std::uint32_t lane, const std::uint32
   gather_kernel<<<blocks_for(view.size / view.words, kThreads), kThreads>>>(view, lane, spilled, out);
 }
 
-void launch_sums(const TermsView& terms, const SumsView& sums) {
-  // Enough threads to fill a device, few enough that most sums are made without waiting for each other.
-  constexpr std::size_t enough = 262144;
-  constexpr unsigned threads = 128;
-  const std::size_t lanes = std::size_t{terms.words} * kWordChains;
-  const std::size_t all = std::max(terms.positions, terms.edges);
-  const std::size_t slices = std::clamp<std::size_t>(enough / lanes, 1, std::min<std::size_t>(all, 65535));
-  const auto slice = static_cast<std::uint32_t>((all + slices - 1) / slices);
-  const dim3 blocks(blocks_for(lanes, threads), blocks_for(all, slice));
-  sums_kernel<<<blocks, threads>>>(terms, slice, sums);
+std::uint32_t slices_of_sums(const TermsView& terms) {
+  constexpr std::size_t warps = 1056;  // keep a large device busy
+  const std::size_t parts = (std::max(terms.positions, terms.edges) + 31) / 32;
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(warps / terms.words, 1, std::max<std::size_t>(parts, 1)));
+}
+
+void launch_sums(const TermsView& terms, std::int64_t* out) {
+  const dim3 blocks(blocks_for(terms.words, kThreads / 32), slices_of_sums(terms));
+  sums_kernel<<<blocks, kThreads>>>(terms, out);
+}
+
+void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out) {
+  const std::size_t width = 4 * static_cast<std::size_t>(terms.words) * kWordChains;
+  const dim3 blocks(blocks_for(width, kThreads), draws);
+  whole_sums_kernel<<<blocks, kThreads>>>(parts, width, slices_of_sums(terms), out);
 }
 
 void launch_pack(const PackView& view) {

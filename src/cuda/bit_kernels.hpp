@@ -95,15 +95,12 @@ struct TermsView {
   const std::int64_t* weights;  ///< null where all are 1
   const std::uint8_t* reference;
 };
-/// By lane: variables that are up, their fields, weights of edges whose ends differ, differences from the reference.
-struct SumsView {
-  std::int64_t* up;
-  std::int64_t* fields;
-  std::int64_t* edges;
-  std::int64_t* different;
-};
-/// Adds to the sums.
-void launch_sums(const TermsView& terms, const SumsView& sums);
+/// Sums by lane of one draw, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends differ,
+/// differences from the reference. Fields and weights have room for a multiple of 32.
+[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
+void launch_sums(const TermsView& terms, std::int64_t* out);
+/// The slices of several draws added up, [draw][4][lane].
+void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out);
 
 /// States lane by lane, as the host has them: bits of 32 positions in a word.
 struct PackView {

@@ -62,20 +62,28 @@ class CudaBitLayout {
     return {tables_, terms_, group, seed, first_chain};
   }
   void observe(const T& target, const CudaBitBlock& block, const Observables& out) const {
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
-      CudaBitBlock::Sums sums = block.sums();
-      for (std::size_t k = 0; k < sums.up.size(); ++k) {
-        if (!out.distance.empty()) out.distance[k] = sums.different[k];
-        sums.up[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
-        sums.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
-        sums.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
-      }
-      observe_sums(target, {std::move(sums.up), std::move(sums.fields), std::move(sums.edges)}, out);
-    }
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(target, block.sums(), out);
     if (!out.levels.empty()) block.get_all_levels(out.levels);
+  }
+  /// Draws of which no states are wanted.
+  static constexpr std::size_t kDrawsAtOnce = 64;
+  void sweep_and_observe(const T& target, CudaBitBlock& block, std::uint64_t sweeps,
+                         std::span<const Observables> draws) const {
+    std::vector<CudaBitBlock::Sums> sums = block.sweep_and_sum(sweeps, draws.size());
+    for (std::size_t k = 0; k < draws.size(); ++k) tell(target, std::move(sums[k]), draws[k]);
   }
 
  private:
+  void tell(const T& target, CudaBitBlock::Sums sums, const Observables& out) const {
+    for (std::size_t k = 0; k < sums.up.size(); ++k) {
+      if (!out.distance.empty()) out.distance[k] = sums.different[k];
+      sums.up[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
+      sums.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
+      sums.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
+    }
+    observe_sums(target, {std::move(sums.up), std::move(sums.fields), std::move(sums.edges)}, out);
+  }
+
   std::shared_ptr<const BitTables> tables_;
   std::shared_ptr<CudaSpinTerms> terms_;
   std::int64_t sum_of_fields_ = 0;

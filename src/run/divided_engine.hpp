@@ -27,6 +27,9 @@ class DividedEngine final : public Engine {
   }
   void advance(ChainGroup group, std::uint64_t steps) override { own_->advance(here(group), steps); }
   void observe(ChainGroup group, const Observables& out) const override { own_->observe(here(group), out); }
+  void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
+    own_->advance_and_observe(here(group), steps, draws);
+  }
   void restart(std::size_t chain, std::span<const Value> levels) override { own_->restart(chain - first(), levels); }
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
     own_->start_marginals(here(group), rao_blackwell);

@@ -14,6 +14,13 @@ std::vector<ChainGroup> Engine::share_out(unsigned threads) {
   return group_chains(traits_.chains, threads, traits_.group);
 }
 
+void Engine::advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) {
+  for (const Observables& draw : draws) {
+    advance(group, steps);
+    observe(group, draw);
+  }
+}
+
 void Engine::exchange(std::size_t, Engine&) { throw std::logic_error("these chains exchange no states"); }
 
 std::string no_start(std::uint64_t chain, unsigned attempts) {

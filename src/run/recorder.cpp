@@ -116,25 +116,61 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
   out.accepted = part(accepted_now_, 1);
   if (keep_ == Keep::draws) out.levels = part(levels_, layout_.variables);
   engine.observe(group, out);
-  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+  fill(group, out, steps);
+}
+
+void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
+  const std::size_t at_once = std::min(draws, engine.traits().draws_at_once);
+  if (keep_ == Keep::draws || at_once <= 1) {
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      engine.advance(group, steps);
+      record(engine, group, steps);
+    }
+    return;
+  }
+  const std::size_t own = names_.size() - 2, n = group.count;
+  std::vector<double> log_prob(at_once * n), statistics(at_once * n * own), accepted(at_once * n);
+  std::vector<std::int64_t> distance(at_once * n);
+  std::vector<Observables> wanted(at_once);
+  for (std::size_t k = 0; k < at_once; ++k) {
+    const auto part = [&](auto& values, std::size_t width) {
+      return std::span(values).subspan(k * n * width, n * width);
+    };
+    wanted[k].log_prob = part(log_prob, 1);
+    wanted[k].statistics = part(statistics, own);
+    wanted[k].distance = part(distance, 1);
+    wanted[k].accepted = part(accepted, 1);
+  }
+  for (std::size_t done = 0; done < draws; done += at_once) {
+    const auto some = std::span<const Observables>(wanted).first(std::min(at_once, draws - done));
+    engine.advance_and_observe(group, steps, some);
+    for (const Observables& draw : some) fill(group, draw, steps);
+  }
+}
+
+/// The next row of the block, of each chain of a group.
+void Recorder::fill(ChainGroup group, const Observables& draw, std::uint64_t steps) {
+  const std::size_t own = names_.size() - 2;
+  for (std::size_t k = 0; k < group.count; ++k) {
+    const std::size_t c = group.first + k;
     const std::size_t at = c * block_.count + filled_[c]++;
-    block_.monitors[0][at] = log_prob_[c];
-    for (std::size_t k = 0; k < own; ++k) block_.monitors[k + 1][at] = statistics_[c * own + k];
-    block_.monitors.back()[at] = static_cast<double>(distance_[c]);
-    block_.acceptance_rate[at] = (accepted_now_[c] - accepted_[c]) / static_cast<double>(steps);
-    accepted_[c] = accepted_now_[c];
+    block_.monitors[0][at] = draw.log_prob[k];
+    for (std::size_t m = 0; m < own; ++m) block_.monitors[m + 1][at] = draw.statistics[k * own + m];
+    block_.monitors.back()[at] = static_cast<double>(draw.distance[k]);
+    block_.acceptance_rate[at] = (draw.accepted[k] - accepted_[c]) / static_cast<double>(steps);
+    accepted_[c] = draw.accepted[k];
     block_.n_steps[at] = static_cast<std::int64_t>(steps);
-    if (keep_ != Keep::draws) continue;
-    write_labels(c, block_.x.data() + at * layout_.variables);
+    if (draw.levels.empty()) continue;
+    const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
+    write_labels(levels, block_.x.data() + at * layout_.variables);
     if (packs_) {
-      const auto* levels = reinterpret_cast<const std::int8_t*>(levels_.data() + c * layout_.variables);
-      pack_labels({levels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
+      const auto* labels = reinterpret_cast<const std::int8_t*>(levels.data());
+      pack_labels({labels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
     }
   }
 }
 
-void Recorder::write_labels(std::size_t chain, std::int8_t* to) const {
-  const std::span<const Value> levels(levels_.data() + chain * layout_.variables, layout_.variables);
+void Recorder::write_labels(std::span<const Value> levels, std::int8_t* to) const {
   if (layout_.labels.empty()) {
     std::copy(levels.begin(), levels.end(), to);
   } else if (layout_.labels.size() == 2) {

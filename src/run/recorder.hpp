@@ -41,6 +41,8 @@ class Recorder {
   void begin_block(std::size_t draws);
   /// Records the present states of a group; groups may do so at the same time. A draw is `steps` steps.
   void record(const Engine& engine, ChainGroup group, std::uint64_t steps);
+  /// Moves a group on and records it, `draws` times.
+  void advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws);
   /// The draws since `begin_block` that all chains have: chains stay equally long. Good until the next `begin_block`.
   /// Where chains are divided among ranks all of them call it, and afterwards have the numbers of all chains; states go
   /// where `to` says.
@@ -81,7 +83,8 @@ class Recorder {
   }
 
  private:
-  void write_labels(std::size_t chain, std::int8_t* to) const;
+  void fill(ChainGroup group, const Observables& draw, std::uint64_t steps);
+  void write_labels(std::span<const Value> levels, std::int8_t* to) const;
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);

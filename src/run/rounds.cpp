@@ -302,6 +302,10 @@ void Run::Parts::sampling_round(std::size_t draws) {
   recorder->begin_block(count);
   round([&] {
     chains->for_each_group([&](ChainGroup group) {
+      if (!options.rao_blackwell) {
+        recorder->advance_and_record(*made.engine, group, thin, count);
+        return;
+      }
       for (std::size_t draw = first; draw < first + count; ++draw) {
         made.engine->advance(group, thin);
         record(group, draw);

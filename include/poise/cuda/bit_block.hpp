@@ -63,11 +63,14 @@ class CudaBitBlock {
     std::vector<std::int64_t> different;  ///< variables that are not as in the reference
   };
   [[nodiscard]] Sums sums() const;
+  /// The same `draws` times, each after so many sweeps.
+  [[nodiscard]] std::vector<Sums> sweep_and_sum(std::uint64_t sweeps, std::size_t draws);
   /// Chain after chain.
   void get_all_levels(std::span<Value> levels) const;
 
  private:
   struct OnDevice;
+  void start_sweeps(std::uint64_t sweeps);
   [[nodiscard]] std::size_t lane(std::size_t chain) const { return first_chain_ + chain - first_lane_; }
 
   std::shared_ptr<const BitTables> tables_;

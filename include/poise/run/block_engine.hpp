@@ -69,6 +69,23 @@ class BlockEngine final : public Engine {
     }
   }
 
+  void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
+    if constexpr (requires { Layout::kDrawsAtOnce; }) {
+      const bool plain = draws.front().levels.empty() && draws.front().frozen.empty() &&
+                         draws.front().empirical_marginals.empty() && draws.front().evals.empty();
+      if (plain) {
+        Block& block = block_of(group);
+        const std::uint64_t before = block.sweeps();
+        layout_.sweep_and_observe(*target_, block, steps, draws);
+        for (std::size_t k = 0; k < draws.size(); ++k) {
+          std::fill(draws[k].accepted.begin(), draws[k].accepted.end(), static_cast<double>(before + (k + 1) * steps));
+        }
+        return;
+      }
+    }
+    Engine::advance_and_observe(group, steps, draws);
+  }
+
   void restart(std::size_t c, std::span<const Value> levels) override {
     place(c, levels, {});
     Block& block = block_of(c);
@@ -171,6 +188,7 @@ class BlockEngine final : public Engine {
     if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
     traits.chunk = std::max<std::uint64_t>(1, kChunkUpdates / std::max<Index>(1, traits.variables));
     traits.group = Layout::kMostChains;
+    if constexpr (requires { Layout::kDrawsAtOnce; }) traits.draws_at_once = Layout::kDrawsAtOnce;
     return traits;
   }
 

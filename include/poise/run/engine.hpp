@@ -24,7 +24,7 @@ class Division;
 /// What an engine needs besides its target and kernel.
 struct EngineOptions {
   std::uint64_t seed = 1;
-  std::uint64_t first_chain = 0;           ///< number, and so random stream, of the first chain
+  std::uint64_t first_chain = 0;  ///< number, and so random stream, of the first chain
   Device device = Device::cpu;
   std::vector<std::vector<Value>> starts;  ///< one state per chain
   std::vector<Value> reference;            ///< the state that the Hamming distance is measured from
@@ -45,6 +45,7 @@ struct EngineTraits {
   std::uint64_t steps_per_sweep = 1;  ///< steps that give every variable one chance to change, on average
   std::uint64_t chunk = 1;            ///< steps that take milliseconds
   std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
+  std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
 };
 
@@ -77,6 +78,9 @@ class Engine {
   /// Moves the chains on. Several together may be faster than one by one; what they do is the same.
   virtual void advance(ChainGroup group, std::uint64_t steps) = 0;
   virtual void observe(ChainGroup group, const Observables& out) const = 0;
+  /// Moves the chains on by so many steps and observes them, once for each of `draws`, which want the same. Where
+  /// chains are far away, on a GPU, many draws together take less time than one by one.
+  virtual void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws);
   /// Puts a chain at a state and computes everything anew, as after the target has changed.
   virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
 
