@@ -4,6 +4,7 @@
 /// of its row: what a row gets does not depend on how many others there are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda_fp16.h>
@@ -11,13 +12,22 @@
 
 namespace poise::cuda {
 
-/// Rows, columns and inner dimension are multiples of this in memory.
-inline constexpr std::uint32_t kProductTile = 128;
+/// Rows and inner dimension are multiples of this in memory, columns of this or the next.
+inline constexpr std::size_t kProductTile = 128;
+inline constexpr std::size_t kNarrowTile = 112;
+
+constexpr std::size_t padded_to(std::size_t count, std::size_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+constexpr std::size_t padded_columns(std::size_t count) {
+  const std::size_t wide = padded_to(count, kProductTile), narrow = padded_to(count, kNarrowTile);
+  return narrow < wide ? narrow : wide;
+}
 
 struct HalfProduct {
   const __half* left;   ///< [row][inner]
   const __half* right;  ///< [column][inner]
-  float* out;           ///< [row][column]
+  __half* out;          ///< [row][column], rounded; at most 60000 in size
   std::uint32_t rows;   ///< that are wanted
   std::uint32_t columns;
   std::uint32_t inner;

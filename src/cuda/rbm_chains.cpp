@@ -23,9 +23,7 @@ namespace {
 constexpr std::uint64_t kStepsOfGraph = 32;
 constexpr float kLargestHalf = 60000.0F;
 
-std::size_t padded(std::size_t count) {
-  return (count + cuda::kProductTile - 1) / cuda::kProductTile * cuda::kProductTile;
-}
+std::size_t padded(std::size_t count) { return cuda::padded_to(count, cuda::kProductTile); }
 
 /// A power of two, such that no sum of weights and biases leaves 62 bits.
 double find_unit(const RbmWeights& weights) {
@@ -37,7 +35,7 @@ double find_unit(const RbmWeights& weights) {
     }
     largest = std::max(largest, sum);
   }
-  double all = largest * weights.hidden;  // positive parts are summed too
+  double all = (largest + 1.0) * weights.hidden;  // softplus is summed too
   for (const float bias : weights.visible_bias) all += std::abs(static_cast<double>(bias));
   return std::ldexp(1.0, std::ilogb(all) + 2 - 62);
 }
@@ -49,7 +47,7 @@ std::int64_t to_units(double value, double unit) { return std::llround(value / u
 struct CudaRbmChains::OnDevice {
   OnDevice(const RbmWeights& rbm, CudaRbmForm form, std::size_t chains)
       : visible(rbm.visible),
-        visible_stride(padded(rbm.visible)),
+        visible_stride(cuda::padded_columns(rbm.visible)),
         hidden_stride(padded(rbm.hidden)),
         words((rbm.visible + std::size_t{31}) / 32),
         unit(find_unit(rbm)),
@@ -66,7 +64,10 @@ struct CudaRbmChains::OnDevice {
         activations(2 * chains * hidden_stride),
         linear(2 * chains),
         log_prob(2 * chains),
-        log_forth(chains),
+        level(chains),
+        largest(chains),
+        whole(chains),
+        forth(chains),
         slopes(padded(chains) * visible_stride),
         proposed_slopes(padded(chains) * visible_stride),
         on(padded(chains) * hidden_stride),
@@ -122,6 +123,8 @@ struct CudaRbmChains::OnDevice {
             static_cast<std::uint32_t>(visible_stride),
             static_cast<std::uint32_t>(hidden_stride),
             unit,
+            static_cast<float>(unit),
+            static_cast<float>(1.0 / unit),
             weights.data(),
             hidden_bias.data(),
             visible_bias.data(),
@@ -138,7 +141,10 @@ struct CudaRbmChains::OnDevice {
             activations.data(),
             linear.data(),
             log_prob.data(),
-            log_forth.data(),
+            level.data(),
+            largest.data(),
+            whole.data(),
+            forth.data(),
             slopes.data(),
             proposed_slopes.data(),
             on.data(),
@@ -194,9 +200,12 @@ struct CudaRbmChains::OnDevice {
   Array<std::uint32_t> flips;
   Array<std::uint8_t> half;
   Array<std::int64_t> activations, linear;
-  Array<double> log_prob, log_forth;
-  Array<float> slopes, proposed_slopes;
-  Array<__half> on;
+  Array<std::int64_t> log_prob;
+  Array<std::uint64_t> level;
+  Array<float> largest;
+  Array<std::uint64_t> whole;
+  Array<double> forth;
+  Array<__half> slopes, proposed_slopes, on;
   Array<std::uint64_t> steps;
   Array<double> accepted;
   Array<std::int64_t> up;
@@ -240,7 +249,7 @@ void CudaRbmChains::prepare() const {
   cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream);
   device_->find_slopes();
   cuda::check(cudaMemcpyAsync(device_->slopes.data(), device_->proposed_slopes.data(),
-                              device_->slopes.size() * sizeof(float), cudaMemcpyDeviceToDevice, device_->stream),
+                              device_->slopes.size() * sizeof(__half), cudaMemcpyDeviceToDevice, device_->stream),
               "slopes were copied");
   cuda::check_launch("chains were prepared");
   cuda::check(cudaStreamSynchronize(device_->stream), "chains were prepared");
@@ -357,11 +366,12 @@ CudaRbmChains::Law CudaRbmChains::law() const {
   cuda::check_launch("probabilities were asked for");
   Law out{std::vector<double>(chains_), std::vector<std::uint64_t>(found.size())};
   found.download(out.proposal);
-  std::vector<double> both(2 * chains_);
+  std::vector<std::int64_t> both(2 * chains_);
   device_->log_prob.download(both);
   std::vector<std::uint8_t> half(chains_);
   device_->half.download(half);
-  for (std::size_t c = 0; c < chains_; ++c) out.log_prob[c] = both[half[c] * chains_ + c];
+  for (std::size_t c = 0; c < chains_; ++c)
+    out.log_prob[c] = device_->unit * static_cast<double>(both[half[c] * chains_ + c]);
   return out;
 }
 

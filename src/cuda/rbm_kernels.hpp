@@ -36,7 +36,9 @@ struct RbmView {
   std::uint32_t visible;  ///< units
   std::uint32_t visible_stride;
   std::uint32_t hidden_stride;  ///< hidden units; those that fill it up are never on
-  double unit;
+  double unit;                  ///< of activations, biases, and log p
+  float float_unit;
+  float units_in_one;
   const std::int64_t* weights;  ///< [visible][hidden_stride], in units, as are the next two
   const std::int64_t* hidden_bias;
   const std::int64_t* visible_bias;
@@ -54,10 +56,13 @@ struct RbmChainsView {
   std::uint8_t* half;    ///< of each chain: which half of the next three is the state's; the other is the proposal's
   std::int64_t* activations;  ///< [half][chain][hidden_stride]
   std::int64_t* linear;       ///< [half][chain]: of visible biases of units that are on, in units
-  double* log_prob;           ///< [half][chain]
-  double* log_forth;          ///< of the proposal, given the state
-  float* slopes;              ///< [chain][visible_stride], of the state
-  const float* proposed_slopes;
+  std::int64_t* log_prob;     ///< [half][chain], in units
+  std::uint64_t* level;       ///< random, what the acceptance of the proposal is compared with
+  float* largest;             ///< log g of a single change of the state
+  std::uint64_t* whole;       ///< sum of their weights
+  double* forth;              ///< probability of the proposal, given the state; its log where many units change
+  __half* slopes;             ///< [chain][visible_stride], of the state, without the biases
+  const __half* proposed_slopes;
   __half* on;            ///< [chain][hidden_stride]: P(hidden unit on | proposal)
   std::uint64_t* steps;  ///< that each chain has made
   double* accepted;

@@ -17,8 +17,8 @@ enum class CudaRbmForm { single, relaxation, langevin };
 
 class CudaRbmChains {
  public:
-  /// Visible units that kernels can have.
-  static constexpr Index kMostVisible = 100000;
+  /// Visible units that there may be: with more, weights of single changes, of 24 bits, would be too coarse.
+  static constexpr Index kMostVisible = 65536;
 
   /// Throws an InputError where the GPU has too little memory.
   CudaRbmChains(const RbmWeights& weights, CudaRbmForm form, std::size_t chains, std::uint64_t seed,

@@ -1,0 +1,46 @@
+/// Launches that overlap with the end of the one before, where devices can do so (compute capability 9.0).
+#pragma once
+
+#include <cstddef>
+
+#include <cuda_runtime.h>
+
+namespace poise::cuda {
+
+/// In a kernel that was launched so, before it touches what the one before has written.
+__device__ inline void wait_for_the_one_before() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+}
+
+struct LaunchShape {
+  dim3 blocks;
+  unsigned threads;
+  std::size_t shared;  ///< bytes
+  cudaStream_t stream;
+};
+
+template <class... Parameters, class... Arguments>
+void launch_after(void (*kernel)(Parameters...), const LaunchShape& shape, const Arguments&... arguments) {
+  static const bool overlaps = [] {
+    int device = 0, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+  }();
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.blocks;
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared;
+  config.stream = shape.stream;
+  config.attrs = &attribute;
+  config.numAttrs = overlaps ? 1 : 0;
+  // What went wrong is found by whoever asks for the last error.
+  static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+}  // namespace poise::cuda
