@@ -1,4 +1,4 @@
-/// Which engines there are on a GPU: Gibbs with chains as bits, and single flips on lattices.
+/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, and single flips on lattices.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include <poise/cuda/bit_block.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
+#include "cuda_lanes.hpp"
 #include "spin_terms.hpp"
 
 namespace poise {
@@ -97,6 +99,8 @@ TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
 TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
   return {};
 }
+TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>&, const EngineOptions&) { return {}; }
+TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>&, const EngineOptions&) { return {}; }
 
 #endif
 
@@ -112,20 +116,34 @@ bool has_bits(const std::shared_ptr<const T>& target) {
   return BitTables::fits(bit_model(target));
 }
 
+/// Whether Gibbs has its chains as bits there; across lanes otherwise.
+bool has_bits(const Model& model) {
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
+  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
+  return graph != nullptr && has_bits(*graph);
+}
+
+bool has_lanes(const Model& model) {
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return LaneModel::fits(lane_source(*graph));
+  }
+  const auto* network = std::get_if<NetworkDescription>(&model.description);
+  return network != nullptr && LaneModel::fits(lane_source(network->target));
+}
+
 // Measured (docs/gpu.md): however few chains there are, a sweep on a GPU takes some eight microseconds and a step of
 // single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 130.
 constexpr double kUpdatesOfACore = 16000.0;
 constexpr double kFlipsOfACore = 7.0;
+// With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU about 20 microseconds.
+constexpr double kLaneUpdatesOfACore = 10000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (flips_one(sampler)) {
     const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
     return lattice != nullptr && std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
   }
-  if (!is_single_site_gibbs(sampler)) return false;
-  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
-  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
-  return graph != nullptr && has_bits(*graph);
+  return is_single_site_gibbs(sampler) && (has_bits(model) || has_lanes(model));
 }
 
 }  // namespace
@@ -135,24 +153,29 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
   if (!runs_on_cuda(model, sampler) || cuda_devices(why).empty()) return Device::cpu;
   const double cores = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
   const auto together = static_cast<double>(chains);
-  const bool faster = flips_one(sampler)
-                          ? together > kFlipsOfACore * cores
-                          : together * static_cast<double>(model.layout.variables) > kUpdatesOfACore * cores;
-  return faster ? Device::cuda : Device::cpu;
+  if (flips_one(sampler)) return together > kFlipsOfACore * cores ? Device::cuda : Device::cpu;
+  const double least = has_bits(model) ? kUpdatesOfACore : kLaneUpdatesOfACore;
+  return together * static_cast<double>(model.layout.variables) > least * cores ? Device::cuda : Device::cpu;
 }
 
 TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   require_cuda();
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
-        "{} of {} does not run on a GPU: 'gibbs' does, on Ising models whose variables have at most {} neighbours "
-        "each, and 'lb' and 'lsb' do, on lattices of at most {} rows and columns; leave --device out",
-        sampler.name, model.name, BitTables::kMost, kMostSide));
+        "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
+        "{:.0f} factors on average and tables have at most {:.0f} entries in all, and 'lb' and 'lsb' do, on lattices "
+        "of "
+        "at most {} rows and columns; leave --device out",
+        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
   }
-  return make(std::get<std::shared_ptr<const GraphIsing>>(model.description), options);
+  if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
+    return make_cuda_lanes(network->target, options);
+  }
+  const auto& graph = std::get<std::shared_ptr<const GraphIsing>>(model.description);
+  return has_bits(graph) ? make(graph, options) : make_cuda_lanes(graph, options);
 }
 
 }  // namespace poise
