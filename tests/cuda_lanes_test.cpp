@@ -65,7 +65,7 @@ class HostBlock {
       for (std::size_t colour = 0; colour + 1 < image_.colours.size(); ++colour) {
         for (std::size_t p = pairs_; p-- > 0;) {
           for (std::uint32_t k = image_.colours[colour + 1]; k-- > image_.colours[colour];) {
-            cuda::update_both<true>(image, exact, k, pair(p));
+            if (cuda::update_both<true>(image, k, pair(p))) cuda::settle_both<true>(image, exact, k, pair(p));
           }
         }
       }

@@ -40,6 +40,39 @@ __device__ inline void move_rows(std::uint16_t* global, std::uint16_t* shared, s
   }
 }
 
+/// Of one pair of chains: all that does not depend on where its levels are.
+template <class Offset>
+__device__ inline TwoChains<Offset> chains_at(const LaneBlockView& view, std::uint32_t pair, std::uint64_t sweep) {
+  TwoChains<Offset> two{};
+  two.sums = view.sums != nullptr ? view.sums + 2 * static_cast<std::size_t>(pair) : nullptr;
+  two.sums_stride = 2 * static_cast<std::size_t>(view.pairs);
+  two.key = view.keys[pair];
+  two.chains = chains_of(view, pair);
+  two.scattered = sweep * view.words * kWordStep64;
+  return two;
+}
+
+/// Positions from `first` on, every `step`-th.
+struct Positions {
+  std::uint32_t first;
+  std::uint32_t end;
+  std::uint32_t step;
+};
+
+/// Settles what a thread has updated, wherever floats were not sure. Takes little, so that those who call it rarely
+/// keep their registers.
+template <bool kMany, class Offset>
+__device__ __noinline__ void settle(const LaneBlockView& view, std::uint16_t* levels, std::uint16_t* counts,
+                                    Offset stride, std::uint32_t pair, std::uint64_t sweep, Positions positions) {
+  TwoChains<Offset> two = chains_at<Offset>(view, pair, sweep);
+  two.levels = levels;
+  two.counts = counts;
+  two.stride = stride;
+  for (std::uint32_t k = positions.first; k < positions.end; k += positions.step) {
+    settle_both<kMany>(view_of(view.image, view.image.bytes), view.exact, k, two);
+  }
+}
+
 template <bool kImageInShared, bool kMany>
 __global__ void __launch_bounds__(kMostThreads, 1)
     resident_kernel(const __grid_constant__ LaneBlockView view, std::uint32_t pairs, std::uint64_t first_sweep,
@@ -62,27 +95,29 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const std::uint32_t pair = blockIdx.x * pairs + own;
   const bool idle = pair >= view.pairs;
   TwoChains<std::uint32_t> two{};
-  if (!idle) {
-    two.levels = levels + own;
-    two.counts = view.counts != nullptr ? counts + own : nullptr;
-    two.stride = pairs;
-    two.sums = view.sums != nullptr ? view.sums + 2 * static_cast<std::size_t>(pair) : nullptr;
-    two.sums_stride = 2 * static_cast<std::size_t>(view.pairs);
-    two.key = view.keys[pair];
-    two.chains = chains_of(view, pair);
-  }
+  if (!idle) two = chains_at<std::uint32_t>(view, pair, first_sweep);
+  two.levels = levels + own;
+  two.counts = view.counts != nullptr ? counts + own : nullptr;
+  two.stride = pairs;
   __syncthreads();
-  for (std::uint64_t sweep = first_sweep; sweep < first_sweep + sweeps; ++sweep) {
-    two.scattered = sweep * view.words * kWordStep64;
+  for (std::uint32_t sweep = 0; sweep < sweeps; ++sweep) {
     std::uint32_t first = 0;
     for (std::uint32_t colour = 1; colour <= view.num_colours; ++colour) {
       const std::uint32_t end = view.colours[colour];
       if (!idle) {
-        for (std::uint32_t k = first + slot; k < end; k += slots) update_both<kMany>(image, view.exact, k, two);
+        bool unsure = false;
+        for (std::uint32_t k = first + slot; k < end; k += slots) {
+          if (update_both<kMany>(image, k, two)) unsure = true;
+        }
+        if (unsure) {
+          settle<kMany>(view, two.levels, two.counts, two.stride, pair, first_sweep + sweep,
+                        Positions{first + slot, end, slots});
+        }
       }
       first = end;
       __syncthreads();
     }
+    two.scattered += view.words * kWordStep64;
   }
   move_rows<false>(view.levels, levels, view.positions, pairs, view);
   if (view.counts != nullptr) move_rows<false>(view.counts, counts, view.entries, pairs, view);
@@ -94,16 +129,13 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
   const std::uint32_t pair = blockIdx.y * blockDim.x + threadIdx.x;
   const std::uint32_t k = first + blockIdx.x * blockDim.y + threadIdx.y;
   if (pair >= view.pairs || k >= end) return;
-  TwoChains<std::size_t> two{};
+  TwoChains<std::size_t> two = chains_at<std::size_t>(view, pair, sweep);
   two.levels = view.levels + pair;
   two.counts = view.counts != nullptr ? view.counts + pair : nullptr;
   two.stride = view.pairs;
-  two.sums = view.sums != nullptr ? view.sums + 2 * static_cast<std::size_t>(pair) : nullptr;
-  two.sums_stride = 2 * static_cast<std::size_t>(view.pairs);
-  two.key = view.keys[pair];
-  two.chains = chains_of(view, pair);
-  two.scattered = sweep * view.words * kWordStep64;
-  update_both<kMany>(view_of(view.image, view.image.bytes), view.exact, k, two);
+  if (update_both<kMany>(view_of(view.image, view.image.bytes), k, two)) {
+    settle<kMany>(view, two.levels, two.counts, two.stride, pair, sweep, Positions{k, k + 1, 1});
+  }
 }
 
 __global__ void spill_counts_kernel(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size) {

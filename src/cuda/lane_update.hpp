@@ -19,11 +19,9 @@
 
 #ifdef __CUDACC__
 #define POISE_BOTH __host__ __device__ __forceinline__
-#define POISE_BOTH_RARELY static __host__ __device__ __noinline__
 #define POISE_UNROLL _Pragma("unroll")
 #else
 #define POISE_BOTH inline
-#define POISE_BOTH_RARELY static inline
 #define POISE_UNROLL
 #endif
 
@@ -234,19 +232,6 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
   return drawn;
 }
 
-/// What is looked at to settle an update of one chain. Passed by value, so that nothing that every update needs is held
-/// in memory for the sake of a call that is rare.
-template <class Offset>
-struct Unsettled {
-  const std::uint16_t* levels;
-  Offset stride;
-  PairKey key;
-  std::uint64_t scattered;  ///< its first random word, before it is mixed
-  std::uint32_t position;
-  std::uint32_t num_levels;
-  unsigned chain;  ///< 0 or 1
-};
-
 /// Log weight of a level in units, and zeros among its factors.
 struct ExactWeight {
   std::int64_t units;
@@ -254,16 +239,17 @@ struct ExactWeight {
 };
 
 template <class Offset>
-POISE_BOTH ExactWeight exact_weight(const ExactView& exact, const Unsettled<Offset>& update, unsigned level) {
+POISE_BOTH ExactWeight exact_weight(const ExactView& exact, std::uint32_t position, const TwoChains<Offset>& two,
+                                    unsigned chain, unsigned level) {
   ExactWeight weight{0, 0};
-  for (std::uint32_t k = exact.first_link[update.position]; k < exact.first_link[update.position + 1]; ++k) {
+  for (std::uint32_t k = exact.first_link[position]; k < exact.first_link[position + 1]; ++k) {
     const ExactLink link = exact.links[k];
     const ExactFactor factor = exact.factors[link.factor];
     std::size_t entry = factor.first_entry + std::size_t{link.stride} * level;
     for (std::uint32_t s = factor.first_site; s < factor.end_site; ++s) {
       const ExactSite site = exact.sites[s];
-      if (site.position == update.position) continue;
-      entry += std::size_t{site.stride} * (update.levels[site.position * update.stride] >> (8 * update.chain) & 0xffU);
+      if (site.position == position) continue;
+      entry += std::size_t{site.stride} * (two.levels[site.position * two.stride] >> (8 * chain) & 0xffU);
     }
     const std::int64_t units = exact.values[entry];
     if (units == ExactTables::kZero) {
@@ -275,32 +261,33 @@ POISE_BOTH ExactWeight exact_weight(const ExactView& exact, const Unsettled<Offs
   return weight;
 }
 
-/// The level by exact weights and all 53 digits, as LaneModel::thresholds has it. Weights are found anew wherever they
-/// are needed: room for them would be taken from every thread.
+/// The level of one chain by exact weights and all 53 digits, as LaneModel::thresholds has it.
 template <class Offset>
-POISE_BOTH_RARELY std::uint32_t settle(const ExactView* exact, Unsettled<Offset> update) {
+POISE_BOTH std::uint32_t exact_level(const ExactView& exact, const ImageVariable& variable, std::uint32_t position,
+                                     const TwoChains<Offset>& two, unsigned chain) {
   std::uint64_t drawn = 0;
   for (unsigned k = 0; k < 2; ++k) {
-    const std::uint64_t word = lane_word(update.key, update.scattered + k * kWordStep64);
-    drawn = drawn << 32 | (word >> (32 * update.chain) & 0xffffffffU);
+    const std::uint64_t word = lane_word(two.key, two.scattered + variable.scatter + k * kWordStep64);
+    drawn = drawn << 32 | (word >> (32 * chain) & 0xffffffffU);
   }
   drawn >>= 11;
-  ExactWeight largest = exact_weight(*exact, update, 0);
-  for (unsigned v = 1; v < update.num_levels; ++v) {
-    const ExactWeight weight = exact_weight(*exact, update, v);
+  // Weights are found anew wherever they are needed: this is rare, and room for them would be taken from every thread.
+  ExactWeight largest = exact_weight(exact, position, two, chain, 0);
+  for (unsigned v = 1; v < variable.levels; ++v) {
+    const ExactWeight weight = exact_weight(exact, position, two, chain, v);
     const bool more = weight.zeros == largest.zeros ? weight.units > largest.units : weight.zeros < largest.zeros;
     if (more) largest = weight;
   }
   const auto relative = [&](unsigned v) {
-    const ExactWeight weight = exact_weight(*exact, update, v);
+    const ExactWeight weight = exact_weight(exact, position, two, chain, v);
     if (weight.zeros != largest.zeros) return 0.0;
-    return exp(exact->unit * static_cast<double>(weight.units - largest.units));
+    return exp(exact.unit * static_cast<double>(weight.units - largest.units));
   };
   double total = 0.0;
-  for (unsigned v = 0; v < update.num_levels; ++v) total += relative(v);
+  for (unsigned v = 0; v < variable.levels; ++v) total += relative(v);
   double up_to = 0.0;
   std::uint32_t level = 0;
-  for (; level + 1 < update.num_levels; ++level) {
+  for (; level + 1 < variable.levels; ++level) {
     up_to += relative(level);
     if (drawn < static_cast<std::uint64_t>(up_to / total * 9007199254740992.0)) break;
   }
@@ -323,36 +310,52 @@ POISE_BOTH void count_both(const ImageVariable& variable, std::uint32_t levels, 
   }
 }
 
-/// Updates the variable at a position in both chains; `kMany` says whether there are variables with more than two
-/// levels.
+/// What floats say of both chains; `kMany` says whether there are variables with more than two levels.
 template <bool kMany, class Offset>
-POISE_BOTH void update_both(const ImageView& image, const ExactView& exact, std::uint32_t position,
-                            const TwoChains<Offset>& two) {
+POISE_BOTH Drawn draw_both(const ImageView& image, const ImageVariable& variable, const TwoChains<Offset>& two) {
+  if (!kMany || variable.levels == 2) return draw_two(image, variable, two);
+  if (variable.levels <= kFewLevels) return draw_many<kFewLevels, 2>(image, variable, two, 0);
+  Drawn drawn{0, 0};
+  for (unsigned c = 0; c < 2; ++c) {
+    const Drawn one = draw_many<kMostLevels, 1>(image, variable, two, c);
+    drawn.levels |= one.levels;
+    drawn.unsure |= one.unsure;
+  }
+  return drawn;
+}
+
+/// Updates the variable at a position in both chains. Where it returns true, `settle_both` is to follow, before any
+/// variable of its blanket is updated: apart, as a call in the midst of an update would slow down all of them.
+template <bool kMany, class Offset>
+[[nodiscard]] POISE_BOTH bool update_both(const ImageView& image, std::uint32_t position,
+                                          const TwoChains<Offset>& two) {
   const ImageVariable variable = image.variables[position];
-  Drawn drawn;
-  if (!kMany || variable.levels == 2) {
-    drawn = draw_two(image, variable, two);
-  } else if (variable.levels <= kFewLevels) {
-    drawn = draw_many<kFewLevels, 2>(image, variable, two, 0);
-  } else {
-    drawn = {0, 0};
-    for (unsigned c = 0; c < 2; ++c) {
-      const Drawn one = draw_many<kMostLevels, 1>(image, variable, two, c);
-      drawn.levels |= one.levels;
-      drawn.unsure |= one.unsure;
-    }
-  }
-  if ((drawn.unsure & two.chains) != 0) {
-    for (unsigned c = 0; c < 2; ++c) {
-      if ((drawn.unsure & two.chains & 1U << c) == 0) continue;
-      const std::uint32_t level =
-          settle(&exact, Unsettled<Offset>{two.levels, two.stride, two.key, two.scattered + variable.scatter, position,
-                                           variable.levels, c});
-      drawn.levels = (drawn.levels & ~(0xffU << (8 * c))) | level << (8 * c);
-    }
-  }
+  const Drawn drawn = draw_both<kMany>(image, variable, two);
   two.levels[position * two.stride] = static_cast<std::uint16_t>(drawn.levels);
   if (two.counts != nullptr) count_both<kMany>(variable, drawn.levels, two);
+  return (drawn.unsure & two.chains) != 0;
+}
+
+/// Draws again, and asks integers where floats cannot tell. Nothing is added to sums of conditionals.
+template <bool kMany, class Offset>
+POISE_BOTH void settle_both(const ImageView& image, const ExactView& exact, std::uint32_t position,
+                            TwoChains<Offset> two) {
+  two.sums = nullptr;
+  const ImageVariable variable = image.variables[position];
+  const std::uint32_t before = two.levels[position * two.stride];
+  const std::uint32_t unsure = draw_both<kMany>(image, variable, two).unsure & two.chains;
+  for (unsigned c = 0; c < 2; ++c) {
+    if ((unsure & 1U << c) == 0) continue;
+    const std::uint32_t was = before >> (8 * c) & 0xffU;
+    const std::uint32_t level = exact_level(exact, variable, position, two, c);
+    if (level == was) continue;
+    const std::uint32_t levels = two.levels[position * two.stride];
+    two.levels[position * two.stride] = static_cast<std::uint16_t>((levels & ~(0xffU << (8 * c))) | level << (8 * c));
+    if (two.counts == nullptr) continue;
+    const auto one = static_cast<std::uint16_t>(1U << (8 * c));
+    if (was > 0) two.counts[(variable.entry + was - 1) * two.stride] -= one;
+    if (level > 0) two.counts[(variable.entry + level - 1) * two.stride] += one;
+  }
 }
 
 }  // namespace poise::cuda
