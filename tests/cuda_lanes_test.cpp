@@ -65,7 +65,7 @@ class HostBlock {
       for (std::size_t colour = 0; colour + 1 < image_.colours.size(); ++colour) {
         for (std::size_t p = pairs_; p-- > 0;) {
           for (std::uint32_t k = image_.colours[colour + 1]; k-- > image_.colours[colour];) {
-            if (cuda::update_both<true>(image, k, pair(p))) cuda::settle_both<true>(image, exact, k, pair(p));
+            if (update(image, k, pair(p))) cuda::settle_both<true>(image, exact, k, pair(p));
           }
         }
       }
@@ -104,7 +104,7 @@ class HostBlock {
     cuda::TwoChains<std::uint32_t> two{};
     two.levels = levels_.data() + p;
     two.counts = counts_.empty() ? nullptr : counts_.data() + p;
-    two.stride = static_cast<std::uint32_t>(pairs_);
+    two.stride = static_cast<std::uint32_t>(2 * pairs_);
     two.sums = sums_.empty() ? nullptr : sums_.data() + 2 * p;
     two.sums_stride = 2 * pairs_;
     two.key = keys_[p];
@@ -114,6 +114,16 @@ class HostBlock {
       if (number >= first_lane_ && number < first_lane_ + group_.count) two.chains |= 1U << c;
     }
     return two;
+  }
+  [[nodiscard]] bool update(const cuda::ImageView& image, std::uint32_t k, const cuda::TwoChains<std::uint32_t>& two) {
+    const bool two_levels = std::all_of(image_.variables.begin(), image_.variables.end(),
+                                        [](const ImageVariable& variable) { return variable.levels == 2; });
+    if (two_levels) {
+      return two.sums != nullptr ? cuda::update_both<false, true>(image, k, two)
+                                 : cuda::update_both<false, false>(image, k, two);
+    }
+    return two.sums != nullptr ? cuda::update_both<true, true>(image, k, two)
+                               : cuda::update_both<true, false>(image, k, two);
   }
   void spill() {
     for (std::size_t k = 0; k < earlier_.size(); ++k) earlier_[k] += reinterpret_cast<std::uint8_t*>(counts_.data())[k];
@@ -239,8 +249,8 @@ TEST(CudaLaneUpdate, ColoursAreApart) {
           EXPECT_FALSE(is_inside(image.pairs[p].position));
         }
         for (std::uint32_t t = variable.first_term; t < variable.end_term; ++t) {
-          for (std::uint32_t o = image.terms[t].first_other; o < image.terms[t].end_other; ++o) {
-            EXPECT_FALSE(is_inside(image.others[o].position));
+          for (std::uint32_t o = image.terms[t].first_others; o < image.terms[t].end_others; ++o) {
+            for (const std::uint32_t position : image.others[o].position) EXPECT_FALSE(is_inside(position));
           }
         }
       }

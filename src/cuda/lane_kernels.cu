@@ -13,7 +13,7 @@ constexpr unsigned kMostThreads = 1024;
 __device__ inline ImageView view_of(const PackedImage& image, const unsigned char* bytes) {
   return {reinterpret_cast<const ImageVariable*>(bytes), reinterpret_cast<const ImagePair*>(bytes + image.pairs),
           reinterpret_cast<const ImageTerm*>(bytes + image.terms),
-          reinterpret_cast<const ImageOther*>(bytes + image.others),
+          reinterpret_cast<const ImageOthers*>(bytes + image.others),
           reinterpret_cast<const float*>(bytes + image.tables)};
 }
 
@@ -73,7 +73,7 @@ __device__ __noinline__ void settle(const LaneBlockView& view, std::uint16_t* le
   }
 }
 
-template <bool kImageInShared, bool kMany>
+template <bool kImageInShared, bool kMany, bool kAverage>
 __global__ void __launch_bounds__(kMostThreads, 1)
     resident_kernel(const __grid_constant__ LaneBlockView view, std::uint32_t pairs, std::uint64_t first_sweep,
                     std::uint32_t sweeps) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   if (!idle) two = chains_at<std::uint32_t>(view, pair, first_sweep);
   two.levels = levels + own;
   two.counts = view.counts != nullptr ? counts + own : nullptr;
-  two.stride = pairs;
+  two.stride = pairs * static_cast<std::uint32_t>(sizeof(std::uint16_t));
   __syncthreads();
   for (std::uint32_t sweep = 0; sweep < sweeps; ++sweep) {
     std::uint32_t first = 0;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       if (!idle) {
         bool unsure = false;
         for (std::uint32_t k = first + slot; k < end; k += slots) {
-          if (update_both<kMany>(image, k, two)) unsure = true;
+          if (update_both<kMany, kAverage>(image, k, two)) unsure = true;
         }
         if (unsure) {
           settle<kMany>(view, two.levels, two.counts, two.stride, pair, first_sweep + sweep,
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   if (view.counts != nullptr) move_rows<false>(view.counts, counts, view.entries, pairs, view);
 }
 
-template <bool kMany>
+template <bool kMany, bool kAverage>
 __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ LaneBlockView view, std::uint64_t sweep,
                                                      std::uint32_t first, std::uint32_t end) {
   const std::uint32_t pair = blockIdx.y * blockDim.x + threadIdx.x;
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
   TwoChains<std::size_t> two = chains_at<std::size_t>(view, pair, sweep);
   two.levels = view.levels + pair;
   two.counts = view.counts != nullptr ? view.counts + pair : nullptr;
-  two.stride = view.pairs;
-  if (update_both<kMany>(view_of(view.image, view.image.bytes), k, two)) {
+  two.stride = view.pairs * sizeof(std::uint16_t);
+  if (update_both<kMany, kAverage>(view_of(view.image, view.image.bytes), k, two)) {
     settle<kMany>(view, two.levels, two.counts, two.stride, pair, sweep, Positions{k, k + 1, 1});
   }
 }
@@ -306,9 +306,13 @@ bool allow_shared(Kernel kernel, std::size_t bytes) {
 }  // namespace
 
 bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
-  const auto kernel = plan.image_in_shared
-                          ? (view.two_levels ? &resident_kernel<true, false> : &resident_kernel<true, true>)
-                          : (view.two_levels ? &resident_kernel<false, false> : &resident_kernel<false, true>);
+  using Kernel = void (*)(LaneBlockView, std::uint32_t, std::uint64_t, std::uint32_t);
+  static constexpr Kernel kernels[2][2][2] = {
+      {{resident_kernel<false, false, false>, resident_kernel<false, false, true>},
+       {resident_kernel<false, true, false>, resident_kernel<false, true, true>}},
+      {{resident_kernel<true, false, false>, resident_kernel<true, false, true>},
+       {resident_kernel<true, true, false>, resident_kernel<true, true, true>}}};
+  const Kernel kernel = kernels[plan.image_in_shared ? 1 : 0][view.two_levels ? 0 : 1][view.sums != nullptr ? 1 : 0];
   if (!allow_shared(kernel, plan.shared_bytes)) return false;
   kernel<<<blocks_for(view.pairs, plan.pairs), plan.threads, plan.shared_bytes>>>(view, plan.pairs, first_sweep,
                                                                                   sweeps);
@@ -317,10 +321,12 @@ bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint6
 
 void launch_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                    std::uint32_t end) {
+  using Kernel = void (*)(LaneBlockView, std::uint64_t, std::uint32_t, std::uint32_t);
+  static constexpr Kernel kernels[2][2] = {{colour_kernel<false, false>, colour_kernel<false, true>},
+                                           {colour_kernel<true, false>, colour_kernel<true, true>}};
   const dim3 threads(plan.pairs, plan.threads / plan.pairs);
   const dim3 blocks(blocks_for(end - first, threads.y), blocks_for(view.pairs, threads.x));
-  const auto kernel = view.two_levels ? &colour_kernel<false> : &colour_kernel<true>;
-  kernel<<<blocks, threads>>>(view, sweep, first, end);
+  kernels[view.two_levels ? 0 : 1][view.sums != nullptr ? 1 : 0]<<<blocks, threads>>>(view, sweep, first, end);
 }
 
 void launch_spill_counts(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size) {

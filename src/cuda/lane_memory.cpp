@@ -43,7 +43,10 @@ ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
   bytes.resize((bytes.size() + 15) / 16 * 16);
   bytes_ = Array<unsigned char>(bytes);
   used_positions_ = image_.colours.back();
-  for (const ImageOther& other : image_.others) used_positions_ = std::max(used_positions_, other.position + 1);
+  for (const ImagePair& pair : image_.pairs) used_positions_ = std::max(used_positions_, pair.position + 1);
+  for (const ImageOthers& others : image_.others) {
+    for (const std::uint32_t position : others.position) used_positions_ = std::max(used_positions_, position + 1);
+  }
   for (const ExactSite& site : from.exact.sites) used_positions_ = std::max(used_positions_, site.position + 1);
   for (const ImageVariable& variable : image_.variables) most_levels_ = std::max(most_levels_, variable.levels);
 }

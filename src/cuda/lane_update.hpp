@@ -32,7 +32,7 @@ struct ImageView {
   const ImageVariable* variables;
   const ImagePair* pairs;
   const ImageTerm* terms;
-  const ImageOther* others;
+  const ImageOthers* others;
   const float* tables;
 };
 
@@ -57,8 +57,8 @@ template <class Offset>
 struct TwoChains {
   std::uint16_t* levels;    ///< at position 0
   std::uint16_t* counts;    ///< of sweeps at a level, at entry 0, a byte for each chain; or null
-  Offset stride;            ///< words from a position to the next, of both
-  float* sums;              ///< of conditional probabilities, at entry 0, two by two; or null
+  Offset stride;            ///< bytes from a position to the next, and from an entry to the next
+  float* sums;              ///< of conditional probabilities, at entry 0, two by two; for those who add to them
   std::size_t sums_stride;  ///< floats from an entry to the next
   PairKey key;
   std::uint64_t scattered;  ///< the first random word of variable 0 in this sweep, before it is mixed
@@ -106,37 +106,50 @@ POISE_BOTH float quotient(float a, float b) {
 #endif
 }
 
+/// The word of both chains at a position or entry.
+template <class Offset>
+POISE_BOTH std::uint16_t& word_at(std::uint16_t* words, std::uint32_t row, Offset stride) {
+  return *reinterpret_cast<std::uint16_t*>(reinterpret_cast<unsigned char*>(words) + row * stride);
+}
+template <class Offset>
+POISE_BOTH std::uint32_t levels_at(const TwoChains<Offset>& two, std::uint32_t position) {
+  return word_at(two.levels, position, two.stride);
+}
+
 /// Configurations of a term's other variables, of both chains.
 template <class Offset>
 POISE_BOTH void find_places(const ImageView& image, const ImageTerm& term, const TwoChains<Offset>& two,
                             std::uint32_t (&places)[2]) {
   if (term.bits <= 16) {
     std::uint32_t both = 0;  // halves of a word: no carry leaves the lower one
-    for (std::uint32_t k = term.first_other; k < term.end_other; ++k) {
-      const ImageOther other = image.others[k];
-      const std::uint32_t levels = two.levels[other.position * two.stride];
-      both += ((levels & 0xffU) | (levels & 0xff00U) << 8) * other.factor;
+    for (std::uint32_t k = term.first_others; k < term.end_others; ++k) {
+      const ImageOthers others = image.others[k];
+      const std::uint32_t first = levels_at(two, others.position[0]), second = levels_at(two, others.position[1]);
+      both += ((first & 0xffU) | (first & 0xff00U) << 8) * others.factor[0];
+      both += ((second & 0xffU) | (second & 0xff00U) << 8) * others.factor[1];
     }
     places[0] = both & 0xffffU;
     places[1] = both >> 16;
     return;
   }
   places[0] = places[1] = 0;
-  for (std::uint32_t k = term.first_other; k < term.end_other; ++k) {
-    const ImageOther other = image.others[k];
-    const std::uint32_t levels = two.levels[other.position * two.stride];
-    places[0] += (levels & 0xffU) * other.factor;
-    places[1] += (levels >> 8) * other.factor;
+  for (std::uint32_t k = term.first_others; k < term.end_others; ++k) {
+    const ImageOthers others = image.others[k];
+    for (unsigned j = 0; j < 2; ++j) {
+      const std::uint32_t levels = levels_at(two, others.position[j]);
+      places[0] += (levels & 0xffU) * others.factor[j];
+      places[1] += (levels >> 8) * others.factor[j];
+    }
   }
 }
 
 /// One level or the other: q is the probability of level 0, and level 1 it is where the random number is not below.
-template <class Offset>
+template <bool kAverage, class Offset>
 POISE_BOTH Drawn draw_two(const ImageView& image, const ImageVariable& variable, const TwoChains<Offset>& two) {
   float sum[2] = {variable.base, variable.base};
   for (std::uint32_t k = variable.first_pair; k < variable.end_pair; ++k) {
     const ImagePair pair = image.pairs[k];
-    const std::uint32_t levels = two.levels[pair.position * two.stride];
+    const std::uint32_t levels = levels_at(two, pair.position);
     sum[0] += (levels & 0xffU) != 0 ? pair.log_odds[1] : pair.log_odds[0];
     sum[1] += (levels & 0xff00U) != 0 ? pair.log_odds[1] : pair.log_odds[0];
   }
@@ -157,13 +170,13 @@ POISE_BOTH Drawn draw_two(const ImageView& image, const ImageVariable& variable,
     const float error = (q < 0.5F ? q : 1.0F - q) * variable.spread + variable.margin;
     drawn.levels |= (beyond >= 0.0F ? 1U : 0U) << (8 * c);
     drawn.unsure |= (beyond <= error && beyond >= -error ? 1U : 0U) << c;
-    if (two.sums != nullptr) two.sums[variable.entry * two.sums_stride + c] += odds * q;
+    if (kAverage) two.sums[variable.entry * two.sums_stride + c] += odds * q;
   }
   return drawn;
 }
 
 /// Any number of levels up to kMost, of kChains chains from number `first` on.
-template <unsigned kMost, unsigned kChains, class Offset>
+template <unsigned kMost, unsigned kChains, bool kAverage, class Offset>
 POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable, const TwoChains<Offset>& two,
                            unsigned first) {
   // With few of them weights are registers, which have no numbers at run time: all loops go to the end.
@@ -215,7 +228,7 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
     POISE_UNROLL
     for (unsigned v = 0; v < end; ++v) {
       if (kFew && v >= levels) continue;
-      if (two.sums != nullptr && v > 0) {
+      if (kAverage && v > 0) {
         two.sums[(variable.entry + v - 1) * two.sums_stride + chain] += weights[v][c] * scale;
       }
       if (v + 1 == levels) continue;
@@ -249,7 +262,7 @@ POISE_BOTH ExactWeight exact_weight(const ExactView& exact, std::uint32_t positi
     for (std::uint32_t s = factor.first_site; s < factor.end_site; ++s) {
       const ExactSite site = exact.sites[s];
       if (site.position == position) continue;
-      entry += std::size_t{site.stride} * (two.levels[site.position * two.stride] >> (8 * chain) & 0xffU);
+      entry += std::size_t{site.stride} * (levels_at(two, site.position) >> (8 * chain) & 0xffU);
     }
     const std::int64_t units = exact.values[entry];
     if (units == ExactTables::kZero) {
@@ -298,7 +311,7 @@ POISE_BOTH std::uint32_t exact_level(const ExactView& exact, const ImageVariable
 template <bool kMany, class Offset>
 POISE_BOTH void count_both(const ImageVariable& variable, std::uint32_t levels, const TwoChains<Offset>& two) {
   const auto add = [&](std::uint32_t entry, std::uint32_t here) {
-    std::uint16_t& count = two.counts[entry * two.stride];
+    std::uint16_t& count = word_at(two.counts, entry, two.stride);
     count = static_cast<std::uint16_t>(count + here);
   };
   if (!kMany || variable.levels == 2) {
@@ -310,14 +323,15 @@ POISE_BOTH void count_both(const ImageVariable& variable, std::uint32_t levels, 
   }
 }
 
-/// What floats say of both chains; `kMany` says whether there are variables with more than two levels.
-template <bool kMany, class Offset>
+/// What floats say of both chains; `kMany` says whether there are variables with more than two levels, `kAverage`
+/// whether conditionals are added to the sums.
+template <bool kMany, bool kAverage, class Offset>
 POISE_BOTH Drawn draw_both(const ImageView& image, const ImageVariable& variable, const TwoChains<Offset>& two) {
-  if (!kMany || variable.levels == 2) return draw_two(image, variable, two);
-  if (variable.levels <= kFewLevels) return draw_many<kFewLevels, 2>(image, variable, two, 0);
+  if (!kMany || variable.levels == 2) return draw_two<kAverage>(image, variable, two);
+  if (variable.levels <= kFewLevels) return draw_many<kFewLevels, 2, kAverage>(image, variable, two, 0);
   Drawn drawn{0, 0};
   for (unsigned c = 0; c < 2; ++c) {
-    const Drawn one = draw_many<kMostLevels, 1>(image, variable, two, c);
+    const Drawn one = draw_many<kMostLevels, 1, kAverage>(image, variable, two, c);
     drawn.levels |= one.levels;
     drawn.unsure |= one.unsure;
   }
@@ -326,12 +340,12 @@ POISE_BOTH Drawn draw_both(const ImageView& image, const ImageVariable& variable
 
 /// Updates the variable at a position in both chains. Where it returns true, `settle_both` is to follow, before any
 /// variable of its blanket is updated: apart, as a call in the midst of an update would slow down all of them.
-template <bool kMany, class Offset>
+template <bool kMany, bool kAverage, class Offset>
 [[nodiscard]] POISE_BOTH bool update_both(const ImageView& image, std::uint32_t position,
                                           const TwoChains<Offset>& two) {
   const ImageVariable variable = image.variables[position];
-  const Drawn drawn = draw_both<kMany>(image, variable, two);
-  two.levels[position * two.stride] = static_cast<std::uint16_t>(drawn.levels);
+  const Drawn drawn = draw_both<kMany, kAverage>(image, variable, two);
+  word_at(two.levels, position, two.stride) = static_cast<std::uint16_t>(drawn.levels);
   if (two.counts != nullptr) count_both<kMany>(variable, drawn.levels, two);
   return (drawn.unsure & two.chains) != 0;
 }
@@ -339,22 +353,21 @@ template <bool kMany, class Offset>
 /// Draws again, and asks integers where floats cannot tell. Nothing is added to sums of conditionals.
 template <bool kMany, class Offset>
 POISE_BOTH void settle_both(const ImageView& image, const ExactView& exact, std::uint32_t position,
-                            TwoChains<Offset> two) {
-  two.sums = nullptr;
+                            const TwoChains<Offset>& two) {
   const ImageVariable variable = image.variables[position];
-  const std::uint32_t before = two.levels[position * two.stride];
-  const std::uint32_t unsure = draw_both<kMany>(image, variable, two).unsure & two.chains;
+  std::uint16_t& levels = word_at(two.levels, position, two.stride);
+  const std::uint32_t before = levels;
+  const std::uint32_t unsure = draw_both<kMany, false>(image, variable, two).unsure & two.chains;
   for (unsigned c = 0; c < 2; ++c) {
     if ((unsure & 1U << c) == 0) continue;
     const std::uint32_t was = before >> (8 * c) & 0xffU;
     const std::uint32_t level = exact_level(exact, variable, position, two, c);
     if (level == was) continue;
-    const std::uint32_t levels = two.levels[position * two.stride];
-    two.levels[position * two.stride] = static_cast<std::uint16_t>((levels & ~(0xffU << (8 * c))) | level << (8 * c));
+    levels = static_cast<std::uint16_t>((levels & ~(0xffU << (8 * c))) | level << (8 * c));
     if (two.counts == nullptr) continue;
     const auto one = static_cast<std::uint16_t>(1U << (8 * c));
-    if (was > 0) two.counts[(variable.entry + was - 1) * two.stride] -= one;
-    if (level > 0) two.counts[(variable.entry + level - 1) * two.stride] += one;
+    if (was > 0) word_at(two.counts, variable.entry + was - 1, two.stride) -= one;
+    if (level > 0) word_at(two.counts, variable.entry + level - 1, two.stride) += one;
   }
 }
 

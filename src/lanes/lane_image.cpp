@@ -30,12 +30,21 @@ LaneImage::LaneImage(const LaneModel& model) : colours(model.colours()) {
   for (std::size_t k = 0; k + 1 < model.terms().size(); ++k) {
     const LaneModel::Term& term = model.terms()[k];
     const Index end = model.terms()[k + 1].first_other;
-    terms.push_back({static_cast<std::uint32_t>(term.table), term.first_other, end, term.bits});
+    const auto first = static_cast<std::uint32_t>(others.size());
     unsigned shift = 0;
     for (Index j = term.first_other; j < end; ++j) {
-      others.push_back({model.others()[j].position, std::uint32_t{1} << shift});
+      const std::uint32_t position = model.others()[j].position;
+      const std::uint32_t factor = std::uint32_t{1} << shift;
+      if ((j - term.first_other) % 2 == 0) {
+        others.push_back({{position, position}, {factor, 0}});
+      } else {
+        others.back().position[1] = position;
+        others.back().factor[1] = factor;
+      }
       shift += model.others()[j].bits;
     }
+    terms.push_back(
+        {static_cast<std::uint32_t>(term.table), first, static_cast<std::uint32_t>(others.size()), term.bits});
   }
   if (model.tables() != nullptr) tables.assign(model.tables(), model.tables() + model.table_entries());
 }

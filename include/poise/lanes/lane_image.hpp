@@ -33,17 +33,18 @@ struct alignas(16) ImagePair {
   std::uint32_t unused;
 };
 
-/// A table over a few others: one of `size` entries for each level, or one of log odds.
+/// A table over a few others: one of 2^bits entries, or 16, for each level, or one of log odds.
 struct alignas(16) ImageTerm {
   std::uint32_t table;
-  std::uint32_t first_other;
-  std::uint32_t end_other;
+  std::uint32_t first_others;
+  std::uint32_t end_others;
   std::uint32_t bits;  ///< of a place in the table
 };
 
-struct ImageOther {
-  std::uint32_t position;
-  std::uint32_t factor;  ///< what its level is multiplied by in the place
+/// Two of them, so that few loads wait for each other; where there is no second one it is the first, times 0.
+struct alignas(16) ImageOthers {
+  std::uint32_t position[2];
+  std::uint32_t factor[2];  ///< what their levels are multiplied by in the place
 };
 
 /// What floats look at.
@@ -53,7 +54,7 @@ struct LaneImage {
   std::vector<ImageVariable> variables;
   std::vector<ImagePair> pairs;
   std::vector<ImageTerm> terms;
-  std::vector<ImageOther> others;
+  std::vector<ImageOthers> others;
   std::vector<float> tables;
   std::vector<std::uint32_t> colours;  ///< first position of each, and the end of the last
 };
