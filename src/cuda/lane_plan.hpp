@@ -32,12 +32,13 @@ struct LanePlan {
   double microseconds = 0.0;     ///< of a sweep, roughly
 };
 
-// Estimates, to choose among plans by. An update of all that a multiprocessor has at a time takes this long, as each
-// load waits for the one before.
-inline constexpr double kRoundMicroseconds = 1.2;
+// Estimates, to choose among plans by. An update waits for a few loads, one after the other, and takes some two hundred
+// instructions, of which a multiprocessor issues four at a time.
+inline constexpr double kUpdateMicroseconds = 0.4;  // of waiting
+inline constexpr double kIssueMicroseconds = 0.03;  // of a warp
 // Warps whose lanes have several variables take as long as the longest of them.
-inline constexpr double kDivergence = 1.15;  // for each halving of the chains
-inline constexpr double kImageElsewhere = 1.15;
+inline constexpr double kDivergence = 1.15;      // for each halving of the chains
+inline constexpr double kImageElsewhere = 1.15;  // loads that take longer
 inline constexpr double kLaunchMicroseconds = 4.0;
 inline constexpr double kSpreadUpdates = 1e5;  // a microsecond, of a device that is full
 
@@ -66,15 +67,17 @@ inline LanePlan plan_resident(const LaneShape& shape, const DeviceShape& device,
   const std::size_t fit = device.shared_per_multiprocessor / (plan.shared_bytes + kReserved);
   const bool alone = fit < 2 || blocks <= device.multiprocessors;
   plan.threads = alone ? 1024 : 512;
-  const std::size_t together = device.multiprocessors * (alone ? 1U : 2U);
+  const std::size_t here = alone ? 1 : 2;  // blocks of a multiprocessor
   const unsigned slots = plan.threads / pairs;
-  double rounds = 0.0;
+  double issue = kIssueMicroseconds * static_cast<double>(here) * pairs / 32.0;
+  for (unsigned p = pairs; p < 32; p *= 2) issue *= kDivergence;
   for (std::size_t k = 0; k + 1 < shape.colours.size(); ++k) {
-    rounds += (shape.colours[k + 1] - shape.colours[k] + slots - 1) / slots;
+    const std::uint32_t size = shape.colours[k + 1] - shape.colours[k];
+    const double rounds = (size + slots - 1) / slots;
+    plan.microseconds += rounds * kUpdateMicroseconds * (image ? 1.0 : kImageElsewhere) + size * issue;
   }
-  plan.microseconds = rounds * static_cast<double>((blocks + together - 1) / together) * kRoundMicroseconds;
-  for (unsigned p = pairs; p < 32; p *= 2) plan.microseconds *= kDivergence;
-  if (!image) plan.microseconds *= kImageElsewhere;
+  const std::size_t waves = (blocks + device.multiprocessors * here - 1) / (device.multiprocessors * here);
+  plan.microseconds *= static_cast<double>(waves);
   return plan;
 }
 

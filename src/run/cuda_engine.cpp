@@ -158,7 +158,7 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
   return together * static_cast<double>(model.layout.variables) > least * cores ? Device::cuda : Device::cpu;
 }
 
-TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+void require_cuda(const Model& model, const Sampler& sampler) {
   require_cuda();
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
@@ -168,6 +168,10 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
         "at most {} rows and columns; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
+}
+
+TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  require_cuda(model, sampler);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
   }
