@@ -15,6 +15,7 @@
 #include <poise/report/svg_plot.hpp>
 #include <poise/run/model.hpp>
 #include <poise/target/ising_model.hpp>
+#include "networks.hpp"
 
 namespace {
 
@@ -52,6 +53,7 @@ std::unique_ptr<Engine> chains_of(const Model& model, const std::string& sampler
   Rng rng(3, 1);
   std::vector<Value> start(model.layout.variables);
   for (Value& level : start) level = rng.uniform() < 0.5 ? 0 : 1;
+  if (model.into_support) start = model.into_support(std::move(start), Rng(3, 2));
   options.starts.assign(chains, start);
   options.reference = start;
   return make_engine(model, parse_sampler(sampler), options).engine;
@@ -165,6 +167,7 @@ int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "gpu.json";
   const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
   const std::string only = argc > 3 ? argv[3] : "";  // models whose names contain it, and no picture
+  const std::string file = argc > 4 ? argv[4] : "";  // a network to be timed as well
   const char* const thrml = "thrml 23 (B200)";
   const char* const cuising = "cuIsing 900 (H100, no fields)";
   nlohmann::json rows = nlohmann::json::array();
@@ -214,6 +217,18 @@ int main(int argc, char** argv) {
     run({fmt::format("graph, degree {}, 10^4 variables", degree), small, "gibbs", 1024, degree == 6 ? 100.0 : 0, ""});
   }
   if (only.empty()) run({"graph, degree 6, 10^6 variables", ising_model(graph(1000000, 6)), "gibbs", 4224, 60, ""});
+  const auto bn1 = network_model(std::make_shared<const Network>(like_bn1(1)));
+  for (const std::size_t chains : {16896, 67584, 1024, 128}) {
+    run({"network like BN_1", bn1, "gibbs", chains, chains == 16896 ? 60.0 : 0, ""});
+  }
+  run({"network like BN_1, three levels", network_model(std::make_shared<const Network>(like_bn1(1, 3))), "gibbs",
+       16896, 0, ""});
+  run({"networks like BN_1, 100 of them", network_model(std::make_shared<const Network>(like_bn1(100))), "gibbs", 16896,
+       0, ""});
+  run({"graph, degree 8, 10^4 variables", ising_model(graph(10000, 8)), "gibbs", 16896, 0, ""});
+  if (!file.empty()) {
+    for (const std::size_t chains : {16896, 1024}) run({"network " + file, make_model(file), "gibbs", chains, 0, ""});
+  }
   for (const std::size_t chains : {1, 2})
     run({"lattice 1000x1000, fields", ising_model(lattice(1000, true)), "gibbs", chains, 0, ""});
   if (only.empty()) {
