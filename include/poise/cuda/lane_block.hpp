@@ -3,7 +3,7 @@
 ///
 /// Random words are those of the CPU, and floats decide only where they cannot be wrong, so the states are the same.
 /// The rest, one update in a hundred thousand or so, is decided by the same integers and an exponential in doubles,
-/// which may differ from the CPU's in the last digit: one update in 10^18 or so.
+/// which may differ from the CPU's in the last digit: one update in 10^16 or so.
 #pragma once
 
 #include <cstdint>
