@@ -22,7 +22,7 @@ inline Network chain_network(Index variables, Index levels, double zeros, std::u
   for (Index i = 0; i < variables; ++i) {
     recipe.scopes.push_back({i, (i + 1) % variables});
     if (i % 2 == 0) recipe.scopes.push_back({(i + 2) % variables, i});
-    if (i % 5 == 0 && levels < 10) {
+    if (i % 5 == 0 && levels < 10 && variables > 11) {
       recipe.scopes.push_back({i, (i + 3) % variables, (i + 7) % variables, (i + 11) % variables});
     }
   }
