@@ -90,7 +90,7 @@ POISE_BOTH float uniform_of(std::uint64_t word, unsigned chain) {
 }
 
 POISE_BOTH float exp_within(float x, float most) {
-  x = x < -80.0F ? -80.0F : x > most ? most : x;
+  x = fminf(fmaxf(x, -80.0F), most);
 #ifdef __CUDA_ARCH__
   return __expf(x);
 #else
@@ -103,6 +103,15 @@ POISE_BOTH float quotient(float a, float b) {
   return __fdividef(a, b);
 #else
   return a / b;
+#endif
+}
+
+/// Both levels, each in a half of a word.
+POISE_BOTH std::uint32_t in_halves(std::uint32_t levels) {
+#ifdef __CUDA_ARCH__
+  return __byte_perm(levels, 0, 0x4140);
+#else
+  return (levels & 0xffU) | (levels & 0xff00U) << 8;
 #endif
 }
 
@@ -125,8 +134,7 @@ POISE_BOTH void find_places(const ImageView& image, const ImageTerm& term, const
     for (std::uint32_t k = term.first_others; k < term.end_others; ++k) {
       const ImageOthers others = image.others[k];
       const std::uint32_t first = levels_at(two, others.position[0]), second = levels_at(two, others.position[1]);
-      both += ((first & 0xffU) | (first & 0xff00U) << 8) * others.factor[0];
-      both += ((second & 0xffU) | (second & 0xff00U) << 8) * others.factor[1];
+      both += in_halves(first) * others.factor[0] + in_halves(second) * others.factor[1];
     }
     places[0] = both & 0xffffU;
     places[1] = both >> 16;
@@ -167,9 +175,9 @@ POISE_BOTH Drawn draw_two(const ImageView& image, const ImageVariable& variable,
     const float odds = exp_within(sum[c], 80.0F);
     const float q = quotient(1.0F, odds + 1.0F);
     const float beyond = uniform_of(word, c) - q;
-    const float error = (q < 0.5F ? q : 1.0F - q) * variable.spread + variable.margin;
+    const float error = fminf(q, 1.0F - q) * variable.spread + variable.margin;
     drawn.levels |= (beyond >= 0.0F ? 1U : 0U) << (8 * c);
-    drawn.unsure |= (beyond <= error && beyond >= -error ? 1U : 0U) << c;
+    drawn.unsure |= (fabsf(beyond) <= error ? 1U : 0U) << c;
     if (kAverage) two.sums[variable.entry * two.sums_stride + c] += odds * q;
   }
   return drawn;
@@ -211,7 +219,7 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
     POISE_UNROLL
     for (unsigned v = 1; v < end; ++v) {
       if (kFew && v >= levels) continue;
-      largest = weights[v][c] > largest ? weights[v][c] : largest;
+      largest = fmaxf(largest, weights[v][c]);
     }
     float total = 0.0F;
     POISE_UNROLL
@@ -235,9 +243,9 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
       below += weights[v][c];
       const float beyond = random - below;
       const float rest = total - below;
-      const float error = (below < rest ? below : rest) * variable.spread + total * variable.margin;
+      const float error = fminf(below, rest) * variable.spread + total * variable.margin;
       chosen += beyond >= 0.0F ? 1U : 0U;
-      unsure |= beyond <= error && beyond >= -error ? 1U : 0U;
+      unsure |= fabsf(beyond) <= error ? 1U : 0U;
     }
     drawn.levels |= chosen << (8 * chain);
     drawn.unsure |= unsure << chain;
