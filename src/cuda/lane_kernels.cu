@@ -59,15 +59,24 @@ struct Positions {
   std::uint32_t step;
 };
 
+/// Where a pair of chains is.
+template <class Offset>
+struct PairPlace {
+  std::uint16_t* levels;
+  std::uint16_t* counts;
+  Offset stride;
+  std::uint32_t pair;
+};
+
 /// Settles what a thread has updated, wherever floats were not sure. Takes little, so that those who call it rarely
 /// keep their registers.
 template <bool kMany, class Offset>
-__device__ __noinline__ void settle(const LaneBlockView& view, std::uint16_t* levels, std::uint16_t* counts,
-                                    Offset stride, std::uint32_t pair, std::uint64_t sweep, Positions positions) {
-  TwoChains<Offset> two = chains_at<Offset>(view, pair, sweep);
-  two.levels = levels;
-  two.counts = counts;
-  two.stride = stride;
+__device__ __noinline__ void settle(const LaneBlockView& view, PairPlace<Offset> place, std::uint64_t sweep,
+                                    Positions positions) {
+  TwoChains<Offset> two = chains_at<Offset>(view, place.pair, sweep);
+  two.levels = place.levels;
+  two.counts = place.counts;
+  two.stride = place.stride;
   for (std::uint32_t k = positions.first; k < positions.end; k += positions.step) {
     settle_both<kMany>(view_of(view.image, view.image.bytes), view.exact, k, two);
   }
@@ -110,7 +119,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           if (update_both<kMany, kAverage>(image, k, two)) unsure = true;
         }
         if (unsure) {
-          settle<kMany>(view, two.levels, two.counts, two.stride, pair, first_sweep + sweep,
+          settle<kMany>(view, PairPlace<std::uint32_t>{two.levels, two.counts, two.stride, pair}, first_sweep + sweep,
                         Positions{first + slot, end, slots});
         }
       }
@@ -134,7 +143,8 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
   two.counts = view.counts != nullptr ? view.counts + pair : nullptr;
   two.stride = view.pairs * sizeof(std::uint16_t);
   if (update_both<kMany, kAverage>(view_of(view.image, view.image.bytes), k, two)) {
-    settle<kMany>(view, two.levels, two.counts, two.stride, pair, sweep, Positions{k, k + 1, 1});
+    settle<kMany>(view, PairPlace<std::size_t>{two.levels, two.counts, two.stride, pair}, sweep,
+                  Positions{k, k + 1, 1});
   }
 }
 
@@ -198,23 +208,22 @@ __global__ void gather_counts_kernel(const std::uint8_t* recent, const std::uint
       recent[from] + (spilled != nullptr ? static_cast<std::uint64_t>(spilled[from]) : 0U);
 }
 
-__global__ void gather_sums_kernel(const float* recent, const double* earlier, std::uint32_t rows, LaneBatch batch,
-                                   double* out_earlier, float* out_recent) {
+__global__ void gather_sums_kernel(LaneSums from, std::uint32_t rows, LaneBatch batch, LaneSums out) {
   const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= rows) return;
-  const std::size_t from = static_cast<std::size_t>(row) * batch.lanes + batch.first + blockIdx.y;
+  const std::size_t at = static_cast<std::size_t>(row) * batch.lanes + batch.first + blockIdx.y;
   const std::size_t to = static_cast<std::size_t>(blockIdx.y) * rows + row;
-  out_earlier[to] = earlier[from];
-  out_recent[to] = recent[from];
+  out.earlier[to] = from.earlier[at];
+  out.recent[to] = from.recent[at];
 }
 
-__global__ void set_sums_kernel(const double* in_earlier, const float* in_recent, std::uint32_t rows,
-                                std::uint32_t lane, std::uint32_t lanes, double* earlier, float* recent) {
+__global__ void scatter_sums_kernel(LaneSums in, std::uint32_t rows, LaneBatch batch, LaneSums to) {
   const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= rows) return;
-  const std::size_t to = static_cast<std::size_t>(row) * lanes + lane;
-  earlier[to] = in_earlier[row];
-  recent[to] = in_recent[row];
+  const std::size_t at = static_cast<std::size_t>(row) * batch.lanes + batch.first + blockIdx.y;
+  const std::size_t from = static_cast<std::size_t>(blockIdx.y) * rows + row;
+  to.earlier[at] = in.earlier[from];
+  to.recent[at] = in.recent[from];
 }
 
 constexpr unsigned kAcross = 32;  // lanes
@@ -355,15 +364,14 @@ void launch_gather_counts(const std::uint8_t* recent, const std::uint32_t* spill
   gather_counts_kernel<<<blocks, 128>>>(recent, spilled, rows, batch, out);
 }
 
-void launch_gather_sums(const float* recent, const double* earlier, std::uint32_t rows, LaneBatch batch,
-                        double* out_earlier, float* out_recent) {
+void launch_gather_sums(const LaneSums& from, std::uint32_t rows, LaneBatch batch, const LaneSums& out) {
   const dim3 blocks(blocks_for(rows, 128), batch.count);
-  gather_sums_kernel<<<blocks, 128>>>(recent, earlier, rows, batch, out_earlier, out_recent);
+  gather_sums_kernel<<<blocks, 128>>>(from, rows, batch, out);
 }
 
-void launch_set_sums(const double* in_earlier, const float* in_recent, std::uint32_t rows, std::uint32_t lane,
-                     std::uint32_t lanes, double* earlier, float* recent) {
-  set_sums_kernel<<<blocks_for(rows, 128), 128>>>(in_earlier, in_recent, rows, lane, lanes, earlier, recent);
+void launch_scatter_sums(const LaneSums& in, std::uint32_t rows, LaneBatch batch, const LaneSums& to) {
+  const dim3 blocks(blocks_for(rows, 128), batch.count);
+  scatter_sums_kernel<<<blocks, 128>>>(in, rows, batch, to);
 }
 
 void launch_log_sums(const FactorsView& view, double* out) {

@@ -61,10 +61,13 @@ void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* place, s
                            std::uint8_t* levels);
 void launch_gather_counts(const std::uint8_t* recent, const std::uint32_t* spilled, std::uint32_t rows, LaneBatch batch,
                           std::uint64_t* out);
-void launch_gather_sums(const float* recent, const double* earlier, std::uint32_t rows, LaneBatch batch,
-                        double* out_earlier, float* out_recent);
-void launch_set_sums(const double* in_earlier, const float* in_recent, std::uint32_t rows, std::uint32_t lane,
-                     std::uint32_t lanes, double* earlier, float* recent);
+/// Sums of conditional probabilities: earlier ones, and recent ones that are not yet among them.
+struct LaneSums {
+  double* earlier;
+  float* recent;
+};
+void launch_gather_sums(const LaneSums& from, std::uint32_t rows, LaneBatch batch, const LaneSums& out);
+void launch_scatter_sums(const LaneSums& in, std::uint32_t rows, LaneBatch batch, const LaneSums& to);
 
 /// What log p is summed from.
 struct FactorsView {

@@ -141,7 +141,7 @@ LaneTotalsOnDevice::Sums LaneTotalsOnDevice::sums_of(std::uint32_t lane) {
     const LaneBatch batch = batch_of(lane);
     const Array<double> earlier(std::size_t{batch.count} * entries_);
     const Array<float> recent(earlier.size());
-    launch_gather_sums(recent_sums_.data(), earlier_sums_.data(), entries_, batch, earlier.data(), recent.data());
+    launch_gather_sums({earlier_sums_.data(), recent_sums_.data()}, entries_, batch, {earlier.data(), recent.data()});
     check_launch("sums were gathered");
     summed_ = {batch.first, batch.first + batch.count, std::vector<double>(earlier.size())};
     summed_recently_ = {batch.first, batch.first + batch.count, std::vector<float>(recent.size())};
@@ -165,7 +165,8 @@ void LaneTotalsOnDevice::set_counts(std::uint32_t lane, std::span<const std::uin
 void LaneTotalsOnDevice::set_sums(std::uint32_t lane, const Sums& sums) {
   const Array<double> earlier(sums.earlier);
   const Array<float> recent(sums.recent);
-  launch_set_sums(earlier.data(), recent.data(), entries_, lane, lanes(), earlier_sums_.data(), recent_sums_.data());
+  launch_scatter_sums({earlier.data(), recent.data()}, entries_, {lane, 1, lanes()},
+                      {earlier_sums_.data(), recent_sums_.data()});
   check_launch("sums were set");
   check(cudaDeviceSynchronize(), "sums were set");
   summed_ = {};
