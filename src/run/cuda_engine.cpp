@@ -96,11 +96,6 @@ template <class T>
 TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
   return {};
 }
-TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
-  return {};
-}
-TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>&, const EngineOptions&) { return {}; }
-TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>&, const EngineOptions&) { return {}; }
 
 #endif
 

@@ -96,4 +96,14 @@ TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>& target, c
 
 }  // namespace poise
 
+#else
+
+namespace poise {
+
+// Never called: there is no GPU without CUDA.
+TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>&, const EngineOptions&) { return {}; }
+TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>&, const EngineOptions&) { return {}; }
+
+}  // namespace poise
+
 #endif
