@@ -32,6 +32,7 @@ struct MarginalsFlags {
   std::string seconds;
   std::string memory;
   std::string chains;
+  std::string device;
   std::string seed;
   std::string threads;
   std::string out;
@@ -56,6 +57,10 @@ MarginalsOptions read_options(const MarginalsFlags& flags) {
   options.memory_limit = gibibytes * kGibibyte;
   if (!flags.seconds.empty()) read_positive(flags.seconds, "--seconds", options.seconds.emplace(0.0), problems);
   read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
+  read_device(flags.device, options.device, problems);
+  if (options.method == Method::exact && options.device == Device::cuda) {
+    problems.add("--device: exact inference runs on the CPU; leave --device or --method exact out");
+  }
   read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
@@ -171,8 +176,13 @@ Command add_marginals(CLI::App& program) {
       ->type_name("NAME");
   command
       ->add_option("--chains", flags->chains,
-                   "Chains [32 with gibbs, which moves them together, 4 with other samplers]")
+                   "Chains [32 with gibbs, which moves them together, up to 1024 on a GPU, 4 with other samplers]")
       ->type_name("N");
+  command
+      ->add_option("--device", flags->device,
+                   "Where chains of gibbs run: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it "
+                   "is faster [cpu]")
+      ->type_name("DEVICE");
   command->add_option("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
       ->type_name("S");
   command->add_option("--threads", flags->threads, "Threads [0: all cores]")->type_name("T");

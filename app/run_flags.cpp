@@ -126,7 +126,9 @@ void declare(CLI::App& command, RunFlags& flags) {
   command.add_option("--thin", flags.thin, "Steps per draw [one sweep]")->type_name("K");
   command.add_option("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
       ->type_name("S");
-  command.add_option("--threads", flags.threads, "Threads; the draws do not depend on it [0: all cores, or a rank's share of them]")
+  command
+      .add_option("--threads", flags.threads,
+                  "Threads; the draws do not depend on it [0: all cores, or a rank's share of them]")
       ->type_name("T");
   command
       .add_option("--device", flags.device,
@@ -143,6 +145,16 @@ void declare(CLI::App& command, RunFlags& flags) {
       ->type_name("HOW");
 }
 
+void read_device(const std::string& text, Device& device, Problems& problems) {
+  if (text == "cuda") {
+    device = Device::cuda;
+  } else if (text == "auto") {
+    device = Device::automatic;
+  } else if (!text.empty() && text != "cpu") {
+    problems.add(fmt::format("--device: found {}, expected cpu, cuda or auto", quote(text)));
+  }
+}
+
 RunOptions read_options(const RunFlags& flags, Problems& problems) {
   RunOptions options;
   read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
@@ -155,13 +167,7 @@ RunOptions read_options(const RunFlags& flags, Problems& problems) {
   std::uint64_t threads = options.threads;
   read_integer(flags.threads, "--threads", 0, kMost, threads, problems);
   options.threads = static_cast<unsigned>(threads);
-  if (flags.device == "cuda") {
-    options.device = Device::cuda;
-  } else if (flags.device == "auto") {
-    options.device = Device::automatic;
-  } else if (!flags.device.empty() && flags.device != "cpu") {
-    problems.add(fmt::format("--device: found {}, expected cpu, cuda or auto", quote(flags.device)));
-  }
+  read_device(flags.device, options.device, problems);
   read_positive(flags.seconds, "--seconds", options.seconds, problems);
   if (flags.model.model.empty()) problems.add("the model is missing, for example ising:case=4");
   return options;

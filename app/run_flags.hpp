@@ -47,6 +47,7 @@ void declare(CLI::App& command, ModelFlags& flags);
 void declare(CLI::App& command, RunFlags& flags);
 
 /// What the flags say, the initial state apart; problems are noted.
+void read_device(const std::string& text, Device& device, Problems& problems);
 [[nodiscard]] RunOptions read_options(const RunFlags& flags, Problems& problems);
 
 /// A positive number; what was there before when the flag was not given.

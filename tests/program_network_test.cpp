@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <poise/cuda/devices.hpp>
 #include "support/program.hpp"
 
 namespace poise::testing_program {
@@ -179,6 +180,20 @@ TEST_F(NetworkProgram, BadInputGetsASentence) {
     for (const std::string& part : parts)
       EXPECT_NE(outcome.err.find(part), std::string::npos) << part << ": " << outcome.err;
   }
+}
+
+TEST_F(NetworkProgram, DevicesOfMarginals) {
+  EXPECT_NE(run({"marginals", "alarm.bif", "--device", "gpu"}).err.find("expected cpu, cuda or auto"),
+            std::string::npos);
+  const Outcome exact = run({"marginals", "alarm.bif", "--device", "cuda", "--method", "exact"});
+  EXPECT_EQ(exact.code, 2);
+  EXPECT_NE(exact.err.find("exact inference runs on the CPU"), std::string::npos);
+  const Outcome automatic =
+      run({"marginals", "alarm.bif", "--device", "auto", "--method", "sample", "--seconds", "0.5"});
+  EXPECT_EQ(automatic.code, 0) << automatic.err;
+  std::string why;
+  const Outcome sampled = run({"marginals", "alarm.bif", "--device", "cuda", "--method", "sample", "--seconds", "0.5"});
+  EXPECT_EQ(sampled.code, cuda_devices(why).empty() ? 2 : 0) << sampled.err;
 }
 
 TEST_F(NetworkProgram, HelpOfTheCommandsHasExamples) {

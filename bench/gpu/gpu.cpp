@@ -18,6 +18,7 @@
 #include <poise/run/tuner.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/rbm.hpp>
+#include "networks.hpp"
 
 namespace {
 
@@ -79,6 +80,7 @@ std::unique_ptr<Engine> chains_of(const Model& model, const std::string& sampler
   Rng rng(3, 1);
   std::vector<Value> start(model.layout.variables);
   for (Value& level : start) level = rng.uniform() < 0.5 ? 0 : 1;
+  if (model.into_support) start = model.into_support(std::move(start), Rng(3, 2));
   options.starts.assign(chains, start);
   options.reference = start;
   const Sampler parsed = parse_sampler(sampler);
@@ -209,6 +211,7 @@ int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "gpu.json";
   const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
   const std::string only = argc > 3 ? argv[3] : "";  // rows whose names and chains contain it, and no picture
+  const std::string file = argc > 4 ? argv[4] : "";  // a network to be timed as well
   const char* const thrml = "thrml 23 (B200)";
   const char* const cuising = "cuIsing 900 (H100, no fields)";
   nlohmann::json rows = nlohmann::json::array();
@@ -265,6 +268,18 @@ int main(int argc, char** argv) {
     run({fmt::format("graph, degree {}, 10^4 variables", degree), small, "gibbs", 1024, degree == 6 ? 100.0 : 0, ""});
   }
   if (only.empty()) run({"graph, degree 6, 10^6 variables", ising_model(graph(1000000, 6)), "gibbs", 4224, 60, ""});
+  const auto bn1 = network_model(std::make_shared<const Network>(like_bn1(1)));
+  for (const std::size_t chains : {16896, 67584, 1024, 128}) {
+    run({"network like BN_1", bn1, "gibbs", chains, chains == 16896 ? 60.0 : 0, ""});
+  }
+  run({"network like BN_1, three levels", network_model(std::make_shared<const Network>(like_bn1(1, 3))), "gibbs",
+       16896, 0, ""});
+  run({"networks like BN_1, 100 of them", network_model(std::make_shared<const Network>(like_bn1(100))), "gibbs", 16896,
+       0, ""});
+  run({"graph, degree 8, 10^4 variables", ising_model(graph(10000, 8)), "gibbs", 16896, 0, ""});
+  if (!file.empty()) {
+    for (const std::size_t chains : {16896, 1024}) run({"network " + file, make_model(file), "gibbs", chains, 0, ""});
+  }
   for (const std::size_t chains : {1, 2})
     run({"lattice 1000x1000, fields", ising_model(lattice(1000, true)), "gibbs", chains, 0, ""});
   if (only.empty()) {

@@ -107,7 +107,7 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
         return f"<poise marginals of {len(self)} variables, {self.method}>"
 
 
-_OPTIONS = ("seconds", "memory", "sampler", "chains", "seed", "threads", "progress")
+_OPTIONS = ("seconds", "memory", "sampler", "chains", "device", "seed", "threads", "progress")
 
 
 def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Marginals:
@@ -123,6 +123,8 @@ def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Mar
         settings["memory"] = positive("memory", options["memory"]) * 2.0**30
     if "sampler" in options:
         settings["sampler"] = text("sampler", options["sampler"])
+    if "device" in options:
+        settings["device"] = choice("device", options["device"], ["cpu", "cuda", "auto"])
     for name, least, most in [("chains", 1, 2**31), ("seed", 0, 2**64 - 1), ("threads", 0, 2**16)]:
         if name in options:
             settings[name] = whole(name, options[name], least, most)

@@ -69,8 +69,9 @@ class Model:
 
         ``method`` is ``"exact"`` (a junction tree), ``"sample"``, or ``"auto"``: exact where it fits into memory. Further
         options: ``seconds`` of sampling (10), ``memory`` in GiB for exact inference (4), ``sampler`` (default: the one
-        that short pilot runs find best), ``chains`` (32 with Gibbs across lanes, 4 elsewhere), ``seed`` (1), ``threads``
-        (all cores), ``progress``.
+        that short pilot runs find best), ``chains`` (32 with Gibbs across lanes, up to 1024 on a GPU, 4 elsewhere), ``device``
+        (``"cpu"``; chains of ``gibbs`` also run on ``"cuda"``, or with ``"auto"`` where they are faster), ``seed`` (1),
+        ``threads`` (all cores), ``progress``.
 
         >>> import poise
         >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()

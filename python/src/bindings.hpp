@@ -52,6 +52,12 @@ bool is_root();
 /// Work of all ranks: an error of one is one of all.
 void together(const std::function<void()>& work);
 
+/// A device by its name, which has been checked.
+inline Device device_of(nb::handle setting) {
+  const auto name = nb::cast<std::string>(setting);
+  return name == "cuda" ? Device::cuda : name == "auto" ? Device::automatic : Device::cpu;
+}
+
 /// A read-only NumPy array over memory that `owner` keeps alive.
 template <class T>
 nb::ndarray<nb::numpy, const T> view(const T* data, std::initializer_list<std::size_t> shape, nb::handle owner) {

@@ -25,6 +25,7 @@ MarginalsOptions marginals_options(const nb::dict& settings) {
   take(settings, "memory", options.memory_limit);
   take(settings, "sampler", options.sampler);
   take(settings, "chains", options.chains);
+  if (settings.contains("device")) options.device = device_of(settings["device"]);
   take(settings, "seed", options.seed);
   take(settings, "threads", options.threads);
   const auto method = nb::cast<std::string>(settings["method"]);

@@ -35,10 +35,7 @@ RunOptions run_options(const nb::dict& settings) {
   if (settings.contains("keep")) {
     options.keep = nb::cast<std::string>(settings["keep"]) == "monitors" ? Keep::monitors : Keep::draws;
   }
-  if (settings.contains("device")) {
-    const auto device = nb::cast<std::string>(settings["device"]);
-    options.device = device == "cuda" ? Device::cuda : device == "auto" ? Device::automatic : Device::cpu;
-  }
+  if (settings.contains("device")) options.device = device_of(settings["device"]);
   if (settings.contains("init")) {
     const auto init = nb::cast<std::string>(settings["init"]);
     options.start = init == "zeros" ? Start::zeros : init == "dispersed" ? Start::dispersed : Start::uniform;

@@ -9,6 +9,7 @@
 #include <poise/infer/other_modes.hpp>
 #include <poise/report/text.hpp>
 #include <poise/run/candidates.hpp>
+#include <poise/run/samplers.hpp>
 
 namespace poise {
 
@@ -25,6 +26,7 @@ constexpr double kReportFraction = 0.04;
 /// Chains where nobody says how many.
 constexpr std::size_t kFewChains = 4;
 constexpr std::size_t kManyChains = 32;
+constexpr std::size_t kGpuChains = 1024;
 /// Entries of marginals up to which many chains may each have batch means of all of them.
 constexpr std::size_t kMostEntries = 60'000;
 /// Differences of probabilities that nobody would see.
@@ -90,6 +92,22 @@ class Sampling {
       : model_(model), options_(options), hooks_(hooks), deadline_(deadline) {
     const ModelFacts facts = model_facts(model, kManyChains);
     moves_many_ = facts.lanes && facts.moves <= kMostEntries;
+    if (options.device == Device::cpu) return;
+    const Sampler gibbs = parse_sampler(GibbsRow::name);
+    if (options.device == Device::cuda) {
+      require_cuda(model, options.sampler == "auto" ? gibbs : parse_sampler(options.sampler));
+    }
+    // As many that batch means of all of them take no more memory than those of 32 of the largest network.
+    const std::size_t most = kMostEntries * kManyChains / std::max<std::size_t>(1, facts.moves);
+    gpu_chains_ = options.chains > 0 ? options.chains : std::clamp(most, kManyChains, kGpuChains);
+    const bool faster =
+        options.device == Device::cuda || faster_device(model, gibbs, gpu_chains_, options.threads) == Device::cuda;
+    if (!faster) gpu_chains_ = 0;
+  }
+
+  /// Whether chains of a sampler run on a GPU.
+  [[nodiscard]] bool on_gpu(const std::string& sampler) const {
+    return gpu_chains_ > 0 && is_single_site_gibbs(parse_sampler(sampler));
   }
 
   /// By the root's clock.
@@ -102,7 +120,7 @@ class Sampling {
   /// together they look at more of the distribution.
   PilotRun pilot(const std::string& sampler, double seconds, std::uint64_t number) {
     RunOptions options = base(seconds);
-    options.first_chain = 4 * (number + 1) * std::max(options_.chains, kManyChains);
+    options.first_chain = 4 * (number + 1) * std::max({options_.chains, kManyChains, gpu_chains_});
     options.chains = chains_of(sampler);
     options.keep = Keep::monitors;
     PilotRun out{{}, run_one(sampler, options, "pilot " + sampler), {}};
@@ -160,6 +178,7 @@ class Sampling {
 
   [[nodiscard]] std::size_t chains_of(const std::string& sampler) const {
     if (options_.chains > 0) return options_.chains;
+    if (on_gpu(sampler)) return gpu_chains_;
     return moves_many_ && sampler == "gibbs" ? kManyChains : kFewChains;
   }
 
@@ -169,7 +188,8 @@ class Sampling {
     return pilot.steps_per_sweep * static_cast<std::uint64_t>(std::clamp(sweeps, 1.0, 1e6));
   }
 
-  RunResult run_one(const std::string& sampler, const RunOptions& run_options, const std::string& title) {
+  RunResult run_one(const std::string& sampler, RunOptions run_options, const std::string& title) {
+    if (on_gpu(sampler)) run_options.device = Device::cuda;
     RunHooks run_hooks;
     run_hooks.stop = hooks_.stop;
     if (hooks_.progress) run_hooks.progress = [&](const Progress& progress) { hooks_.progress(title, progress); };
@@ -190,7 +210,8 @@ class Sampling {
   const MarginalsOptions& options_;
   const MarginalsHooks& hooks_;
   Clock::time_point deadline_;
-  bool moves_many_ = false;  // Gibbs does
+  bool moves_many_ = false;     // Gibbs does
+  std::size_t gpu_chains_ = 0;  // of Gibbs, where it runs there
 };
 
 /// Why a local sampler must not be taken, if it must not: its pilot and that of tempering see different distributions.
@@ -295,6 +316,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   std::rotate(pilots.begin(), pilots.begin() + static_cast<std::ptrdiff_t>(chosen),
               pilots.begin() + static_cast<std::ptrdiff_t>(chosen) + 1);
   for (const PilotRun& one : pilots) answer.pilots.push_back(one.pilot);
+  if (sampling.on_gpu(answer.pilots.front().sampler)) answer.reason += "; chains ran on the GPU";
   if (options.sampler == "auto") {
     answer.reason += fmt::format(
         "; the sampler is the one with the smallest error per second, by the clock, in a pilot of {}, that agrees with "

@@ -253,7 +253,11 @@ LaneModel::LaneModel(LaneSource source, LaneZeros zeros)
   }
   const auto rank = [&](Index i) { return source_.levels[i] < 2 ? variables : colour[i]; };
   std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return rank(a) < rank(b); });
-  for (Index k = 0; k < variables; ++k) position_[order[k]] = k;
+  for (Index k = 0; k < variables; ++k) {
+    position_[order[k]] = k;
+    if (k == 0 || rank(order[k]) != rank(order[k - 1])) colours_.push_back(k);
+  }
+  if (order.empty() || source_.levels[order.back()] > 1) colours_.push_back(variables);
   Builder builder(*this);
   for (const Index i : order) {
     if (source_.levels[i] > 1) builder.add(i);

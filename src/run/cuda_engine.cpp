@@ -1,4 +1,5 @@
-/// Which engines there are on a GPU: Gibbs with chains as bits, single flips on lattices, and proposals on RBMs.
+/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and proposals
+/// on RBMs.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -10,8 +11,10 @@
 #include <fmt/format.h>
 
 #include <poise/cuda/bit_block.hpp>
+#include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
+#include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
 #include "spin_terms.hpp"
 
@@ -103,9 +106,6 @@ template <class T>
 TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
   return {};
 }
-TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
-  return {};
-}
 
 #endif
 
@@ -121,12 +121,29 @@ bool has_bits(const std::shared_ptr<const T>& target) {
   return BitTables::fits(bit_model(target));
 }
 
+/// Whether Gibbs has its chains as bits there; across lanes otherwise.
+bool has_bits(const Model& model) {
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
+  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
+  return graph != nullptr && has_bits(*graph);
+}
+
+bool has_lanes(const Model& model) {
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return LaneModel::fits(lane_source(*graph));
+  }
+  const auto* network = std::get_if<NetworkDescription>(&model.description);
+  return network != nullptr && LaneModel::fits(lane_source(network->target));
+}
+
 // Measured (docs/gpu.md): however few chains there are, a sweep on a GPU takes some eight microseconds and a step of
 // single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 130. A step of an RBM takes
 // ten microseconds there; a core makes a hundred thousand a second of an RBM with 784 x 500 weights.
 constexpr double kUpdatesOfACore = 16000.0;
 constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
+// With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU about 20 microseconds.
+constexpr double kLaneUpdatesOfACore = 10000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
@@ -136,10 +153,7 @@ bool runs_on_cuda(const Model& model, const Sampler& sampler) {
     const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
     return lattice != nullptr && std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
   }
-  if (!is_single_site_gibbs(sampler)) return false;
-  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
-  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
-  return graph != nullptr && has_bits(*graph);
+  return is_single_site_gibbs(sampler) && (has_bits(model) || has_lanes(model));
 }
 
 }  // namespace
@@ -154,27 +168,36 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
       return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
     }
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
-    return together * static_cast<double>(model.layout.variables) > kUpdatesOfACore * cores;
+    const double least = has_bits(model) ? kUpdatesOfACore : kLaneUpdatesOfACore;
+    return together * static_cast<double>(model.layout.variables) > least * cores;
   }();
   return faster ? Device::cuda : Device::cpu;
 }
 
-TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+void require_cuda(const Model& model, const Sampler& sampler) {
   require_cuda();
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
-        "{} of {} does not run on a GPU: 'gibbs' does, on Ising models whose variables have at most {} neighbours "
-        "each, 'lb' and 'lsb' do, on lattices of at most {} rows and columns, and 'gwg', 'flsb', 'dlmc', 'dlsb' and "
-        "'dmala' do, on RBMs; leave --device out",
-        sampler.name, model.name, BitTables::kMost, kMostSide));
+        "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
+        "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
+        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
+        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
+}
+
+TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  require_cuda(model, sampler);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     return make_cuda_rbm(*rbm, sampler, options);
   }
-  return make(std::get<std::shared_ptr<const GraphIsing>>(model.description), options);
+  if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
+    return make_cuda_lanes(network->target, options);
+  }
+  const auto& graph = std::get<std::shared_ptr<const GraphIsing>>(model.description);
+  return has_bits(graph) ? make(graph, options) : make_cuda_lanes(graph, options);
 }
 
 }  // namespace poise

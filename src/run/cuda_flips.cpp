@@ -109,4 +109,15 @@ TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>& target,
 
 }  // namespace poise
 
+#else
+
+namespace poise {
+
+// Never called: there is no GPU without CUDA.
+TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
+  return {};
+}
+
+}  // namespace poise
+
 #endif

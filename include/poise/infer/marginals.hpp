@@ -26,8 +26,11 @@ struct MarginalsOptions {
   /// For sampling. With `auto` pilots compare local samplers with `temper`: the one with the smallest error per second
   /// is taken, by the clock, so another run may choose another; a local one only if it agrees with `temper`.
   std::string sampler = "auto";
-  /// 0: as many as suit the sampler, 32 where it moves many at once across lanes and 4 elsewhere.
+  /// 0: as many as suit the sampler, 32 where it moves many at once across lanes (up to 1024 on a GPU) and 4 elsewhere.
   std::size_t chains = 0;
+  /// Where chains of `gibbs` run; those of other samplers, and exact inference, run on the CPU. With `auto` as the
+  /// sampler the pilot of `gibbs` runs there, and all of the run if it is the best. Some thousand chains by default.
+  Device device = Device::cpu;
   std::uint64_t seed = 1;
   unsigned threads = 0;
 };

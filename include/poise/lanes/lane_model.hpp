@@ -110,11 +110,14 @@ class LaneModel {
   /// Where a variable stands: colour by colour; those of one level come last.
   [[nodiscard]] Index position(Index variable) const { return position_[variable]; }
   [[nodiscard]] const std::vector<Index>& positions() const { return position_; }
+  /// The first position of each colour, and the end of the last: those of one colour may be updated in any order.
+  [[nodiscard]] const std::vector<Index>& colours() const { return colours_; }
   [[nodiscard]] const std::vector<Variable>& variables() const { return variables_; }
   [[nodiscard]] const std::vector<Pair>& pairs() const { return pairs_; }
   [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
   [[nodiscard]] const std::vector<Other>& others() const { return others_; }
   [[nodiscard]] const float* tables() const { return lines_.empty() ? nullptr : lines_.front().entries; }
+  [[nodiscard]] std::size_t table_entries() const { return lines_.size() * 16; }
   /// Number of a variable's level 1 among all levels above 0, in the order of variables.
   [[nodiscard]] const std::vector<Index>& entries() const { return entry_; }
 
@@ -131,6 +134,7 @@ class LaneModel {
   LaneSource source_;
   LaneZeros zeros_;
   std::vector<Index> position_;
+  std::vector<Index> colours_;
   std::vector<Index> entry_;
   std::vector<Variable> variables_;
   std::vector<Pair> pairs_;

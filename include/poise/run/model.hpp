@@ -92,6 +92,13 @@ struct Model {
 [[nodiscard]] Model callback_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function,
                                    VariableLayout layout);
 
+// Devices.
+
+/// Where so many chains run faster, with so many threads on the CPU.
+[[nodiscard]] Device faster_device(const Model& model, const Sampler& sampler, std::size_t chains, unsigned threads);
+/// Throws an InputError where no GPU can be used, or where this sampler of this model does not run on one.
+void require_cuda(const Model& model, const Sampler& sampler);
+
 // Models by name.
 
 /// Files that go with a model and have options of their own.

@@ -1,0 +1,94 @@
+/// What kernels of chains across lanes work on, as it lies in the memory of the device, and how they are started.
+///
+/// Levels are words of two chains, [position][pair]: lane 2p has the low byte of word p.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lane_plan.hpp"
+#include "lane_update.hpp"
+
+namespace poise::cuda {
+
+/// A LaneImage as one piece of memory.
+struct PackedImage {
+  const unsigned char* bytes;
+  std::size_t size;                          ///< a multiple of 16
+  std::size_t pairs, terms, others, tables;  ///< where they begin; variables come first
+};
+
+struct LaneBlockView {
+  PackedImage image;
+  ExactView exact;
+  const std::uint32_t* colours;  ///< first position of each, and the end of the last
+  std::uint32_t num_colours;
+  std::uint16_t* levels;  ///< [position][pair]
+  std::uint16_t* counts;  ///< [entry][pair], or null
+  float* sums;            ///< [entry][lane], or null
+  const PairKey* keys;    ///< of each pair
+  std::uint32_t pairs;
+  std::uint32_t first_lane;  ///< that is a chain
+  std::uint32_t end_lane;
+  std::uint32_t positions;  ///< that are updated, and that updates look at
+  std::uint32_t entries;
+  std::uint64_t words;  ///< random ones, of a sweep
+  bool two_levels;      ///< whether no variable has more
+};
+
+/// Sweeps of chains that stay in shared memory, all in one launch. False where the device refuses so much of it.
+[[nodiscard]] bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep,
+                                   std::uint32_t sweeps);
+/// The variables of one colour, from position `first` up to `end`, in a sweep.
+void launch_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+                   std::uint32_t end);
+
+/// Adds bytes of counts to [entry][lane] and clears them.
+void launch_spill_counts(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size);
+/// Adds floats to doubles and clears them.
+void launch_spill_sums(float* sums, double* earlier, std::size_t size);
+
+/// Lanes of a batch, one after the other, for the host.
+struct LaneBatch {
+  std::uint32_t first;
+  std::uint32_t count;
+  std::uint32_t lanes;  ///< of all rows
+};
+/// [lane of the batch][row], from [row][lane]; `place` says which row is whose, and may be null.
+void launch_gather_levels(const std::uint8_t* levels, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+                          std::uint8_t* out);
+void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+                           std::uint8_t* levels);
+void launch_gather_counts(const std::uint8_t* recent, const std::uint32_t* spilled, std::uint32_t rows, LaneBatch batch,
+                          std::uint64_t* out);
+/// Sums of conditional probabilities: earlier ones, and recent ones that are not yet among them.
+struct LaneSums {
+  double* earlier;
+  float* recent;
+};
+void launch_gather_sums(const LaneSums& from, std::uint32_t rows, LaneBatch batch, const LaneSums& out);
+void launch_scatter_sums(const LaneSums& in, std::uint32_t rows, LaneBatch batch, const LaneSums& to);
+
+/// What log p is summed from.
+struct FactorsView {
+  ExactView exact;
+  std::uint32_t factors;
+  const std::uint8_t* levels;  ///< [position][lane]
+  std::uint32_t lanes;
+};
+/// By lane, one factor after the other, as the CPU adds them up.
+void launch_log_sums(const FactorsView& view, double* out);
+/// The same in integers, for which the order does not matter.
+void launch_exact_sums(const FactorsView& view, std::int64_t* out);
+
+struct TallyView {
+  const std::uint8_t* levels;  ///< [position][lane]
+  std::uint32_t lanes;
+  std::uint32_t positions;
+  std::uint32_t most_levels;
+  const std::uint8_t* reference;  ///< by position, or null
+};
+/// [3][lane]: variables that are not as in the reference, those at level 1, and those at the most frequent level.
+void launch_tally(const TallyView& view, std::uint32_t* out);
+
+}  // namespace poise::cuda
