@@ -292,15 +292,21 @@ POISE_BOTH std::uint32_t exact_level(const ExactView& exact, const ImageVariable
     drawn = drawn << 32 | (word >> (32 * chain) & 0xffffffffU);
   }
   drawn >>= 11;
-  // Weights are found anew wherever they are needed: this is rare, and room for them would be taken from every thread.
-  ExactWeight largest = exact_weight(exact, position, two, chain, 0);
+  // Many weights are found anew wherever they are needed: room for them would be taken from every thread.
+  ExactWeight known[kFewLevels];
+  const bool are_known = variable.levels <= kFewLevels;
+  for (unsigned v = 0; are_known && v < variable.levels; ++v) known[v] = exact_weight(exact, position, two, chain, v);
+  const auto weight_of = [&](unsigned v) {
+    return are_known ? known[v] : exact_weight(exact, position, two, chain, v);
+  };
+  ExactWeight largest = weight_of(0);
   for (unsigned v = 1; v < variable.levels; ++v) {
-    const ExactWeight weight = exact_weight(exact, position, two, chain, v);
+    const ExactWeight weight = weight_of(v);
     const bool more = weight.zeros == largest.zeros ? weight.units > largest.units : weight.zeros < largest.zeros;
     if (more) largest = weight;
   }
   const auto relative = [&](unsigned v) {
-    const ExactWeight weight = exact_weight(exact, position, two, chain, v);
+    const ExactWeight weight = weight_of(v);
     if (weight.zeros != largest.zeros) return 0.0;
     return exp(exact.unit * static_cast<double>(weight.units - largest.units));
   };
