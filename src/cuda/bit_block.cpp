@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -214,32 +215,49 @@ struct CudaBitBlock::OnDevice {
             weights.data(), reference.data()};
   }
   [[nodiscard]] std::size_t width_of_sums() const { return 4 * std::size_t{words} * cuda::kWordChains; }
-  /// Room for the sums of so many draws.
-  void hold_sums(std::size_t draws) {
-    const std::size_t parts = draws * cuda::slices_of_sums(terms_view()) * width_of_sums();
-    if (parts_of_sums.size() < parts) parts_of_sums = Array<std::int64_t>(parts);
-    if (summed.size() < draws * width_of_sums()) summed = Array<std::int64_t>(draws * width_of_sums());
+  /// Sums of draws go to two batches of places in turns, so that the device fills one while the host looks at the
+  /// other.
+  struct Recording {
+    explicit Recording(const OnDevice& device)
+        : draws(std::clamp<std::size_t>(kBytes / (sizeof(std::int64_t) * device.width_of_sums()), 1, 16)),
+          slices(cuda::slices_of_sums(device.terms_view())),
+          parts(draws * slices * device.width_of_sums()),
+          whole(draws * device.width_of_sums()),
+          host(2 * whole.size()) {}
+
+    static constexpr std::size_t kBytes = std::size_t{16} << 20;
+    std::size_t draws;  // of a batch
+    std::size_t slices;
+    Array<std::int64_t> parts;  // [draw][slice][sum][lane]
+    Array<std::int64_t> whole;  // [draw][sum][lane]
+    cuda::PinnedArray<std::int64_t> host;
+    cuda::Event done[2];
+  };
+  Recording& recording() {
+    if (!recorded) recorded = std::make_unique<Recording>(*this);
+    return *recorded;
   }
-  void launch_sums(std::size_t draw) const {
-    const std::size_t width = cuda::slices_of_sums(terms_view()) * width_of_sums();
-    cuda::launch_sums(terms_view(), parts_of_sums.data() + draw * width);
+  void launch_sums(std::size_t draw) {
+    cuda::launch_sums(terms_view(), recording().parts.data() + draw * recording().slices * width_of_sums());
     cuda::check_launch("states were summed");
   }
-  [[nodiscard]] std::vector<Sums> get_sums(std::size_t draws) const {
-    cuda::launch_whole_sums(parts_of_sums.data(), terms_view(), static_cast<std::uint32_t>(draws), summed.data());
+  /// After the sums of as many draws.
+  void launch_fetch(std::size_t draws, std::size_t batch) {
+    Recording& to = recording();
+    cuda::launch_whole_sums(to.parts.data(), terms_view(), static_cast<std::uint32_t>(draws), to.whole.data());
     cuda::check_launch("states were summed");
-    std::vector<std::int64_t> all(draws * width_of_sums());
-    summed.download(all);
-    std::vector<Sums> out;
-    for (std::size_t draw = 0; draw < draws; ++draw) {
-      const auto part = [&](std::size_t number) {
-        const auto begin =
-            all.begin() + static_cast<std::ptrdiff_t>((draw * 4 + number) * words * cuda::kWordChains + first);
-        return std::vector<std::int64_t>(begin, begin + count);
-      };
-      out.push_back({part(0), part(1), part(2), part(3)});
-    }
-    return out;
+    cuda::check(cudaMemcpyAsync(to.host.data() + batch % 2 * to.whole.size(), to.whole.data(),
+                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost),
+                "sums were copied from it");
+    to.done[batch % 2].record();
+  }
+  [[nodiscard]] Sums fetched(std::size_t draw, std::size_t batch) const {
+    const std::int64_t* const from =
+        recorded->host.data() + batch % 2 * recorded->whole.size() + draw * width_of_sums();
+    const auto part = [&](std::size_t number) {
+      return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
+    };
+    return {part(0), part(1), part(2), part(3)};
   }
 
   void launch_sweep(std::uint64_t number) const {
@@ -335,8 +353,7 @@ struct CudaBitBlock::OnDevice {
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
   Array<std::uint8_t> reference;
-  Array<std::int64_t> parts_of_sums;  // [draw][slice][sum][lane]
-  Array<std::int64_t> summed;         // [draw][sum][lane]
+  std::unique_ptr<Recording> recorded;
 
   Array<std::uint32_t> planes;
   Array<std::uint32_t> pending;
@@ -443,18 +460,39 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
 
 CudaBitBlock::Sums CudaBitBlock::sums() const {
   device_->to_device();
-  device_->hold_sums(1);
   device_->launch_sums(0);
-  return std::move(device_->get_sums(1).front());
+  device_->launch_fetch(1, 0);
+  device_->recording().done[0].wait("states were summed");
+  return device_->fetched(0, 0);
 }
 
-std::vector<CudaBitBlock::Sums> CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws) {
-  device_->hold_sums(draws);
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    start_sweeps(sweeps);
-    device_->launch_sums(draw);
+/// The device works on one batch of draws while a thread looks at the one before.
+void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                                 const std::function<void(std::size_t draw, const Sums& sums)>& use) {
+  OnDevice& device = *device_;
+  const std::size_t together = device.recording().draws;
+  const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
+  const std::size_t batches = (draws + together - 1) / together;
+  const auto start = [&](std::size_t batch) {
+    for (std::size_t draw = 0; draw < size_of(batch); ++draw) {
+      start_sweeps(sweeps);
+      device.launch_sums(draw);
+    }
+    device.launch_fetch(size_of(batch), batch);
+  };
+  std::future<void> looking;
+  start(0);
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    if (looking.valid()) looking.get();  // so the places of the next batch are free
+    if (batch + 1 < batches) start(batch + 1);
+    device.recording().done[batch % 2].wait("sweeps were made");
+    looking = std::async(std::launch::async, [&, batch] {
+      for (std::size_t draw = 0; draw < size_of(batch); ++draw) {
+        use(batch * together + draw, device.fetched(draw, batch));
+      }
+    });
   }
-  return device_->get_sums(draws);
+  looking.get();
 }
 
 void CudaBitBlock::get_all_levels(std::span<Value> levels) const {

@@ -75,4 +75,43 @@ class Array {
   std::size_t size_ = 0;
 };
 
+/// Numbers on the host that the device can write while it goes on.
+template <class T>
+class PinnedArray {
+ public:
+  PinnedArray() = default;
+  explicit PinnedArray(std::size_t size) : size_(size) {
+    check(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)), "memory of the host was pinned");
+  }
+  ~PinnedArray() { static_cast<void>(cudaFreeHost(data_)); }
+  PinnedArray(PinnedArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  PinnedArray& operator=(PinnedArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// A place in what the device has been asked to do.
+class Event {
+ public:
+  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event was made"); }
+  ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record() { check(cudaEventRecord(event_), "an event was recorded"); }
+  void wait(const char* what) { check(cudaEventSynchronize(event_), what); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 }  // namespace poise::cuda

@@ -183,11 +183,8 @@ void launch_step(const RbmView& rbm, const RbmChainsView& chains, const RbmLaw& 
 void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const RbmLaw& law, RbmPhases phases,
                      cudaStream_t stream) {
   // The fewer threads a chain has, the less is done in all, and the longer it takes.
-  const bool is_wide = rbm.visible > 4096;
-  if (chains.chains > 2048 && !is_wide) {
+  if (chains.chains > 2048 && rbm.visible <= 4096) {
     launch_step<32>(rbm, chains, law, phases, stream);
-  } else if (chains.chains > 500 && !is_wide) {
-    launch_step<64>(rbm, chains, law, phases, stream);
   } else {
     launch_step<128>(rbm, chains, law, phases, stream);
   }

@@ -1,5 +1,5 @@
-/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and proposals
-/// on RBMs.
+/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and
+/// proposals on RBMs.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -72,19 +72,24 @@ class CudaBitLayout {
   static constexpr std::size_t kDrawsAtOnce = 64;
   void sweep_and_observe(const T& target, CudaBitBlock& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
-    std::vector<CudaBitBlock::Sums> sums = block.sweep_and_sum(sweeps, draws.size());
-    for (std::size_t k = 0; k < draws.size(); ++k) tell(target, std::move(sums[k]), draws[k]);
+    block.sweep_and_sum(sweeps, draws.size(),
+                        [&](std::size_t draw, const CudaBitBlock::Sums& sums) { tell(target, sums, draws[draw]); });
   }
 
  private:
-  void tell(const T& target, CudaBitBlock::Sums sums, const Observables& out) const {
-    for (std::size_t k = 0; k < sums.up.size(); ++k) {
-      if (!out.distance.empty()) out.distance[k] = sums.different[k];
-      sums.up[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
-      sums.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
-      sums.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
+  void tell(const T& target, const CudaBitBlock::Sums& sums, const Observables& out) const {
+    SpinSums::Sums found;
+    const std::size_t count = sums.up.size();
+    found.spins.resize(count);
+    found.fields.resize(count);
+    found.edges.resize(count);
+    for (std::size_t k = 0; k < count; ++k) {
+      found.spins[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
+      found.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
+      found.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
     }
-    observe_sums(target, {std::move(sums.up), std::move(sums.fields), std::move(sums.edges)}, out);
+    if (!out.distance.empty()) std::copy(sums.different.begin(), sums.different.end(), out.distance.begin());
+    observe_sums(target, found, out);
   }
 
   std::shared_ptr<const BitTables> tables_;

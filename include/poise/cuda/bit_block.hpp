@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -57,14 +58,16 @@ class CudaBitBlock {
 
   /// Of all chains of the group, in one go.
   struct Sums {
-    std::vector<std::int64_t> up;         ///< variables
-    std::vector<std::int64_t> fields;     ///< weights of variables that are up
-    std::vector<std::int64_t> edges;      ///< weights of edges whose ends differ
-    std::vector<std::int64_t> different;  ///< variables that are not as in the reference
+    std::span<const std::int64_t> up;         ///< variables
+    std::span<const std::int64_t> fields;     ///< weights of variables that are up
+    std::span<const std::int64_t> edges;      ///< weights of edges whose ends differ
+    std::span<const std::int64_t> different;  ///< variables that are not as in the reference
   };
+  /// Good until the next ones are asked for.
   [[nodiscard]] Sums sums() const;
-  /// The same `draws` times, each after so many sweeps.
-  [[nodiscard]] std::vector<Sums> sweep_and_sum(std::uint64_t sweeps, std::size_t draws);
+  /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on another thread, one after the other.
+  void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                     const std::function<void(std::size_t draw, const Sums& sums)>& use);
   /// Chain after chain.
   void get_all_levels(std::span<Value> levels) const;
 
