@@ -143,12 +143,12 @@ bool has_lanes(const Model& model) {
 
 // Measured (docs/gpu.md): however few chains there are, a sweep on a GPU takes some eight microseconds and a step of
 // single flips one; a core makes about two updates of Gibbs a nanosecond, and a flip in 130. A step of an RBM takes
-// ten microseconds there; a core makes a hundred thousand a second of an RBM with 784 x 500 weights.
+// eight microseconds there; a core makes a hundred thousand a second of an RBM with 784 x 500 weights.
 constexpr double kUpdatesOfACore = 16000.0;
 constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
-// With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU about 20 microseconds.
-constexpr double kLaneUpdatesOfACore = 10000.0;
+// With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU eleven microseconds.
+constexpr double kLaneUpdatesOfACore = 6000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
