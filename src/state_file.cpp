@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -125,6 +127,18 @@ void write_state(const std::string& path, const StoredState& state) {
 void remove_states(const std::string& path) {
   ::unlink(checkpoint_path(path).c_str());
   ::unlink(old_path(path).c_str());
+  remove_leftovers(path);
+}
+
+void remove_leftovers(const std::string& path) {
+  const std::string name = std::filesystem::path(checkpoint_path(path)).filename().string();
+  std::error_code ignored;
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_of(path), ignored)) {
+    const std::string other = entry.path().filename().string();
+    if (other.starts_with(name + ".") && other.ends_with(".tmp")) found.push_back(entry.path());
+  }
+  for (const auto& one : found) std::filesystem::remove(one, ignored);
 }
 
 nlohmann::json file_fingerprint(const std::string& path) {

@@ -215,6 +215,7 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     const Outcome outcome = to_the_end(all[k], "run.nc");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_FALSE(exists("run.nc.draws"));
+    for (const std::string& name : files()) EXPECT_FALSE(name.starts_with("run.nc") && name.ends_with(".tmp")) << name;
     expect_same_draws("run.nc", std::to_string(k) + ".nc");
     if (HasFailure()) return;
   }

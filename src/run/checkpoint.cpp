@@ -165,7 +165,9 @@ void CheckpointedSink::write(const DrawBlock& block) {
 
 void CheckpointedSink::finish(const std::string& results) {
   file_.finish(results);
-  if (journal_) journal_->remove();
+  if (!journal_) return;
+  remove_leftovers(path_);
+  journal_->remove();
 }
 
 void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
