@@ -109,12 +109,14 @@ and when it is interrupted. From there it goes on with the same model, sampler a
 the same draws, bit by bit, as if nothing had happened. While a run lasts, FILE.nc.draws holds its draws too.
 A finished run is made longer by --draws, and has the draws that it would have had if so many had been asked for at
 first; where auto chose the sampler, its choice stays. The files of the model must be what they were. A run may go on with
-another number of threads, and of ranks (mpirun, srun), than it began with.
+another number of threads, and of ranks (mpirun, srun), than it began with. A training that was begun by 'poise train' goes
+on from its checkpoint in the same way.
 
 Examples:
   poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
   poise resume run.nc
   poise resume run.nc --draws 200000
+  poise resume rbm.safetensors
 
 {})",
       kExitCodes);
@@ -137,7 +139,8 @@ Examples:
 }
 
 std::string summary_footer() {
-  return fmt::format(R"(The file may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
+  return fmt::format(
+      R"(The file may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
 many is looked at, which a note says; effective sample sizes are then lower bounds.
 
 Examples:
@@ -145,7 +148,7 @@ Examples:
   poise summary run.nc --json - | jq .warnings
 
 {})",
-                     kExitCodes);
+      kExitCodes);
 }
 
 std::string mmd_footer() {
@@ -214,7 +217,8 @@ std::string train_footer() {
       R"(Weights are learned by contrastive divergence: the gradient is what hidden and visible units do together given
 the images, minus the same after K steps of block Gibbs from there (cd), or in chains that are kept (pcd). Shown are the
 mean squared error of a reconstructed pixel and the pseudo-likelihood of an image, the sum over its pixels of
-log p(pixel | all others). Ctrl-C saves what was learned so far.
+log p(pixel | all others). Ctrl-C saves what was learned so far. A training that lasts over a minute leaves FILE.checkpoint
+every 30 seconds, from which 'poise resume FILE' goes on after a kill, to the same weights as if nothing had happened.
 
 Examples:
   poise train rbm --data digits --out rbm.safetensors

@@ -17,6 +17,7 @@
 #include <poise/run/checkpoint.hpp>
 #include <poise/spec.hpp>
 
+#include "checkpoint_flags.hpp"
 #include "commands.hpp"
 #include "exit_codes.hpp"
 #include "help.hpp"
@@ -26,6 +27,7 @@
 #include "ranks.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
+#include "train.hpp"
 
 namespace poise::app {
 
@@ -41,9 +43,7 @@ struct SampleFlags {
   std::string json;
   std::string images;
   std::string plot;
-  std::string checkpoint_every;
-  bool checkpoint = false;
-  bool no_checkpoint = false;
+  CheckpointFlags checkpoints;
   bool strict = false;
   bool quiet = false;
 };
@@ -78,7 +78,7 @@ void for_each_word(Flags& flags, Visit&& visit) {
   visit("json", flags.json);
   visit("images", flags.images);
   visit("plot", flags.plot);
-  visit("checkpoint_every", flags.checkpoint_every);
+  visit("checkpoint_every", flags.checkpoints.every);
 }
 
 /// The files that a model is read from, whatever its kind: everything that its words name and that is a file.
@@ -108,27 +108,6 @@ nlohmann::json command_of(const SampleFlags& flags) {
           {"words", words},
           {"files", files},
           {"folder", std::filesystem::current_path(ignored).string()}};
-}
-
-CheckpointOptions checkpoint_options(const SampleFlags& flags, Problems& problems) {
-  CheckpointOptions options;
-  options.enabled = !flags.no_checkpoint && !flags.out.empty();
-  if (flags.no_checkpoint && (flags.checkpoint || !flags.checkpoint_every.empty())) {
-    problems.add("--no-checkpoint cannot go with --checkpoint or --checkpoint-every");
-  }
-  if (flags.out.empty() && (flags.checkpoint || !flags.checkpoint_every.empty())) {
-    problems.add("--checkpoint: a run is resumed from its file, so it needs --out FILE.nc");
-  }
-  options.always = flags.checkpoint || !flags.checkpoint_every.empty();
-  if (!flags.checkpoint_every.empty()) {
-    std::string number = flags.checkpoint_every;
-    if (number.ends_with('s')) number.pop_back();
-    double seconds = 0.0;
-    read_positive(number, "--checkpoint-every", seconds, problems);
-    options.interval = std::chrono::duration<double>(seconds);
-  }
-  if (options.always) options.first = options.interval;
-  return options;
 }
 
 void check_pictures(const SampleFlags& flags, const Model& model, const Sampler& sampler, const RunOptions& options) {
@@ -226,7 +205,7 @@ void write_files(const SampleFlags& flags, const Model& model, const RunResult& 
 
 int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nullopt) {
   Problems problems;
-  const CheckpointOptions checkpoints = checkpoint_options(flags, problems);
+  const CheckpointOptions checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems);
   RunOptions options = read_options(flags.run, problems);
   read_integer(flags.first_chain, "--first-chain", 0, std::int64_t{1} << 40, options.first_chain, problems);
   if (flags.keep == "monitors") {
@@ -316,6 +295,12 @@ Checkpoint checkpoint_of_run(const std::string& path) {
   return found;
 }
 
+int resume_training(const ResumeFlags& flags, Checkpoint checkpoint) {
+  if (ranks() != nullptr) throw InputError("training is the work of one process: start it without mpirun or srun");
+  if (!flags.draws.empty()) throw InputError(fmt::format("--draws: {} is a training, which has none", flags.path));
+  return go_on_training({flags.path, flags.threads, flags.quiet}, std::move(checkpoint));
+}
+
 int resume(const ResumeFlags& flags) {
   if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
   Checkpoint checkpoint = checkpoint_of_run(flags.path);
@@ -323,6 +308,7 @@ int resume(const ResumeFlags& flags) {
   again.out = std::filesystem::absolute(flags.path).lexically_normal().string();
   std::error_code ignored;
   try {
+    if (checkpoint.command.at("program") == kTrainProgram) return resume_training(flags, std::move(checkpoint));
     if (checkpoint.command.at("program") != "poise sample") {
       throw InputError(fmt::format("{} was begun by {}, which goes on with it too", flags.path,
                                    checkpoint.command.at("program").get<std::string>()));
@@ -335,7 +321,7 @@ int resume(const ResumeFlags& flags) {
   } catch (const nlohmann::json::exception&) {
     throw InputError(fmt::format("{} is damaged", checkpoint_path(flags.path)));
   }
-  again.checkpoint = true;
+  again.checkpoints.always = true;
   again.strict = flags.strict;
   again.quiet = flags.quiet;
   if (!flags.threads.empty()) again.run.threads = flags.threads;
@@ -384,13 +370,7 @@ Command add_sample(CLI::App& program) {
       ->add_option("--plot", flags->plot,
                    "Plot of the learned balancing function, or of the ladder of temper: swaps and paths")
       ->type_name("FILE.svg");
-  command->add_flag("--checkpoint", flags->checkpoint,
-                    "Leave a checkpoint beside --out however short the run [where it lasts over a minute]");
-  command
-      ->add_option("--checkpoint-every", flags->checkpoint_every,
-                   "Time between two checkpoints, such as 30s or 0.5 [30s]")
-      ->type_name("S");
-  command->add_flag("--no-checkpoint", flags->no_checkpoint, "Write none");
+  declare(*command, flags->checkpoints);
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(sample_footer());
@@ -401,7 +381,7 @@ Command add_resume(CLI::App& program) {
   const auto flags = std::make_shared<ResumeFlags>();
   CLI::App* command =
       program.add_subcommand("resume", "Go on with a run that was killed or interrupted, or make it longer");
-  command->add_option("run", flags->path, "File given to 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("run", flags->path, "File given to --out of 'poise sample' or 'poise train'")->type_name("FILE");
   command->add_option("--draws", flags->draws, "Recorded draws per chain in all [as the run was asked for]")
       ->type_name("N");
   command->add_option("--threads", flags->threads, "Threads; the draws do not depend on it [as before]")

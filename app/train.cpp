@@ -3,6 +3,7 @@
 #include <cctype>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -11,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/archive.hpp>
+#include <poise/checksum.hpp>
 #include <poise/image/idx.hpp>
 #include <poise/report/report.hpp>
 #include <poise/report/text.hpp>
@@ -18,6 +21,7 @@
 #include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
+#include "checkpoint_flags.hpp"
 #include "commands.hpp"
 #include "exit_codes.hpp"
 #include "help.hpp"
@@ -26,6 +30,8 @@
 #include "progress.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
+#include "train.hpp"
+#include "train_checkpoints.hpp"
 
 namespace poise::app {
 
@@ -50,10 +56,32 @@ struct TrainFlags {
   std::string threads;
   std::string out;
   std::string json;
+  CheckpointFlags checkpoints;
   bool quiet = false;
 };
 
+/// The words of a command that a checkpoint keeps: with their names, empty where they were not given.
+template <class Flags, class Visit>
+void for_each_train_word(Flags& flags, Visit&& visit) {
+  visit("kind", flags.kind);
+  visit("data", flags.data);
+  visit("images", flags.images);
+  visit("hidden", flags.hidden);
+  visit("method", flags.method);
+  visit("k", flags.k);
+  visit("epochs", flags.epochs);
+  visit("batch", flags.batch);
+  visit("rate", flags.rate);
+  visit("optimizer", flags.optimizer);
+  visit("binarise", flags.binarise);
+  visit("seed", flags.seed);
+  visit("threads", flags.threads);
+  visit("json", flags.json);
+  visit("checkpoint_every", flags.checkpoints.every);
+}
+
 struct TrainSettings {
+  CheckpointOptions checkpoints;
   RbmTrainerOptions trainer;
   std::uint64_t images = 20'000;
   std::uint64_t hidden = 250;
@@ -94,6 +122,7 @@ TrainSettings read_settings(const TrainFlags& flags) {
   TrainSettings settings;
   RbmTrainerOptions& trainer = settings.trainer;
   check_words(flags, problems);
+  settings.checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems);
   trainer.method = flags.method == "pcd" ? Divergence::pcd : Divergence::cd;
   constexpr std::int64_t many = 1'000'000;
   read_integer(flags.images, "--images", 1, many, settings.images, problems);
@@ -183,25 +212,50 @@ struct Training {
   bool interrupted = false;
 };
 
-/// Trains and saves the weights.
-Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images) {
+/// Trains and saves the weights. `state` is what it goes on from, empty where it begins.
+Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images,
+               TrainCheckpoints& checkpoints, const std::string& state) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   const auto begun = std::chrono::steady_clock::now();
   Rng rng = make_rng(settings.trainer.seed, Stream::binarise);
+  Position position{1, {}, rng, 0.0};
   const auto black_and_white = [&] {
+    position.pixels = rng;
     return settings.threshold ? binarise(images, *settings.threshold) : binarise_sampled(images, rng);
   };
   std::vector<Value> data = black_and_white();
   const auto visible = static_cast<Index>(images.rows * images.columns);
   RbmTrainer trainer(initial_rbm(visible, static_cast<Index>(settings.hidden), data, settings.trainer.seed),
                      settings.trainer);
+  if (!state.empty()) {
+    Loader in(state);
+    std::string of_trainer;
+    in(position, of_trainer);
+    trainer.load(of_trainer);
+    rng = position.pixels;
+    data = black_and_white();
+  }
+  const double seconds_before = position.seconds;
+  const auto save = [&] {
+    position.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    Saver out;
+    out(position, trainer.save());
+    checkpoints.save(out.take());
+  };
   TrainDisplay display(progress_style(flags.quiet), settings.epochs, images.count);
   Training training;
-  for (std::uint64_t epoch = 1; epoch <= settings.epochs && !training.interrupted; ++epoch) {
-    if (epoch > 1 && !settings.threshold) data = black_and_white();
-    training.epochs.push_back(trainer.epoch(
-        data, {.progress = [&](const RbmProgress& progress) { display.update(epoch, progress); }, .stop = &stop}));
+  training.epochs = position.epochs;
+  for (;;) {
+    const auto after_batch = [&](const RbmProgress& progress) {
+      display.update(position.epoch, progress);
+      if (checkpoints.is_due()) save();
+    };
+    training.epochs.push_back(trainer.epoch(data, {.progress = after_batch, .stop = &stop}));
     training.interrupted = training.epochs.back().interrupted;
+    if (training.interrupted || position.epoch == settings.epochs) break;
+    ++position.epoch;
+    position.epochs = training.epochs;
+    if (!settings.threshold) data = black_and_white();
   }
   display.end();
   if (training.interrupted && !flags.quiet) fmt::print(stderr, "interrupted, saving what was learned\n");
@@ -209,9 +263,14 @@ Training learn(const TrainFlags& flags, const TrainSettings& settings, const Idx
   training.weights.rows = static_cast<Index>(images.rows);
   training.weights.columns = static_cast<Index>(images.columns);
   write_rbm(flags.out, training.weights);  // before anything else: a second Ctrl-C must not lose it
+  if (training.interrupted) {
+    save();
+  } else {
+    checkpoints.remove();
+  }
   training.last = trainer.evaluate(data);
   training.images = images.count;
-  training.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  training.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return training;
 }
 
@@ -265,16 +324,37 @@ std::string training_text(const TrainFlags& flags, const Training& training) {
       training.last.pseudo_log_likelihood);
 }
 
-int train(const TrainFlags& flags) {
+std::string checksum_of(const IdxImages& images) {
+  return fmt::format("{:016x}", checksum({reinterpret_cast<const char*>(images.pixels.data()), images.pixels.size()}));
+}
+
+nlohmann::json command_of(const TrainFlags& flags, const IdxImages& images) {
+  nlohmann::json words = nlohmann::json::object();
+  for_each_train_word(flags, [&](const char* name, const std::string& word) { words[name] = word; });
+  std::error_code ignored;
+  return {{"program", kTrainProgram},
+          {"words", words},
+          {"images", checksum_of(images)},
+          {"folder", std::filesystem::current_path(ignored).string()}};
+}
+
+int train(const TrainFlags& flags, const std::optional<Checkpoint>& resumed = std::nullopt) {
   const TrainSettings settings = read_settings(flags);
   check_outputs({{"--out", flags.out}, {"--json", flags.json}});
   const IdxImages images = read_images(flags, settings);
-  const Training training = learn(flags, settings, images);
+  if (resumed && resumed->command.at("images") != checksum_of(images)) {
+    throw InputError(fmt::format("{} has changed since the training began, so it cannot go on with it", flags.data));
+  }
+  TrainCheckpoints checkpoints(flags.out, settings.checkpoints, command_of(flags, images), resumed.has_value());
+  const Training training = learn(flags, settings, images, checkpoints, resumed ? resumed->state : "");
   if (!flags.json.empty()) write_output(flags.json, json_text(training_json(flags, settings, training)));
   if (flags.json != "-") {
     fmt::print("{}", training_text(flags, training));
   } else if (!flags.quiet) {
     fmt::print(stderr, "{}", training_text(flags, training));
+  }
+  if (training.interrupted && checkpoints.is_saved() && !flags.quiet) {
+    fmt::print(stderr, "'poise resume {}' goes on with it\n", flags.out);
   }
   return training.interrupted ? kInterrupted : kSuccess;
 }
@@ -301,9 +381,28 @@ void declare(CLI::App& command, TrainFlags& flags) {
   add("--threads", flags.threads, "Threads; the weights do not depend on it [0: all cores]", "T");
   add("--out", flags.out, "Where the weights go: .safetensors or .npz", "FILE");
   add("--json", flags.json, "Write settings and metrics as JSON; - is standard output", "FILE");
+  declare(command, flags.checkpoints);
 }
 
 }  // namespace
+
+int go_on_training(const TrainAgain& words, Checkpoint checkpoint) {
+  TrainFlags flags;
+  flags.out = std::filesystem::absolute(words.path).lexically_normal().string();
+  try {
+    const nlohmann::json& before = checkpoint.command.at("words");
+    for_each_train_word(flags, [&](const char* name, std::string& word) { word = before.value(name, word); });
+    // Files are named as they were when it began, from the folder of that time where it is still there.
+    std::error_code ignored;
+    std::filesystem::current_path(checkpoint.command.at("folder").get<std::string>(), ignored);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format("{} is damaged", checkpoint_path(words.path)));
+  }
+  flags.checkpoints.always = true;
+  flags.quiet = words.quiet;
+  if (!words.threads.empty()) flags.threads = words.threads;
+  return train(flags, checkpoint);
+}
 
 Command add_train(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();

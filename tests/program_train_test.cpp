@@ -79,6 +79,47 @@ TEST_F(TrainProgramTest, AnInterruptSavesWhatWasLearned) {
   EXPECT_NE(outcome.out.find("interrupted"), std::string::npos) << outcome.out;
   EXPECT_EQ(read_rbm(in_work("x.npz")).hidden, 4U);
   EXPECT_EQ(nlohmann::json::parse(read_text(work() / "x.json"))["interrupted"], true);
+  EXPECT_NE(outcome.err.find("'poise resume x.npz' goes on with it"), std::string::npos) << outcome.err;
+  const Outcome draws = run({"resume", "x.npz", "--draws", "3"});
+  EXPECT_EQ(draws.code, 2);
+  EXPECT_NE(draws.err.find("is a training"), std::string::npos) << draws.err;
+}
+
+/// Killed again and again, also between two epochs and with pixels that are drawn anew.
+TEST_F(TrainProgramTest, AKilledTrainingGoesOnBitByBit) {
+  for (const char* binarise : {"0.5", "sample"}) {
+    const auto words = [&](const std::string& out) {
+      return Arguments{"train",    "rbm",      "--data", "digits",     "--images", "300", "--hidden",           "32",
+                       "--epochs", "12",       "--k",    "2",          "--out",    out,   "--checkpoint-every", "0.01",
+                       "--quiet",  "--method", "pcd",    "--binarise", binarise};
+    };
+    const auto begun = std::chrono::steady_clock::now();
+    ASSERT_EQ(run(words("whole.npz")).code, 0);
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begun;
+    EXPECT_FALSE(std::filesystem::exists(in_work("whole.npz.checkpoint")));
+    start(words("x.npz"));
+    for (int kill = 0; kill < 4; ++kill) {
+      for (int look = 0; look < 2000 && !std::filesystem::exists(in_work("x.npz.checkpoint")); ++look) {
+        std::this_thread::sleep_for(2ms);
+      }
+      std::this_thread::sleep_for(whole * (kill == 0 ? 0.05 : 0.2));
+      ::kill(child_, SIGKILL);
+      if (wait().code == 0) break;  // it was faster
+      if (kill == 0) {
+        const Outcome anew = run(words("x.npz"));
+        EXPECT_EQ(anew.code, 2);
+        EXPECT_NE(anew.err.find("has an unfinished training: 'poise resume x.npz' goes on with it"), std::string::npos);
+      }
+      start({"resume", "x.npz", "--quiet"});
+    }
+    if (child_ > 0) {
+      const Outcome outcome = wait();
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+    }
+    EXPECT_EQ(read_rbm(in_work("x.npz")), read_rbm(in_work("whole.npz")));
+    EXPECT_EQ(files(), (std::set<std::string>{"whole.npz", "x.npz"}));
+    for (const char* name : {"whole.npz", "x.npz"}) std::filesystem::remove(in_work(name));
+  }
 }
 
 TEST_F(TrainProgramTest, BadOptionsGetOneSentence) {

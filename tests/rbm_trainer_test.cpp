@@ -251,6 +251,33 @@ std::vector<Value> random_data(std::size_t count, double share) {
   return data;
 }
 
+/// After every batch of two epochs, also where one of them is over.
+TEST(RbmTrainerTest, ASavedTrainingGoesOnBitByBit) {
+  for (const Divergence method : {Divergence::cd, Divergence::pcd}) {
+    const std::vector<Value> data = random_data(83 * 90, 0.4);
+    const RbmTrainerOptions options{.method = method, .gibbs_steps = 2, .batch = 16, .seed = 3};
+    const RbmWeights start = initial_rbm(83, 21, data, 2);
+    RbmTrainer whole(start, options);
+    std::vector<std::string> saved;
+    std::vector<RbmEpoch> epochs;
+    const RbmTrainerHooks hooks{.progress = [&](const RbmProgress&) { saved.push_back(whole.save()); }};
+    for (int k = 0; k < 2; ++k) epochs.push_back(whole.epoch(data, hooks));
+    ASSERT_EQ(saved.size(), 12U);
+    for (std::size_t k = 0; k < saved.size(); ++k) {
+      RbmTrainer other(start, options);
+      other.load(saved[k]);
+      RbmEpoch last = other.epoch(data);
+      EXPECT_EQ(last.metrics.pseudo_log_likelihood, epochs[k / 6].metrics.pseudo_log_likelihood);
+      EXPECT_EQ(last.rows, 90U);
+      if (k < 6) last = other.epoch(data);
+      EXPECT_EQ(other.weights(), whole.weights()) << k;
+    }
+    RbmTrainer smaller(initial_rbm(83, 20, data, 2), options);
+    EXPECT_THROW(smaller.load(saved[3]), std::runtime_error);
+    EXPECT_THROW(smaller.load(saved[3].substr(0, 100)), std::runtime_error);
+  }
+}
+
 TEST(RbmTrainerTest, ThreadsDoNotMatter) {
   const std::vector<Value> data = random_data(std::size_t{100} * 83, 0.3);
   for (const Divergence method : {Divergence::cd, Divergence::pcd}) {

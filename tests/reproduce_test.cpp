@@ -155,6 +155,37 @@ TEST_F(Reproduce, ADamagedPartIsComputedAgain) {
   EXPECT_EQ(numbers("a"), before);
 }
 
+TEST_F(Reproduce, APartWithAnotherNumberIsComputedAgain) {
+  reproduce(quick(Experiment::ising, "a"));
+  const std::string before = numbers("a");
+  const auto part = root_ / "a" / "parts" / "case1-sqrt.json";
+  std::ifstream stream(part);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t digit = text.find_first_of("123456789", text.find("\"result\"") + 10);
+  text[digit] = text[digit] == '9' ? '8' : '9';
+  std::ofstream(part) << text;
+  const ReproduceOutcome again = reproduce(quick(Experiment::ising, "a"));
+  EXPECT_EQ(again.reused, again.parts - 1);
+  EXPECT_EQ(numbers("a"), before);
+}
+
+TEST_F(Reproduce, TwoProgramsDoNotShareADirectory) {
+  ReproduceHooks hooks;
+  std::string refusal;
+  hooks.progress = [&](const ReproduceProgress&) {
+    if (!refusal.empty()) return;
+    try {
+      reproduce(quick(Experiment::ising, "a"));
+      refusal = "none";
+    } catch (const InputError& error) {
+      refusal = error.what();
+    }
+  };
+  reproduce(quick(Experiment::ising, "a"), hooks);
+  EXPECT_NE(refusal.find("another program is writing it just now"), std::string::npos) << refusal;
+  EXPECT_FALSE(std::filesystem::exists(root_ / "a" / "parts" / "lock"));
+}
+
 TEST_F(Reproduce, PublishedIsingHasThePapersNumbersBesideItsOwn) {
   ReproduceOptions options = quick(Experiment::ising, "a");
   options.protocol = Protocol::published;

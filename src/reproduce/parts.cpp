@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
 #include <poise/thread_pool.hpp>
 #include <poise/types.hpp>
@@ -18,6 +19,9 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+/// Numbers are written with as many digits as it takes, so that what is read gives the same text.
+std::string checksum_of(const nlohmann::json& result) { return fmt::format("{:016x}", checksum(result.dump())); }
+
 }  // namespace
 
 PartStore::PartStore(std::filesystem::path directory, nlohmann::json settings)
@@ -25,20 +29,24 @@ PartStore::PartStore(std::filesystem::path directory, nlohmann::json settings)
   std::error_code failed;
   std::filesystem::create_directories(directory_, failed);
   if (failed) throw InputError(fmt::format("cannot make the directory {}: {}", directory_.string(), failed.message()));
+  lock_.emplace((directory_ / "lock").string());
 }
 
 std::optional<nlohmann::json> PartStore::find(const std::string& key) const {
   std::ifstream stream(file_of(key), std::ios::binary);
   if (!stream) return std::nullopt;
   nlohmann::json stored = nlohmann::json::parse(stream, nullptr, false);
-  if (!stored.is_object() || stored.value("settings", nlohmann::json()) != settings_ || !stored.contains("result")) {
+  if (!stored.is_object() || stored.value("settings", nlohmann::json()) != settings_ || !stored.contains("result") ||
+      stored.value("checksum", nlohmann::json()) != checksum_of(stored["result"])) {
     return std::nullopt;
   }
   return stored["result"];
 }
 
 void PartStore::keep(const std::string& key, const nlohmann::json& result) const {
-  write_atomically(file_of(key), nlohmann::json{{"settings", settings_}, {"result", result}}.dump());
+  write_atomically(
+      file_of(key),
+      nlohmann::json{{"settings", settings_}, {"result", result}, {"checksum", checksum_of(result)}}.dump());
 }
 
 PartRunner::PartRunner(const PartStore& store, const ReproduceHooks& hooks, unsigned threads, std::size_t total)

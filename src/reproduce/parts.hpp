@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/reproduce/reproduce.hpp>
+#include <poise/state_file.hpp>
 
 namespace poise::reproduction {
 
@@ -38,7 +39,8 @@ struct Part {
 
 using Results = std::map<std::string, nlohmann::json>;
 
-/// Finished parts on disk. Each file holds the settings that it was computed with, and counts only under the same.
+/// Finished parts on disk, of one program at a time. Each file holds the settings that it was computed with, and counts
+/// only under the same, and only if its checksum is right.
 class PartStore {
  public:
   PartStore(std::filesystem::path directory, nlohmann::json settings);
@@ -51,6 +53,7 @@ class PartStore {
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const { return directory_ / (key + ".json"); }
   std::filesystem::path directory_;
   nlohmann::json settings_;
+  std::optional<Lock> lock_;
 };
 
 /// Works through parts on some threads. What a part gives must not depend on which thread takes it or when.

@@ -8,19 +8,14 @@
 
 #include <fmt/format.h>
 
+#include <poise/checksum.hpp>
 #include <poise/file.hpp>
-#include <poise/image/inflate.hpp>
 #include <poise/network/read.hpp>
 #include <poise/streams.hpp>
 
 namespace poise::reproduction {
 
 namespace {
-
-std::uint32_t checksum(const std::string& path) {
-  const std::string bytes = read_file(path);
-  return crc32_of({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-}
 
 UaiProblem make_problem(std::string name, Network network, const Evidence& evidence, nlohmann::json fingerprint) {
   network.name = name;
@@ -104,8 +99,9 @@ UaiProblem read_problem(const std::string& directory, const char* name) {
   }
   Network network = read_network(path);
   const Evidence evidence = read_evidence(evidence_path, network);
-  return make_problem(name, std::move(network), evidence,
-                      {{"name", name}, {"network", checksum(path)}, {"evidence", checksum(evidence_path)}});
+  return make_problem(
+      name, std::move(network), evidence,
+      {{"name", name}, {"network", checksum(read_file(path))}, {"evidence", checksum(read_file(evidence_path))}});
 }
 
 }  // namespace

@@ -1,79 +1,19 @@
-/// The file of a checkpoint, and when one is written.
+/// What is in a checkpoint, and when one is written.
 #include <poise/run/checkpoint.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
-#include <poise/checksum.hpp>
-#include <poise/file.hpp>
-#include <poise/spec.hpp>
+#include <poise/types.hpp>
 
 namespace poise {
 
 namespace {
-
-constexpr std::uint64_t kFormat = 2;
-constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'c', 'h',
-                                         'e', 'c', 'k', 'p', 'o', 'i', 'n', 't'};
-
-struct Head {
-  std::array<char, 16> magic = kMagic;
-  std::uint64_t format = kFormat;
-  std::uint64_t words = 0;  // bytes of the JSON text
-  std::uint64_t state = 0;  // bytes of the state behind it
-  std::uint64_t sum = 0;    // checksum of both
-};
-
-std::string old_path(const std::string& path) { return checkpoint_path(path) + ".old"; }
-
-/// Throws InputError with a sentence about the file.
-Checkpoint read_one(const std::string& path) {
-  const std::string bytes = read_file(path);
-  Head head;
-  if (bytes.size() < sizeof head || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    throw InputError(fmt::format("{} is not a checkpoint of poise, or only a part of one", path));
-  }
-  std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.format > kFormat) {
-    throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to go on from it", path));
-  }
-  if (head.format == 1) {
-    throw InputError(fmt::format("{} was made by an older version of poise, which is needed to go on from it", path));
-  }
-  const std::uint64_t left = bytes.size() - sizeof head;
-  if (head.format == 0 || head.words > left || head.state != left - head.words ||
-      checksum(std::string_view(bytes).substr(sizeof head)) != head.sum) {
-    throw InputError(fmt::format("{} is damaged or only a part of a checkpoint", path));
-  }
-  Checkpoint found;
-  try {
-    const auto words = nlohmann::json::parse(bytes.substr(sizeof head, head.words));
-    const auto version = words.at("version").get<std::string>();
-    if (version != POISE_VERSION) {
-      throw InputError(
-          fmt::format("{} was made by poise {}, and this is {}: a run goes on with the version that began it", path,
-                      quote(version), POISE_VERSION));
-    }
-    found.command = words.at("command");
-    found.draws = words.at("draws").get<std::size_t>();
-    found.finished = words.at("finished").get<bool>();
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{} is damaged", path));
-  }
-  found.state = bytes.substr(sizeof head + head.words);
-  return found;
-}
 
 /// Draws go from the file of a finished run to a journal in parts of about this size.
 constexpr std::size_t kPartBytes = std::size_t{1} << 26;
@@ -102,61 +42,24 @@ bool has_unfinished_run(const std::string& path) {
 }  // namespace
 
 std::string journal_path(const std::string& path) { return path + ".draws"; }
-std::string checkpoint_path(const std::string& path) { return path + ".checkpoint"; }
 
 Checkpoint read_checkpoint(const std::string& path, std::string& note) {
+  StoredState stored = read_state(path, note);
+  Checkpoint found;
   try {
-    return read_one(checkpoint_path(path));
-  } catch (const InputError& error) {
-    const bool missing = ::access(checkpoint_path(path).c_str(), F_OK) != 0;
-    if (::access(old_path(path).c_str(), F_OK) != 0) {
-      if (!missing) throw;
-      throw InputError(fmt::format("{} has no checkpoint to go on from: there is no {}", path, checkpoint_path(path)));
-    }
-    note =
-        fmt::format("{}, so the one before it is used", missing ? checkpoint_path(path) + " is missing" : error.what());
-    return read_one(old_path(path));
+    found.command = std::move(stored.words.at("command"));
+    found.draws = stored.words.at("draws").get<std::size_t>();
+    found.finished = stored.words.at("finished").get<bool>();
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format("{} is damaged", checkpoint_path(path)));
   }
+  found.state = std::move(stored.bytes);
+  return found;
 }
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  const nlohmann::json words{{"version", POISE_VERSION},
-                             {"command", checkpoint.command},
-                             {"draws", checkpoint.draws},
-                             {"finished", checkpoint.finished}};
-  const std::string text = words.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  Head head;
-  head.words = text.size();
-  head.state = checkpoint.state.size();
-  head.sum = checksum(checkpoint.state, checksum(text));
-  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  bytes += text;
-  bytes += checkpoint.state;
-  const std::string place = checkpoint_path(path);
-  // A link rather than a rename, so that there is a checkpoint at its place at all times.
-  const std::string before = old_path(path);
-  if (::access(place.c_str(), F_OK) == 0) {
-    const std::string beside = temporary_beside(before);
-    ::unlink(beside.c_str());
-    if (::link(place.c_str(), beside.c_str()) == 0) {
-      if (std::rename(beside.c_str(), before.c_str()) != 0) ::unlink(beside.c_str());
-    } else {
-      std::rename(place.c_str(), before.c_str());  // file systems without links
-    }
-  }
-  write_atomically(place, bytes);
-  sync_directory(directory_of(path));
-}
-
-nlohmann::json file_fingerprint(const std::string& path) {
-  const std::string bytes = read_file(path);
-  return {{"path", path}, {"bytes", bytes.size()}, {"checksum", fmt::format("{:016x}", checksum(bytes))}};
-}
-
-void check_fingerprint(const nlohmann::json& fingerprint) {
-  const auto path = fingerprint.at("path").get<std::string>();
-  if (file_fingerprint(path) == fingerprint) return;
-  throw InputError(fmt::format("{} has changed since the run began, so the run cannot go on with it", path));
+  write_state(path, {{{"command", checkpoint.command}, {"draws", checkpoint.draws}, {"finished", checkpoint.finished}},
+                     checkpoint.state});
 }
 
 CheckpointedSink::CheckpointedSink(std::string path, const NetcdfOptions& shape, const DrawShape& draws,
@@ -262,7 +165,9 @@ void CheckpointedSink::write(const DrawBlock& block) {
 
 void CheckpointedSink::finish(const std::string& results) {
   file_.finish(results);
-  if (journal_) journal_->remove();
+  if (!journal_) return;
+  remove_leftovers(path_);
+  journal_->remove();
 }
 
 void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
@@ -285,8 +190,7 @@ void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, 
 void CheckpointedSink::forget_earlier_run() {
   settle();
   if (saved_ || resumed_) return;
-  ::unlink(checkpoint_path(path_).c_str());
-  ::unlink(old_path(path_).c_str());
+  remove_states(path_);
 }
 
 void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finished) {

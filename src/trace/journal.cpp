@@ -11,8 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -79,28 +77,12 @@ DrawShape draw_shape(const VariableLayout& layout, std::size_t chains, std::size
   return shape;
 }
 
-DrawJournal::DrawJournal(std::string path, const DrawShape& shape) : path_(std::move(path)), shape_(shape) {
-  for (;;) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw InputError(fmt::format("Cannot write {}: {}.", path_, reason()));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      const std::string why = errno == EWOULDBLOCK ? "another program is writing it just now" : reason();
-      ::close(std::exchange(descriptor_, -1));
-      throw InputError(fmt::format("Cannot write {}: {}.", path_, why));
-    }
-    // Between opening and locking, whoever held it may have removed it.
-    struct stat held {
-    }, there{};
-    if (::fstat(descriptor_, &held) == 0 && ::stat(path_.c_str(), &there) == 0 && held.st_ino == there.st_ino) return;
-    ::close(std::exchange(descriptor_, -1));
-  }
-}
+DrawJournal::DrawJournal(std::string path, const DrawShape& shape)
+    : path_(std::move(path)), shape_(shape), file_(path_), descriptor_(file_.descriptor()) {}
 
 DrawJournal::~DrawJournal() {
-  if (descriptor_ < 0) return;
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0 && status.st_size == 0) ::unlink(path_.c_str());  // it was never begun
-  ::close(descriptor_);
 }
 
 void DrawJournal::fail() const { throw std::runtime_error(fmt::format("Cannot write {}: {}.", path_, reason())); }

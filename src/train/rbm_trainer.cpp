@@ -3,6 +3,7 @@
 /// Threads share out chunks of a fixed size, so that every matrix product has the same shape, and hence the same order
 /// of sums, for any number of them. Each row of the batch has random numbers of its own.
 #include <poise/adapt/adam.hpp>
+#include <poise/archive.hpp>
 #include <poise/streams.hpp>
 #include <poise/train/rbm_trainer.hpp>
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -309,34 +311,80 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   const auto begun = std::chrono::steady_clock::now();
   const std::size_t visible = weights_.visible;
   const std::size_t count = rows_of(data, visible);
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  for (std::size_t left = count; left > 1; --left) {
-    std::swap(order[left - 1], order[static_cast<std::size_t>(shuffle_.uniform() * static_cast<double>(left))]);
+  if (!present_) {
+    present_.emplace();
+    present_->progress.batches = chunks(count, options_.batch);
+    std::vector<std::uint64_t>& order = present_->order;
+    order.resize(count);
+    std::iota(order.begin(), order.end(), std::uint64_t{0});
+    for (std::size_t left = count; left > 1; --left) {
+      std::swap(order[left - 1], order[static_cast<std::size_t>(shuffle_.uniform() * static_cast<double>(left))]);
+    }
   }
+  if (present_->order.size() != count) {
+    throw InputError(
+        fmt::format("found {} rows, expected the {} of the epoch that is under way", count, present_->order.size()));
+  }
+  const double seconds_before = present_->seconds;
+  RbmProgress& progress = present_->progress;
   RbmEpoch epoch;
-  RbmProgress progress;
-  progress.batches = chunks(count, options_.batch);
   std::vector<Value> batch;
   while (progress.rows < count && !epoch.interrupted) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - progress.rows);
     batch.resize(rows * visible);
     for (std::size_t r = 0; r < rows; ++r) {
-      std::copy_n(data.begin() + order[progress.rows + r] * visible, visible, batch.begin() + r * visible);
+      std::copy_n(data.begin() + present_->order[progress.rows + r] * visible, visible, batch.begin() + r * visible);
     }
     progress.metrics = step(batch);
     progress.rows += rows;
     ++progress.batch;
-    epoch.metrics.reconstruction_error += static_cast<double>(rows) * progress.metrics.reconstruction_error;
-    epoch.metrics.pseudo_log_likelihood += static_cast<double>(rows) * progress.metrics.pseudo_log_likelihood;
+    present_->sums.reconstruction_error += static_cast<double>(rows) * progress.metrics.reconstruction_error;
+    present_->sums.pseudo_log_likelihood += static_cast<double>(rows) * progress.metrics.pseudo_log_likelihood;
+    present_->seconds =
+        seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     if (hooks.progress) hooks.progress(progress);
-    epoch.interrupted = hooks.stop != nullptr && *hooks.stop;
+    epoch.interrupted = progress.rows < count && hooks.stop != nullptr && *hooks.stop;
   }
   epoch.rows = progress.rows;
-  epoch.metrics.reconstruction_error /= static_cast<double>(epoch.rows);
-  epoch.metrics.pseudo_log_likelihood /= static_cast<double>(epoch.rows);
-  epoch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  epoch.metrics.reconstruction_error = present_->sums.reconstruction_error / static_cast<double>(epoch.rows);
+  epoch.metrics.pseudo_log_likelihood = present_->sums.pseudo_log_likelihood / static_cast<double>(epoch.rows);
+  epoch.seconds = present_->seconds;
+  if (!epoch.interrupted) present_.reset();
   return epoch;
+}
+
+template <class A>
+void RbmTrainer::archive(A& archive) {
+  for (RbmWeights* all : {&weights_, &first_moment_, &second_moment_}) {
+    archive(all->weights, all->visible_bias, all->hidden_bias);
+  }
+  archive(updates_, chain_visible_, shuffle_);
+  for (Rng& rng : rngs_) archive(rng);
+}
+
+std::string RbmTrainer::save() const {
+  Saver out;
+  const_cast<RbmTrainer*>(this)->archive(out);  // the one function for both directions changes nothing here
+  const Present present = present_.value_or(Present{});
+  out(present_.has_value(), present.order, present.progress, present.sums, present.seconds);
+  return out.take();
+}
+
+void RbmTrainer::load(std::string_view bytes) {
+  Loader in(bytes);
+  archive(in);
+  bool has_present = false;
+  Present present;
+  in(has_present, present.order, present.progress, present.sums, present.seconds);
+  bool fits = in.at_end() && chain_visible_.size() == options_.batch * visible_stride_;
+  for (const RbmWeights* all : {&weights_, &first_moment_, &second_moment_}) {
+    fits = fits && all->weights.size() == std::size_t{weights_.visible} * weights_.hidden &&
+           all->visible_bias.size() == weights_.visible && all->hidden_bias.size() == weights_.hidden;
+  }
+  for (const std::uint64_t row : present.order) fits = fits && row < present.order.size();
+  if (!fits) throw std::runtime_error("the saved state is of another training");
+  present_.reset();
+  if (has_present) present_ = std::move(present);
 }
 
 RbmMetrics RbmTrainer::evaluate(std::span<const Value> data) {

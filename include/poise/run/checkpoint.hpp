@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/run/run.hpp>
+#include <poise/state_file.hpp>
 #include <poise/trace/journal.hpp>
 #include <poise/trace/netcdf.hpp>
 
@@ -29,20 +30,11 @@ struct Checkpoint {
   std::string state;       ///< Run::save_rest
 };
 
-[[nodiscard]] std::string checkpoint_path(const std::string& path);
 [[nodiscard]] std::string journal_path(const std::string& path);
 
-/// The last checkpoint of the run at PATH, or the one before where that is damaged, which `note` then says. Throws
-/// InputError where there is none to go on from.
+/// As read_state and write_state do.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, std::string& note);
-
-/// Writes a checkpoint beside its place, waits for the disk and renames it; the one before is kept as ".old".
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-
-/// A file, as it was when a run began.
-[[nodiscard]] nlohmann::json file_fingerprint(const std::string& path);
-/// Throws InputError where the file is another one now.
-void check_fingerprint(const nlohmann::json& fingerprint);
 
 struct CheckpointOptions {
   bool enabled = true;

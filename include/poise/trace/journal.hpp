@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/state_file.hpp>
 #include <poise/trace/trace.hpp>
 
 namespace poise {
@@ -71,7 +72,8 @@ class DrawJournal {
 
   std::string path_;
   DrawShape shape_;
-  int descriptor_ = -1;
+  HeldFile file_;
+  int descriptor_;
   std::uint64_t draws_ = 0;           // that were written
   std::vector<std::uint8_t> packed_;  // states of a block that came without bits
 };

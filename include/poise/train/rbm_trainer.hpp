@@ -11,7 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/rng.hpp>
@@ -75,13 +78,19 @@ class RbmTrainer {
   /// One update from up to `batch` rows of zeros and ones.
   RbmMetrics step(std::span<const Value> rows);
 
-  /// One pass over all rows of the data in random order.
+  /// One pass over all rows of the data in random order, or the rest of one that was stopped.
   RbmEpoch epoch(std::span<const Value> data, const RbmTrainerHooks& hooks = {});
 
   /// Of the present weights. Changes nothing: training goes on as if it had not been called.
   [[nodiscard]] RbmMetrics evaluate(std::span<const Value> data);
 
   [[nodiscard]] const RbmWeights& weights() const { return weights_; }
+
+  /// Everything that training depends on from here, also from inside RbmTrainerHooks::progress. A trainer of the same
+  /// options that loads it, and is given the same data, goes on as this one would have, bit by bit. Throws
+  /// std::runtime_error where the bytes are not of such a trainer.
+  [[nodiscard]] std::string save() const;
+  void load(std::string_view bytes);
 
   /// The estimate that the last step followed, before Adam scaled it.
   [[nodiscard]] const RbmWeights& gradient() const { return gradient_; }
@@ -100,6 +109,8 @@ class RbmTrainer {
   void update_hidden(std::size_t first, std::size_t data_rows, std::size_t chains);
   [[nodiscard]] double pseudo_log_likelihood(std::size_t row, Rng& rng);
   [[nodiscard]] RbmMetrics mean_metrics(std::size_t rows) const;
+  template <class A>
+  void archive(A& archive);
 
   RbmTrainerOptions options_;
   RbmWeights weights_;
@@ -121,6 +132,14 @@ class RbmTrainer {
   std::vector<Rng> rngs_;
 
   Rng shuffle_;
+  /// The epoch that is under way.
+  struct Present {
+    std::vector<std::uint64_t> order;  // of the rows
+    RbmProgress progress;
+    RbmMetrics sums;  // over rows
+    double seconds = 0.0;
+  };
+  std::optional<Present> present_;
   ThreadPool pool_;
 };
 

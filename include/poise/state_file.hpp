@@ -1,0 +1,64 @@
+/// Work that survives: the state that it goes on from, in a file beside the one that it makes.
+///
+/// What is made at PATH has its state at PATH.checkpoint: JSON words, which say what was asked for, and bytes. It is
+/// written beside its place, synced and renamed, with a checksum and the version of the program; the state before it is
+/// kept as PATH.checkpoint.old, and used where the last one is damaged.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace poise {
+
+struct StoredState {
+  nlohmann::json words;
+  std::string bytes;
+};
+
+[[nodiscard]] std::string checkpoint_path(const std::string& path);
+
+/// The last state, or the one before where that is damaged, which `note` then says. Throws InputError where there is
+/// none to go on from.
+[[nodiscard]] StoredState read_state(const std::string& path, std::string& note);
+void write_state(const std::string& path, const StoredState& state);
+/// Both of them: the work is done, or another one begins.
+void remove_states(const std::string& path);
+/// What programs have left beside the states that were killed while they wrote one. For whoever holds the files.
+void remove_leftovers(const std::string& path);
+
+/// A file, as it was when work began.
+[[nodiscard]] nlohmann::json file_fingerprint(const std::string& path);
+/// Throws InputError where the file is another one now.
+void check_fingerprint(const nlohmann::json& fingerprint);
+
+/// A file that no other program can hold at the same time; it is made where there is none.
+class HeldFile {
+ public:
+  /// Throws InputError where another program holds it, or where it cannot be written.
+  explicit HeldFile(std::string path);
+  ~HeldFile();
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+/// The same, where the file has no other use: it is gone afterwards.
+class Lock {
+ public:
+  explicit Lock(std::string path) : file_(std::move(path)) {}
+  ~Lock();
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  HeldFile file_;
+};
+
+}  // namespace poise
