@@ -41,7 +41,8 @@ struct DrawBlock {
   std::vector<double> acceptance_rate;        ///< mean acceptance probability over the steps of the draw
   std::vector<std::int64_t> n_steps;          ///< steps taken for the draw
   /// x once more where a sink wants it and variables have two levels: a bit for each, the higher label set, every draw
-  /// from a byte of its own on. To pack a draw when it is made costs a fifth of doing so when it has left the cache.
+  /// from a byte of its own on. A draw is packed when it is made, by the thread that made it and while it is in the
+  /// cache.
   std::vector<std::uint8_t> bits;
 };
 
