@@ -1,4 +1,4 @@
-/// Steps of chains of an RBM, a block for each chain.
+/// Steps of chains of an RBM: a warp or a block for each chain.
 #include "rbm_kernels.hpp"
 
 #include <type_traits>

@@ -1,10 +1,10 @@
 /// Chains of an RBM: what kernels work on, and how they are started.
 ///
-/// A step is two launches for all chains: one decides about the proposal before and makes the next one, a block for
-/// each chain; the other is the matrix product that gives the slopes d log p / d x at all proposed states. Slopes are
+/// A step is two launches for all chains: one decides about the proposal before and makes the next one; the
+/// other is the matrix product that gives the slopes d log p / d x at all proposed states. Slopes are
 /// coarse, in half precision: a proposal may be any function of the state, as long as the way back uses the same one.
-/// Activations are integers in a tiny unit, as on the CPU, so they are a function of the state; sums that decide are
-/// exact or always made in the same order.
+/// Activations are integers in a tiny unit, as on the CPU, so they are a function of the state; what is decided by
+/// is summed in integers.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +78,7 @@ struct RbmPhases {
 void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const RbmLaw& law, RbmPhases phases,
                      cudaStream_t stream);
 
-/// Activations and log p of all states anew, with the states as their own proposals: deciding about these then settles
-/// the slopes.
+/// Activations and log p of all states anew, as if they were proposed: their slopes are still to be found.
 void launch_rbm_prepare(const RbmView& rbm, const RbmChainsView& chains, cudaStream_t stream);
 
 /// log p in double precision, the number of units that are on, and of those that are not as in the reference.
