@@ -12,7 +12,7 @@ enum class Ranks { none, root, all };
 
 struct Command {
   CLI::App* options;
-  std::function<int()> run;    ///< gives the exit code
+  std::function<int()> run;   ///< gives the exit code
   Ranks ranks = Ranks::none;  ///< `none` refuses to be started by several
 };
 

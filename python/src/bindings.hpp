@@ -45,7 +45,8 @@ class Interruptible {
   std::atomic<bool> stop_{false};
 };
 
-/// The ranks that this script runs on, where a launcher has started several. Throws InputError where MPI is missing then.
+/// The ranks that this script runs on, where a launcher has started several. Throws InputError where MPI is missing
+/// then.
 Collective* ranks();
 /// Whether this is the one that writes files and shows progress.
 bool is_root();

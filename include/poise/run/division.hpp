@@ -1,7 +1,7 @@
 /// Which chains of a run are whose, and looks at all of them.
 ///
-/// Chains have their numbers of the whole run everywhere. What an Engine does, it does with chains of its own rank; what
-/// is named here looks at all chains, and all ranks call it at the same place.
+/// Chains have their numbers of the whole run everywhere. What an Engine does, it does with chains of its own rank;
+/// what is named here looks at all chains, and all ranks call it at the same place.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-/// Ranges of chains in the order of ranks, as equal as can be. Where there are more ranks than chains the last ones have
-/// none.
+/// Ranges of chains in the order of ranks, as equal as can be. Where there are more ranks than chains the last ones
+/// have none.
 class Division {
  public:
   /// `together` chains, from a multiple of it on, stay on one rank.
@@ -31,8 +31,7 @@ class Division {
 
   /// In place: `width` values of each chain of the group.
   template <class T>
-  void gather(std::span<T> values, ChainGroup group, std::size_t width,
-              Collective::To to = Collective::To::all) const {
+  void gather(std::span<T> values, ChainGroup group, std::size_t width, Collective::To to = Collective::To::all) const {
     collective_.gather(values, ends_in(group, width), to);
   }
   /// One string of each chain; `own` has those of this rank.
