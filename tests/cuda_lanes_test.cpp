@@ -6,16 +6,15 @@
 #include <numeric>
 
 #include <poise/check/exactness.hpp>
-#include <poise/cuda/devices.hpp>
 #ifdef POISE_CUDA
 #include <poise/cuda/lane_block.hpp>
 #endif
 #include <poise/run/exact_tables.hpp>
-#include <poise/run/run.hpp>
 #include <poise/target/ising_model.hpp>
 #include "../src/cuda/lane_plan.hpp"
 #include "support/host_lanes.hpp"
 #include "support/lane_models.hpp"
+#include "support/on_gpu.hpp"
 
 namespace poise {
 namespace {
@@ -168,13 +167,7 @@ TEST(CudaLanePlan, HugeModelsAreSpreadOut) {
 
 #ifdef POISE_CUDA
 
-class CudaLanes : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    if (cuda_devices(why).empty()) GTEST_SKIP() << "no GPU";
-  }
-};
+class CudaLanes : public OnGpu {};
 
 template <class T>
 std::shared_ptr<const CudaLaneModel> on_device(const std::shared_ptr<const T>& target) {
@@ -216,16 +209,6 @@ TEST_F(CudaLanes, IsExactWhereFloatsAreCoarse) {
   expect_device_draws(target_of(uneven_network(20.0, 0.0, 2)), {0, 30}, 0);
 }
 
-RunOptions short_run(std::size_t chains, Device device) {
-  RunOptions options;
-  options.chains = chains;
-  options.warmup = 3;
-  options.draws = 12;
-  options.device = device;
-  options.seed = 5;
-  return options;
-}
-
 void expect_same(const RunResult& here, const RunResult& there) {
   EXPECT_EQ(here.trace.x, there.trace.x);
   EXPECT_EQ(here.trace.monitors, there.trace.monitors);
@@ -262,7 +245,7 @@ TEST_F(CudaLanes, RunsAreThoseOfTheCpu) {
     for (const std::size_t chains : {1U, 5U, 100U}) {
       for (const std::uint64_t first : {0U, 37U}) {
         SCOPED_TRACE(model.name + ", " + std::to_string(chains) + ", " + std::to_string(first));
-        RunOptions cpu = short_run(chains, Device::cpu), cuda = short_run(chains, Device::cuda);
+        RunOptions cpu = short_run_on(Device::cpu, chains), cuda = short_run_on(Device::cuda, chains);
         cpu.first_chain = cuda.first_chain = first;
         cpu.rao_blackwell = cuda.rao_blackwell = true;
         cpu.thin = cuda.thin = 50;
@@ -276,7 +259,7 @@ TEST_F(CudaLanes, RunsAreThoseOfTheCpu) {
 TEST_F(CudaLanes, GoesOnFromAState) {
   const Sampler gibbs = parse_sampler("gibbs");
   for (const Model& model : models()) {
-    RunOptions cpu = short_run(35, Device::cpu), cuda = short_run(35, Device::cuda);
+    RunOptions cpu = short_run_on(Device::cpu, 35), cuda = short_run_on(Device::cuda, 35);
     cpu.thin = cuda.thin = 60;
     cpu.rao_blackwell = cuda.rao_blackwell = true;
     for (const auto& [from, to] : {std::pair(cpu, cuda), std::pair(cuda, cpu), std::pair(cuda, cuda)}) {
@@ -294,7 +277,7 @@ TEST_F(CudaLanes, GoesOnFromAState) {
 /// A chain does not depend on how many others there are.
 TEST_F(CudaLanes, DrawsDependOnSeedAndChain) {
   for (const Model& model : models()) {
-    RunOptions options = short_run(9, Device::cuda);
+    RunOptions options = short_run_on(Device::cuda, 9);
     const RunResult whole = run(model, parse_sampler("gibbs"), options);
     options.first_chain = 6;
     options.chains = 3;
@@ -385,7 +368,7 @@ TEST_F(CudaLanes, TooManyChainsAreASentence) {
 }
 
 TEST_F(CudaLanes, RefusesOtherSamplers) {
-  const RunOptions options = short_run(4, Device::cuda);
+  const RunOptions options = short_run_on(Device::cuda, 4);
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("lb"), options), InputError);
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("gibbs:block=2"), options), InputError);
 }
