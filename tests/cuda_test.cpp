@@ -49,6 +49,8 @@ void expect_same(const RunResult& here, const RunResult& there) {
 TEST_F(OnGpu, DrawsAreThoseOfTheCpu) {
   const Model models[] = {spec_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2"),
                           spec_model("ising:size=12x12,lambda=0.3"),
+                          spec_model("ising:size=64x192,lambda=0.3"),
+                          spec_model("ising:size=100x131,lambda=0.3,boundary=open"),
                           spec_model("ising:size=6x5,lambda=0.5,mu=1,sigma=2,boundary=open"),
                           graph_model(40, 3, 1),
                           graph_model(60, 4, 2),
@@ -74,6 +76,23 @@ TEST_F(OnGpu, ManySweepsAreCounted) {
   cpu.draws = cuda.draws = 7;
   cpu.thin = cuda.thin = 131;  // planes of bits are full after 255
   expect_same(run(model, parse_sampler("gibbs"), cpu), run(model, parse_sampler("gibbs"), cuda));
+}
+
+/// Many draws are recorded in one call: some of them while the sweeps of the next ones go on.
+TEST_F(OnGpu, MonitorsOfManyDrawsAreThoseOfTheCpu) {
+  for (const Model& model : {spec_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2"), graph_model(80, 6, 4)}) {
+    for (const std::size_t chains : {2, 40, 700}) {
+      for (const std::uint64_t thin : {1, 2, 17}) {
+        SCOPED_TRACE(model.name + ", " + std::to_string(chains) + ", " + std::to_string(thin));
+        RunOptions cpu = short_run(chains, Device::cpu);
+        RunOptions cuda = short_run(chains, Device::cuda);
+        cpu.draws = cuda.draws = 115;
+        cpu.thin = cuda.thin = thin;
+        cpu.keep = cuda.keep = Keep::monitors;
+        expect_same(run(model, parse_sampler("gibbs"), cpu), run(model, parse_sampler("gibbs"), cuda));
+      }
+    }
+  }
 }
 
 /// A state saved on one device goes on on the other.

@@ -3,52 +3,31 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <future>
-#include <limits>
 #include <mutex>
 #include <utility>
 
 #include "bit_kernels.hpp"
-#include "bit_runs.hpp"
+#include "bit_sweeps.hpp"
 #include "call.hpp"
-
-#include <poise/lanes/keyed_words.hpp>
 
 namespace poise {
 
 using cuda::Array;
-using cuda::RunOnDevice;
 
 struct CudaBitBlock::OnDevice {
-  OnDevice(const BitTables& tables, std::shared_ptr<const CudaSpinTerms> the_terms, std::size_t first_lane,
-           std::size_t lanes, std::uint64_t seed, std::uint64_t first_word)
+  OnDevice(const BitTables& tables, std::shared_ptr<const CudaSpinTerms> the_terms, const cuda::LaneRange& lanes,
+           std::uint64_t seed)
       : positions(tables.variables()),
-        words(static_cast<std::uint32_t>((first_lane + lanes + cuda::kWordChains - 1) / cuda::kWordChains)),
-        first(static_cast<std::uint32_t>(first_lane)),
-        count(static_cast<std::uint32_t>(lanes)),
-        terms(std::move(the_terms)) {
-    std::vector<cuda::WordKeys> some(words);
-    std::vector<std::uint32_t> bits(words, 0);
-    for (std::size_t w = 0; w < words; ++w) {
-      for (unsigned half = 0; half < 2; ++half) {
-        const WordKey key = word_key(seed, Stream::bits, (first_word + w) * 2 + half);
-        some[w].first[half] = key.first;
-        some[w].second[half] = key.second;
-      }
-    }
-    for (std::size_t k = first_lane; k < first_lane + lanes; ++k)
-      bits[k / cuda::kWordChains] |= 1U << k % cuda::kWordChains;
-    keys = Array<cuda::WordKeys>(some);
-    chains = Array<std::uint32_t>(bits);
-    for (const BitTables::Run& run : tables.runs()) {
-      if (run.count > 0) runs.emplace_back(tables, run);
-    }
+        words(lanes.words()),
+        first(lanes.first),
+        count(lanes.count),
+        terms(std::move(the_terms)),
+        sweeps(tables, lanes, seed),
+        counts(std::size_t{positions} * words) {
     std::vector<std::uint32_t> places(positions);
     for (Index i = 0; i < positions; ++i) places[i] = tables.position(i);
     position = Array<std::uint32_t>(places);
-    state = Array<std::uint32_t>((std::size_t{positions} + 1) * words);
-    state.clear();
     fields = Array<std::int64_t>(padded(terms->fields));
     edges = Array<std::array<std::uint32_t, 2>>(terms->edges);
     weights = Array<std::int64_t>(padded(terms->weights));
@@ -61,8 +40,8 @@ struct CudaBitBlock::OnDevice {
     return numbers;
   }
 
-  [[nodiscard]] cuda::TermsView terms_view() const {
-    return {state.data(),   words,
+  [[nodiscard]] cuda::TermsView terms_view(const std::uint32_t* state) const {
+    return {state,          words,
             positions,      static_cast<std::uint32_t>(edges.size()),
             fields.data(),  reinterpret_cast<const std::uint32_t*>(edges.data()),
             weights.data(), reference.data()};
@@ -72,13 +51,14 @@ struct CudaBitBlock::OnDevice {
   /// other.
   struct Recording {
     explicit Recording(const OnDevice& device)
-        : draws(std::clamp<std::size_t>(kBytes / (sizeof(std::int64_t) * device.width_of_sums()), 1, 16)),
-          slices(cuda::slices_of_sums(device.terms_view())),
+        : draws(kBytes / (sizeof(std::int64_t) * device.width_of_sums()) >= kMost ? kMost : 1),
+          slices(cuda::slices_of_sums(device.terms_view(nullptr))),
           parts(draws * slices * device.width_of_sums()),
           whole(draws * device.width_of_sums()),
           host(2 * whole.size()) {}
 
-    static constexpr std::size_t kBytes = std::size_t{16} << 20;
+    static constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph;
+    static constexpr std::size_t kBytes = std::size_t{64} << 20;
     std::size_t draws;  // of a batch
     std::size_t slices;
     Array<std::int64_t> parts;  // [draw][slice][sum][lane]
@@ -90,21 +70,24 @@ struct CudaBitBlock::OnDevice {
     if (!recorded) recorded = std::make_unique<Recording>(*this);
     return *recorded;
   }
-  void launch_sums(std::size_t draw) {
-    cuda::launch_sums(terms_view(), recording().parts.data() + draw * recording().slices * width_of_sums());
+  void launch_sums(const std::uint32_t* state, std::size_t draw, cudaStream_t stream) {
+    cuda::launch_sums(terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums(),
+                      stream);
     cuda::check_launch("states were summed");
   }
   /// After the sums of as many draws.
   void launch_fetch(std::size_t draws, std::size_t batch) {
     Recording& to = recording();
-    cuda::launch_whole_sums(to.parts.data(), terms_view(), static_cast<std::uint32_t>(draws), to.whole.data());
+    const cudaStream_t stream = sweeps.stream();
+    cuda::launch_whole_sums(to.parts.data(), terms_view(nullptr), static_cast<std::uint32_t>(draws), to.whole.data(),
+                            stream);
     cuda::check_launch("states were summed");
     cuda::check(cudaMemcpyAsync(to.host.data() + batch % 2 * to.whole.size(), to.whole.data(),
-                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost),
+                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream),
                 "sums were copied from it");
-    to.done[batch % 2].record();
+    to.done[batch % 2].record(stream);
   }
-  [[nodiscard]] Sums fetched(std::size_t draw, std::size_t batch) const {
+  [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
     const std::int64_t* const from =
         recorded->host.data() + batch % 2 * recorded->whole.size() + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
@@ -113,62 +96,9 @@ struct CudaBitBlock::OnDevice {
     return {part(0), part(1), part(2), part(3)};
   }
 
-  void launch_sweep(std::uint64_t number) const {
-    cuda::SweepView view{
-        state.data(), keys.data(), chains.data(), words, number * positions, count == 1, first % cuda::kWordChains};
-    for (const RunOnDevice& run : runs) cuda::launch_sweep(run.view(), view);
-    cuda::check_launch("a sweep was started");
-  }
-
-  [[nodiscard]] cuda::PlanesView planes_view() const {
-    return {planes.data(), pending.data(), std::size_t{positions} * words, words, states};
-  }
-
-  void count_state() {
-    if (states == cuda::kMostStates) spill();
-    cuda::launch_count(planes_view(), state.data());
-    cuda::check_launch("states were counted");
-    ++states;
-  }
-
-  void spill() {
-    if (spilled.empty()) {
-      spilled = Array<std::uint32_t>(std::size_t{positions} * words * cuda::kWordChains);
-      spilled.clear();
-    }
-    if (spilled_states > std::numeric_limits<std::uint32_t>::max() - states) set_aside();
-    cuda::launch_spill(planes_view(), spilled.data());
-    cuda::check_launch("counts were added up");
-    planes.clear();
-    spilled_states += states;
-    states = 0;
-  }
-
-  /// Before numbers of 32 bits overflow.
-  void set_aside() {
-    std::vector<std::uint32_t> now(spilled.size());
-    spilled.download(now);
-    earlier.resize(now.size(), 0);
-    for (std::size_t k = 0; k < now.size(); ++k) earlier[k] += now[k];
-    spilled.clear();
-    spilled_states = 0;
-  }
-
-  void reset_counts() {
-    const std::size_t size = std::size_t{positions} * words * cuda::kPlanes;
-    if (planes.empty()) planes = Array<std::uint32_t>(size);
-    if (pending.empty()) pending = Array<std::uint32_t>(size);
-    planes.clear();
-    pending.clear();
-    spilled = {};
-    earlier.clear();
-    states = 0;
-    spilled_states = 0;
-  }
-
   [[nodiscard]] std::uint32_t stride() const { return (positions + 31) / 32; }
   [[nodiscard]] cuda::PackView pack_view(const Array<std::uint32_t>& packed) const {
-    return {state.data(), words, positions, first, count, stride(), packed.data()};
+    return {sweeps.state(), words, positions, first, count, stride(), packed.data()};
   }
 
   /// What the host has of the states: nothing, the same as the device, or newer ones.
@@ -197,23 +127,14 @@ struct CudaBitBlock::OnDevice {
   std::uint32_t first;  // lane
   std::uint32_t count;  // of lanes that are chains
   std::shared_ptr<const CudaSpinTerms> terms;
-  std::vector<RunOnDevice> runs;
-  Array<cuda::WordKeys> keys;
-  Array<std::uint32_t> chains;
+  cuda::BitSweeps sweeps;
+  cuda::BitCounts counts;
   Array<std::uint32_t> position;
-  Array<std::uint32_t> state;
   Array<std::int64_t> fields;
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
   Array<std::uint8_t> reference;
   std::unique_ptr<Recording> recorded;
-
-  Array<std::uint32_t> planes;
-  Array<std::uint32_t> pending;
-  Array<std::uint32_t> spilled;
-  std::uint32_t states = 0;          // in the planes
-  std::uint32_t spilled_states = 0;  // in what was spilled
-  std::vector<std::uint64_t> earlier;
 
   mutable std::mutex mutex;
   mutable std::vector<std::uint32_t> host;  // [chain of the group][word of 32 positions]
@@ -226,7 +147,9 @@ CudaBitBlock::CudaBitBlock(std::shared_ptr<const BitTables> tables, std::shared_
     : tables_(std::move(tables)), group_(group), first_chain_(first_chain) {
   const std::uint64_t first_word = (first_chain + group.first) / cuda::kWordChains;
   first_lane_ = first_word * cuda::kWordChains;
-  device_ = std::make_unique<OnDevice>(*tables_, std::move(terms), lane(group.first), group.count, seed, first_word);
+  const cuda::LaneRange lanes{first_word, static_cast<std::uint32_t>(lane(group.first)),
+                              static_cast<std::uint32_t>(group.count)};
+  device_ = std::make_unique<OnDevice>(*tables_, std::move(terms), lanes, seed);
 }
 
 CudaBitBlock::~CudaBitBlock() = default;
@@ -246,15 +169,14 @@ void CudaBitBlock::sweep(std::uint64_t sweeps) {
 void CudaBitBlock::start_sweeps(std::uint64_t sweeps) {
   device_->to_device();
   device_->host_is_current = false;
-  for (; sweeps > 0; --sweeps) {
-    device_->launch_sweep(sweeps_);
-    ++sweeps_;
-    if (counting_) device_->count_state();
-  }
+  device_->sweeps.start(sweeps_, sweeps, counts_if_any());
+  sweeps_ += sweeps;
 }
 
+cuda::BitCounts* CudaBitBlock::counts_if_any() const { return counting_ ? &device_->counts : nullptr; }
+
 void CudaBitBlock::reset_counts() {
-  device_->reset_counts();
+  device_->counts.reset();
   counting_ = true;
 }
 
@@ -278,16 +200,13 @@ void CudaBitBlock::get_levels(std::size_t chain, std::span<Value> levels) const 
   }
 }
 
+// Bits of the counts go by position, then by lane.
+
 void CudaBitBlock::set_totals(std::size_t chain, const BitTotals& totals) {
   const std::lock_guard lock(device_->mutex);
-  OnDevice& device = *device_;
-  if (device.states > 0) device.spill();
-  const std::size_t lanes = std::size_t{device.words} * cuda::kWordChains;
-  device.earlier.resize(device.positions * lanes, 0);
-  if (!device.spilled.empty()) device.set_aside();
-  for (Index i = 0; i < totals.counts.size(); ++i) {
-    device.earlier[std::size_t{tables_->position(i)} * lanes + lane(chain)] = totals.counts[i];
-  }
+  std::vector<std::uint64_t> sorted(totals.counts.size());
+  for (Index i = 0; i < sorted.size(); ++i) sorted[tables_->position(i)] = totals.counts[i];
+  device_->counts.set(lane(chain), std::size_t{device_->words} * cuda::kWordChains, sorted);
 }
 
 BitTotals CudaBitBlock::get_totals(std::size_t chain) const {
@@ -298,22 +217,14 @@ BitTotals CudaBitBlock::get_totals(std::size_t chain) const {
 
 void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   const std::lock_guard lock(device_->mutex);
-  const OnDevice& device = *device_;
-  const Array<std::uint64_t> out(device.positions);
-  cuda::launch_gather(device.planes_view(), static_cast<std::uint32_t>(lane(chain)), device.spilled.data(), out.data());
-  cuda::check_launch("counts were gathered");
-  std::vector<std::uint64_t> sorted(device.positions);
-  out.download(sorted);
-  const std::size_t lanes = std::size_t{device.words} * cuda::kWordChains;
-  for (Index i = 0; i < counts.size(); ++i) {
-    const std::size_t position = tables_->position(i);
-    counts[i] = sorted[position] + (device.earlier.empty() ? 0 : device.earlier[position * lanes + lane(chain)]);
-  }
+  const std::vector<std::uint64_t> sorted =
+      device_->counts.get(lane(chain), std::size_t{device_->words} * cuda::kWordChains, device_->positions);
+  for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
 }
 
-CudaBitBlock::Sums CudaBitBlock::sums() const {
+CudaSpinSums CudaBitBlock::sums() const {
   device_->to_device();
-  device_->launch_sums(0);
+  device_->launch_sums(device_->sweeps.state(), 0, device_->sweeps.stream());
   device_->launch_fetch(1, 0);
   device_->recording().done[0].wait("states were summed");
   return device_->fetched(0, 0);
@@ -321,17 +232,28 @@ CudaBitBlock::Sums CudaBitBlock::sums() const {
 
 /// The device works on one batch of draws while a thread looks at the one before.
 void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
-                                 const std::function<void(std::size_t draw, const Sums& sums)>& use) {
+                                 const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
   const std::size_t together = device.recording().draws;
   const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
   const std::size_t batches = (draws + together - 1) / together;
+  device.to_device();
+  device.host_is_current = false;
+  const auto sum = [&](const std::uint32_t* state, std::size_t draw, cudaStream_t stream) {
+    device.launch_sums(state, draw, stream);
+  };
   const auto start = [&](std::size_t batch) {
-    for (std::size_t draw = 0; draw < size_of(batch); ++draw) {
-      start_sweeps(sweeps);
-      device.launch_sums(draw);
+    const std::size_t size = size_of(batch);
+    if (device.sweeps.has_graph(sweeps, size)) {
+      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), sum);
+      sweeps_ += sweeps * size;
+    } else {
+      for (std::size_t draw = 0; draw < size; ++draw) {
+        start_sweeps(sweeps);
+        sum(device.sweeps.state(), draw, device.sweeps.stream());
+      }
     }
-    device.launch_fetch(size_of(batch), batch);
+    device.launch_fetch(size, batch);
   };
   std::future<void> looking;
   start(0);
@@ -357,7 +279,7 @@ void CudaBitBlock::get_all_levels(std::span<Value> levels) const {
   const Array<std::uint8_t> out(std::min<std::size_t>(at_a_time, device.count) * device.positions);
   for (std::size_t done = 0; done < device.count; done += at_a_time) {
     const std::size_t some = std::min(at_a_time, device.count - done);
-    cuda::launch_levels({device.state.data(), device.words, device.position.data(), device.positions,
+    cuda::launch_levels({device.sweeps.state(), device.words, device.position.data(), device.positions,
                          static_cast<std::uint32_t>(device.first + done), static_cast<std::uint32_t>(some)},
                         out.data());
     cuda::check_launch("states were unpacked");

@@ -4,92 +4,26 @@
 
 #include <algorithm>
 
+#include "bit_words.cuh"
+#include "launch.cuh"
+
 namespace poise::cuda {
 
 namespace {
 
-/// Positions of random words one after the other differ by this, before they are mixed.
-constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-
-__device__ inline std::uint64_t random_word(std::uint64_t first_key, std::uint64_t second_key,
-                                            std::uint64_t scattered) {
-  std::uint64_t word = first_key + scattered;
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27) ^ second_key) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
-}
-
-/// All sixteen functions of two words of bits, a column for each thread.
-struct Functions {
-  std::uint32_t of[16 * kThreads];
-
-  __device__ void fill(unsigned thread, std::uint32_t a, std::uint32_t b) {
-    const std::uint32_t values[16] = {0,     ~(a | b), a & ~b, ~b,     b & ~a, ~a,     a ^ b, ~(a & b),
-                                      a & b, ~(a ^ b), a,      a | ~b, b,      b | ~a, a | b, ~0U};
-#pragma unroll
-    for (unsigned k = 0; k < 16; ++k) of[k * kThreads + thread] = values[k];
-  }
-
-  /// The function whose table is four bits of `digit`, from bit `first` on. `column` is the place of the thread's
-  /// column in bytes, which fits below that of a function: one operation joins them.
-  template <unsigned first>
-  __device__ std::uint32_t at(std::uint32_t digit, unsigned column) const {
-    constexpr unsigned row = kThreads * sizeof(std::uint32_t);
-    constexpr int shift = static_cast<int>(first) - 10;
-    static_assert(row == 1U << 10);
-    const std::uint32_t moved = shift >= 0 ? digit >> (shift >= 0 ? shift : 0) : digit << (shift < 0 ? -shift : 0);
-    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(of) + ((moved & 15 * row) | column));
-  }
-};
-
-__device__ inline std::uint32_t select(std::uint32_t by, std::uint32_t zero, std::uint32_t one) {
-  return (by & one) | (~by & zero);
-}
-
-template <unsigned lookups, unsigned k = 0>
-__device__ inline void look_up(std::uint64_t digit, const Functions& functions, unsigned column,
-                               std::uint32_t (&value)[lookups]) {
-  if constexpr (k < lookups) {
-    value[k] = functions.at<4 * k % 32>(static_cast<std::uint32_t>(digit >> (4 * k / 32 * 32)), column);
-    look_up<lookups, k + 1>(digit, functions, column, value);
-  }
-}
-
-/// Of each two values the first where neighbour j is down and the second where it is up, and so on until one is left.
-template <unsigned count, unsigned j, unsigned lookups, unsigned size>
-__device__ inline void choose(std::uint32_t (&value)[lookups], const std::uint32_t (&x)[size]) {
-  if constexpr (count > 1) {
-#pragma unroll
-    for (unsigned m = 0; m < count / 2; ++m) value[m] = select(x[j], value[2 * m], value[2 * m + 1]);
-    choose<count / 2, j + 1>(value, x);
-  }
-}
-
-/// A digit of the probabilities of 32 chains: the first two neighbours select by looking up, the others by choosing.
+/// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket). `digits` are those
+/// of the variable's table.
 template <unsigned size>
-__device__ inline std::uint32_t digit_of(typename DigitOf<size>::type digit, const Functions& functions,
-                                         unsigned column, const std::uint32_t (&x)[size]) {
-  constexpr unsigned lookups = 1U << (size - 2);
-  std::uint32_t value[lookups];
-  look_up<lookups>(digit, functions, column, value);
-  choose<lookups, 2>(value, x);
-  return value[0];
-}
-
-/// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket).
-template <unsigned size>
-__device__ inline std::uint32_t draw(const RunView& run, std::uint32_t table, const WordKeys& keys,
+__device__ inline std::uint32_t draw(const Digits<size>* digits, std::size_t tables, const WordKeys& keys,
                                      std::uint64_t scattered, std::uint32_t chains, const Functions& functions,
-                                     unsigned column, const std::uint32_t (&x)[size]) {
-  const auto* digits = static_cast<const Digits<size>*>(run.digits) + table;
+                                     unsigned column, Digits<size> four, const std::uint32_t (&x)[size]) {
   std::uint32_t up = 0;
   std::uint32_t undecided = chains;
   std::uint32_t ones = ~0U;
-  for (unsigned group = 0; group < kDigitGroups && undecided != 0; ++group) {
-    const std::uint64_t low = random_word(keys.first[0], keys.second[0], scattered);
-    const std::uint64_t high = random_word(keys.first[1], keys.second[1], scattered);
+  for (unsigned group = 0;;) {
+    const std::uint64_t low = mixed(keys.first[0] + scattered, keys.second[0]);
+    const std::uint64_t high = mixed(keys.first[1] + scattered, keys.second[1]);
     scattered += kStep;
-    const Digits<size> four = digits[static_cast<std::size_t>(group) * run.tables];
 #pragma unroll
     for (unsigned a = 0; a < kRandomDigits; ++a) {
       const unsigned half = a / 2 * 32;
@@ -101,77 +35,60 @@ __device__ inline std::uint32_t draw(const RunView& run, std::uint32_t table, co
       undecided &= ~differs;
       ones &= value;
     }
+    if (undecided == 0 || ++group == kDigitGroups) break;
+    digits += tables;
+    four = *digits;
   }
   // Down is impossible where all digits are ones.
   return up | (undecided & ones);
 }
 
-template <unsigned size>
+/// Where states before and after a sweep are apart, those who are in front of the run have had their turn.
+template <unsigned size, bool apart>
 __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView view) {
   __shared__ Functions functions;
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
   const std::uint32_t k = blockIdx.x * blockDim.y + threadIdx.y;
   const std::uint32_t word = blockIdx.y * blockDim.x + threadIdx.x;
   if (k >= run.count || word >= view.words) return;
+  std::size_t place[size];
+#pragma unroll
+  for (unsigned j = 0; j < size; ++j) {
+    const std::uint32_t position = run.blanket[j * run.count + k];
+    place[j] = static_cast<std::size_t>(position) * view.words + word;
+  }
+  const Digits<size>* const digits = static_cast<const Digits<size>*>(run.digits) + run.table[k];
+  const Digits<size> four = *digits;
+  const WordKeys keys = view.keys[word];
+  const std::uint32_t chains = view.chains[word];
+  const std::uint32_t variable = run.variable[k];
+  wait_for_the_one_before();
   std::uint32_t x[size];
 #pragma unroll
   for (unsigned j = 0; j < size; ++j) {
-    x[j] = view.state[static_cast<std::size_t>(run.blanket[j * run.count + k]) * view.words + word];
+    const bool is_new = !apart || place[j] < static_cast<std::size_t>(run.first) * view.words;
+    x[j] = (is_new ? view.state : view.before)[place[j]];
   }
   functions.fill(thread, x[0], x[1]);
-  const std::uint64_t scattered = ((view.first_update + run.variable[k]) * kDigitGroups) * kStep;
-  const WordKeys keys = view.keys[word];
+  const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;
+  const std::uint64_t scattered = ((first_update + variable) * kDigitGroups) * kStep;
   view.state[static_cast<std::size_t>(run.first + k) * view.words + word] =
-      draw<size>(run, run.table[k], keys, scattered, view.chains[word], functions,
-                 thread * static_cast<unsigned>(sizeof(std::uint32_t)), x);
+      draw<size>(digits, run.tables, keys, scattered, chains, functions,
+                 thread * static_cast<unsigned>(sizeof(std::uint32_t)), four, x);
 }
 
-/// The same for a single chain: nothing is made for chains that there are none of. Four digits are compared at once.
-template <unsigned size>
-__global__ void __launch_bounds__(kThreads) single_kernel(RunView run, SweepView view) {
-  const std::uint32_t k = blockIdx.x * kThreads + threadIdx.x;
-  if (k >= run.count) return;
-  const unsigned chain = view.chain;
-  unsigned configuration = 0;
-#pragma unroll
-  for (unsigned j = 0; j < size; ++j) {
-    const std::uint32_t position =
-        run.away == nullptr
-            ? run.blanket[j * run.count + k]
-            : run.first + k + static_cast<std::uint32_t>(__ldg(run.away + run.away_code[j * run.count + k]));
-    configuration |= (view.state[position] >> chain & 1U) << j;
-  }
-  const WordKeys keys = view.keys[0];
-  const std::uint64_t first_key = chain < 16 ? keys.first[0] : keys.first[1];
-  const std::uint64_t second_key = chain < 16 ? keys.second[0] : keys.second[1];
-  std::uint64_t scattered = ((view.first_update + run.variable[k]) * kDigitGroups) * kStep;
-  const auto* digits = static_cast<const Digits<size>*>(run.digits) + (run.tables == run.count ? k : run.table[k]);
-  bool up = false;
-  bool ones = true;
-  for (unsigned group = 0;; ++group, scattered += kStep) {
-    const std::uint64_t random = random_word(first_key, second_key, scattered) >> (chain % 16);
-    const auto low = static_cast<std::uint32_t>(random), high = static_cast<std::uint32_t>(random >> 32);
-    const std::uint32_t drawn = (low & 1U) << 3 | (low >> 14 & 4U) | (high << 1 & 2U) | (high >> 16 & 1U);
-    const Digits<size> four = digits[static_cast<std::size_t>(group) * run.tables];
-    std::uint32_t value = 0;
-#pragma unroll
-    for (unsigned a = 0; a < kRandomDigits; ++a) {
-      value = 2 * value + (static_cast<std::uint32_t>(four.digit[a] >> configuration) & 1U);
-    }
-    up = drawn < value;
-    ones = ones && value == 15;
-    if (drawn != value) break;
-    if (group + 1 == kDigitGroups) {
-      up = ones;
-      break;
-    }
-  }
-  view.state[run.first + k] = static_cast<std::uint32_t>(up) << chain;
+__global__ void set_kernel(BitProgress* progress, BitProgress now) { *progress = now; }
+__global__ void add_kernel(BitProgress* progress, std::uint32_t sweeps, std::uint32_t states) {
+  progress->sweeps += sweeps;
+  progress->states += states;
 }
 
-__global__ void count_kernel(PlanesView view, const std::uint32_t* state, unsigned full_levels) {
+__global__ void count_kernel(PlanesView view, const std::uint32_t* state, const BitProgress* progress,
+                             std::uint32_t ahead) {
   const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (k >= view.size) return;
+  wait_for_the_one_before();
+  const unsigned full_levels = __ffs(static_cast<int>(~(progress->states + ahead))) - 1;
   std::uint32_t carry = state[k];
   for (unsigned level = 0; level < full_levels; ++level) {
     std::uint32_t& plane = view.planes[level * view.size + k];
@@ -200,27 +117,13 @@ __global__ void spill_kernel(PlanesView view, std::uint32_t* spilled) {
   }
 }
 
-__global__ void gather_kernel(PlanesView view, std::uint32_t lane, const std::uint32_t* spilled, std::uint64_t* out) {
-  const std::size_t position = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-  if (position >= view.size / view.words) return;
-  const std::size_t k = position * view.words + lane / kWordChains;
-  std::uint64_t count = recent_count(view, k, lane % kWordChains);
-  if (spilled != nullptr) count += spilled[k * kWordChains + lane % kWordChains];
-  out[position] = count;
-}
-
-/// Of the words of 32 lanes: bit k of lane c becomes what bit c of lane k was.
-__device__ std::uint32_t transpose(std::uint32_t word) {
-  const unsigned lane = threadIdx.x % 32;
-  std::uint32_t low = 0x0000ffffU;
-#pragma unroll
-  for (unsigned distance = 16; distance > 0; distance /= 2) {
-    const std::uint32_t other = __shfl_xor_sync(0xffffffffU, word, static_cast<int>(distance));
-    word =
-        (lane & distance) == 0 ? (word & low) | (other & low) << distance : (word & ~low) | (other & ~low) >> distance;
-    low ^= low << distance / 2;
-  }
-  return word;
+__global__ void gather_kernel(PlanesView view, GatherView which, std::uint64_t* out) {
+  const std::size_t number = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (number >= which.count) return;
+  const std::size_t bit = which.first + number * which.step;
+  std::uint64_t count = recent_count(view, bit / kWordChains, static_cast<unsigned>(bit % kWordChains));
+  if (which.spilled != nullptr) count += which.spilled[bit];
+  out[number] = count;
 }
 
 /// Of the numbers of a part of 32, those whose bits are set.
@@ -314,62 +217,75 @@ __global__ void levels_kernel(LevelsView view, std::uint8_t* out) {
       1U);
 }
 
-unsigned blocks_for(std::size_t items, unsigned threads) {
-  return static_cast<unsigned>((items + threads - 1) / threads);
+}  // namespace
+
+void launch_progress(BitProgress* progress, const BitProgress& now, cudaStream_t stream) {
+  set_kernel<<<1, 1, 0, stream>>>(progress, now);
+}
+
+void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t states, cudaStream_t stream) {
+  add_kernel<<<1, 1, 0, stream>>>(progress, sweeps, states);
+}
+
+namespace {
+
+template <unsigned size>
+void launch_sweep(const RunView& run, const SweepView& view, Order order, const LaunchShape& shape) {
+  if (order == Order::strict) {
+    if (view.before == view.state) {
+      sweep_kernel<size, false><<<shape.blocks, shape.threads, 0, shape.stream>>>(run, view);
+    } else {
+      sweep_kernel<size, true><<<shape.blocks, shape.threads, 0, shape.stream>>>(run, view);
+    }
+    return;
+  }
+  launch_after(view.before == view.state ? sweep_kernel<size, false> : sweep_kernel<size, true>, shape, run, view);
 }
 
 }  // namespace
 
-void launch_sweep(const RunView& run, const SweepView& view) {
-  if (view.single) {
-    const unsigned blocks = blocks_for(run.count, kThreads);
-    switch (run.size) {
-      case 4: single_kernel<4><<<blocks, kThreads>>>(run, view); break;
-      case 5: single_kernel<5><<<blocks, kThreads>>>(run, view); break;
-      default: single_kernel<6><<<blocks, kThreads>>>(run, view); break;
-    }
-    return;
-  }
+void launch_sweep(const RunView& run, const SweepView& view, Order order, cudaStream_t stream) {
   unsigned across = 1;
   while (across < 32 && across < view.words) across *= 2;
   const dim3 threads(across, kThreads / across);
-  const dim3 blocks(blocks_for(run.count, threads.y), blocks_for(view.words, threads.x));
+  const LaunchShape shape{dim3(blocks_for(run.count, threads.y), blocks_for(view.words, threads.x)), threads, 0, stream};
   switch (run.size) {
-    case 4: sweep_kernel<4><<<blocks, threads>>>(run, view); break;
-    case 5: sweep_kernel<5><<<blocks, threads>>>(run, view); break;
-    default: sweep_kernel<6><<<blocks, threads>>>(run, view); break;
+    case 4: launch_sweep<4>(run, view, order, shape); break;
+    case 5: launch_sweep<5>(run, view, order, shape); break;
+    default: launch_sweep<6>(run, view, order, shape); break;
   }
 }
 
-void launch_count(const PlanesView& view, const std::uint32_t* state) {
-  unsigned full = 0;
-  while ((view.states >> full & 1U) != 0) ++full;
-  count_kernel<<<blocks_for(view.size, kThreads), kThreads>>>(view, state, full);
+void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,
+                  cudaStream_t stream) {
+  launch_after(count_kernel, {dim3(blocks_for(view.size, kThreads)), dim3(kThreads), 0, stream}, view, state, progress,
+               ahead);
 }
 
 void launch_spill(const PlanesView& view, std::uint32_t* spilled) {
   spill_kernel<<<blocks_for(view.size, kThreads), kThreads>>>(view, spilled);
 }
 
-void launch_gather(const PlanesView& view, std::uint32_t lane, const std::uint32_t* spilled, std::uint64_t* out) {
-  gather_kernel<<<blocks_for(view.size / view.words, kThreads), kThreads>>>(view, lane, spilled, out);
+void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_t* out) {
+  gather_kernel<<<blocks_for(which.count, kThreads), kThreads>>>(view, which, out);
 }
 
 std::uint32_t slices_of_sums(const TermsView& terms) {
-  constexpr std::size_t warps = 1056;  // keep a large device busy
+  constexpr std::size_t warps = 2112;  // keep a large device busy
   const std::size_t parts = (std::max(terms.positions, terms.edges) + 31) / 32;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(warps / terms.words, 1, std::max<std::size_t>(parts, 1)));
 }
 
-void launch_sums(const TermsView& terms, std::int64_t* out) {
+void launch_sums(const TermsView& terms, std::int64_t* out, cudaStream_t stream) {
   const dim3 blocks(blocks_for(terms.words, kThreads / 32), slices_of_sums(terms));
-  sums_kernel<<<blocks, kThreads>>>(terms, out);
+  sums_kernel<<<blocks, kThreads, 0, stream>>>(terms, out);
 }
 
-void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out) {
+void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,
+                       cudaStream_t stream) {
   const std::size_t width = 4 * static_cast<std::size_t>(terms.words) * kWordChains;
   const dim3 blocks(blocks_for(width, kThreads), draws);
-  whole_sums_kernel<<<blocks, kThreads>>>(parts, width, slices_of_sums(terms), out);
+  whole_sums_kernel<<<blocks, kThreads, 0, stream>>>(parts, width, slices_of_sums(terms), out);
 }
 
 void launch_pack(const PackView& view) {

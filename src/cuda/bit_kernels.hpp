@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <cuda_runtime_api.h>
+
 namespace poise::cuda {
 
 inline constexpr unsigned kThreads = 256;                          ///< of a block
@@ -53,37 +55,50 @@ struct RunView {
   std::uint32_t count;
   std::uint32_t first;  ///< position
   std::uint32_t size;   ///< of the blankets
-  /// How far neighbours are away from a variable, where few different distances occur, as on lattices: much less to
-  /// read than positions. Null elsewhere.
-  const std::int32_t* away;
-  const std::uint8_t* away_code;  ///< [neighbour][variable]
 };
+
+/// How far chains have come: launches that are put together for later know how many sweeps they are ahead of it.
+struct BitProgress {
+  std::uint64_t sweeps;
+  std::uint32_t states;  ///< that were counted in planes
+};
+void launch_progress(BitProgress* progress, const BitProgress& now, cudaStream_t stream);
+/// So many sweeps more, counted or not.
+void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t states, cudaStream_t stream);
 
 struct SweepView {
   std::uint32_t* state;
+  const std::uint32_t* before;  ///< where variables are that have not had their turn; may be the same
   const WordKeys* keys;
   const std::uint32_t* chains;  ///< bits of each word that are chains
   std::uint32_t words;
-  std::uint64_t first_update;  ///< number of the update of variable 0
-  bool single;                 ///< whether there is only one chain, and which bit it is
-  std::uint32_t chain;
+  std::uint32_t variables;
+  const BitProgress* progress;
+  std::uint32_t ahead;  ///< sweeps
 };
-void launch_sweep(const RunView& run, const SweepView& view);
+/// What a launch waits for: everything before it in its stream, from the start; or, where devices can, the launch
+/// before it, and after it has begun.
+enum class Order { strict, overlapping };
+void launch_sweep(const RunView& run, const SweepView& view, Order order, cudaStream_t stream);
 
 /// Planes count 2^level each; what is pending at a level waits there until there are two of it.
 struct PlanesView {
-  std::uint32_t* planes;   ///< [level][position][word]
+  std::uint32_t* planes;   ///< [level][word]
   std::uint32_t* pending;  ///< the same
-  std::size_t size;        ///< of a level
-  std::uint32_t words;
-  std::uint32_t states;  ///< that were counted
+  std::size_t size;        ///< of a level, in words
+  std::uint32_t states;    ///< that were counted
 };
-/// Counts one state more.
-void launch_count(const PlanesView& view, const std::uint32_t* state);
-/// Adds what was counted to [position][lane].
+/// Counts one state more, so many ahead.
+void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,
+                  cudaStream_t stream);
+/// Adds what was counted to [word][bit].
 void launch_spill(const PlanesView& view, std::uint32_t* spilled);
-/// Counts of one lane by position; `spilled` may be null.
-void launch_gather(const PlanesView& view, std::uint32_t lane, const std::uint32_t* spilled, std::uint64_t* out);
+/// Counts of some bits.
+struct GatherView {
+  std::size_t first, step, count;
+  const std::uint32_t* spilled;  ///< may be null
+};
+void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_t* out);
 
 struct TermsView {
   const std::uint32_t* state;
@@ -98,9 +113,10 @@ struct TermsView {
 /// Sums by lane of one draw, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends differ,
 /// differences from the reference. Fields and weights have room for a multiple of 32.
 [[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
-void launch_sums(const TermsView& terms, std::int64_t* out);
+void launch_sums(const TermsView& terms, std::int64_t* out, cudaStream_t stream);
 /// The slices of several draws added up, [draw][4][lane].
-void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out);
+void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,
+                       cudaStream_t stream);
 
 /// States lane by lane, as the host has them: bits of 32 positions in a word.
 struct PackView {

@@ -107,8 +107,6 @@ struct RunOnDevice {
   Array<std::uint32_t> variable;
   Array<std::uint32_t> blanket;
   Array<std::uint32_t> table;
-  Array<std::int32_t> away;
-  Array<std::uint8_t> away_code;
   Array<Digits<4>> digits4;
   Array<Digits<5>> digits5;
   Array<Digits<6>> digits6;
@@ -121,26 +119,9 @@ struct RunOnDevice {
       for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = run.blanket[k * run.size + j];
     }
     blanket = Array<std::uint32_t>(sorted);
-    find_distances(sorted);
     if (size == 4) take(DigitTables<4>(all, run), digits4);
     if (size == 5) take(DigitTables<5>(all, run), digits5);
     if (size == 6) take(DigitTables<6>(all, run), digits6);
-  }
-
-  void find_distances(const std::vector<std::uint32_t>& positions) {
-    constexpr std::size_t most = 256;
-    std::map<std::int32_t, std::uint8_t> codes;
-    std::vector<std::uint8_t> code(positions.size());
-    std::vector<std::int32_t> distances;
-    for (std::size_t k = 0; k < positions.size(); ++k) {
-      const auto distance = static_cast<std::int32_t>(positions[k] - first - static_cast<std::uint32_t>(k % count));
-      const auto [found, is_new] = codes.try_emplace(distance, static_cast<std::uint8_t>(distances.size()));
-      if (is_new && distances.size() == most) return;
-      if (is_new) distances.push_back(distance);
-      code[k] = found->second;
-    }
-    away = Array<std::int32_t>(distances);
-    away_code = Array<std::uint8_t>(code);
   }
 
   template <unsigned s>
@@ -154,8 +135,7 @@ struct RunOnDevice {
     const void* digits = size == 4   ? static_cast<const void*>(digits4.data())
                          : size == 5 ? static_cast<const void*>(digits5.data())
                                      : static_cast<const void*>(digits6.data());
-    return {variable.data(), blanket.data(), table.data(), digits,      tables,
-            count,           first,          size,         away.data(), away_code.data()};
+    return {variable.data(), blanket.data(), table.data(), digits, tables, count, first, size};
   }
 };
 

@@ -107,8 +107,10 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  void record() { check(cudaEventRecord(event_), "an event was recorded"); }
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "an event was recorded"); }
   void wait(const char* what) { check(cudaEventSynchronize(event_), what); }
+  /// Has a stream wait for what was recorded.
+  void hold(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "a stream was to wait"); }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -1,8 +1,7 @@
-/// Tiles of the product go through shared memory, the next part of them while the present one is multiplied.
+/// Tiles of the product go through shared memory, the next parts of them while the present one is multiplied.
 #include "half_product.hpp"
 
 #include <cuda_pipeline.h>
-#include <mma.h>
 
 #include "launch.cuh"
 
@@ -10,31 +9,55 @@ namespace poise::cuda {
 
 namespace {
 
-namespace wmma = nvcuda::wmma;
-
-constexpr unsigned kFragment = 16;
-constexpr unsigned kSkew = 8;         // halves between rows, so that they begin in different banks
+constexpr unsigned kSkew = 8;         // halves between rows, so that eight of them lie in different banks
 constexpr float kLargest = 60000.0F;  // that is stored
 
-/// A block has kRows x kColumns entries, a warp kWarpRows x kWarpColumns of them; kInner products a turn, of which
-/// kAhead are on their way.
-template <unsigned kRows, unsigned kColumns, unsigned kWarpRows, unsigned kWarpColumns, unsigned kInner,
-          unsigned kAhead>
+/// A block has kRows x kColumns entries, divided among kDown x kAcross warps; kInner products a turn, of which kSlots
+/// are in shared memory.
+template <unsigned kRows, unsigned kColumns, unsigned kDown, unsigned kAcross, unsigned kInner, unsigned kSlots>
 struct Tile {
-  static constexpr unsigned rows = kRows, columns = kColumns, warp_rows = kWarpRows, warp_columns = kWarpColumns;
-  static constexpr unsigned inner = kInner;
-  static constexpr unsigned slots = kAhead + 1;
-  static constexpr unsigned threads = rows / warp_rows * (columns / warp_columns) * 32;
+  static constexpr unsigned rows = kRows, columns = kColumns, inner = kInner, slots = kSlots, across = kAcross;
+  static constexpr unsigned warp_rows = kRows / kDown, warp_columns = kColumns / kAcross;
+  static constexpr unsigned threads = kDown * kAcross * 32;
   static constexpr unsigned pitch = inner + kSkew;
-  static constexpr unsigned tiles = slots * (rows + columns) * pitch * sizeof(__half);
-  static constexpr unsigned sums = rows * columns * sizeof(float);
-  static constexpr unsigned bytes = tiles > sums ? tiles : sums;
+  static constexpr unsigned bytes = slots * (rows + columns) * pitch * sizeof(__half);
+  static_assert(warp_rows % 16 == 0 && warp_columns % 8 == 0);
 };
+
+/// Squares of eight by eight halves, from rows of shared memory to registers of a warp. Lanes 0 to 7 give the rows of
+/// the first square, and so on.
+__device__ inline void load_squares(std::uint32_t (&to)[4], const __half* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row))));
+}
+__device__ inline void load_squares(std::uint32_t (&to)[2], const __half* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row))));
+}
+
+/// Sixteen by eight sums of sixteen products each.
+__device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  for (unsigned half = 0; half < 2; ++half) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+  }
+#endif
+}
 
 template <class Shape>
 __global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) {
   constexpr unsigned kRows = Shape::rows, kColumns = Shape::columns, kInner = Shape::inner, kPitch = Shape::pitch;
-  constexpr unsigned kDown = Shape::warp_rows / kFragment, kAcross = Shape::warp_columns / kFragment;
+  constexpr unsigned kDown = Shape::warp_rows / 16, kAcross = Shape::warp_columns / 8;
   extern __shared__ __align__(16) __half shared[];
   __half* const left = shared;
   __half* const right = shared + Shape::slots * kRows * kPitch;
@@ -55,13 +78,10 @@ __global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) 
     fetch(turn, right, product.right + first_column * product.inner, kColumns);
   };
 
-  const unsigned warp = threadIdx.x / 32;
-  const unsigned warp_row = warp / (kColumns / Shape::warp_columns) * Shape::warp_rows;
-  const unsigned warp_column = warp % (kColumns / Shape::warp_columns) * Shape::warp_columns;
-  wmma::fragment<wmma::accumulator, kFragment, kFragment, kFragment, float> sums[kDown][kAcross];
-  for (unsigned i = 0; i < kDown; ++i) {
-    for (unsigned j = 0; j < kAcross; ++j) wmma::fill_fragment(sums[i][j], 0.0F);
-  }
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned warp_row = warp / Shape::across * Shape::warp_rows;
+  const unsigned warp_column = warp % Shape::across * Shape::warp_columns;
+  float sums[kDown][kAcross][4] = {};
 
   // The right factor is always the same; the left one is what the launch before has made.
   for (unsigned turn = 0; turn + 1 < Shape::slots; ++turn) fetch_right(turn);
@@ -76,39 +96,47 @@ __global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) 
     fetch_right(turn + Shape::slots - 1);
     fetch_left(turn + Shape::slots - 1);
     __pipeline_commit();
-    const __half* const rows = left + (turn % Shape::slots * kRows + warp_row) * kPitch;
-    const __half* const columns = right + (turn % Shape::slots * kColumns + warp_column) * kPitch;
+    // Where a lane's rows begin: of two squares below each other and two beside them; of two side by side, twice.
+    const __half* const rows = left + (turn % Shape::slots * kRows + warp_row + lane % 16) * kPitch + lane / 16 * 8;
+    const __half* const columns =
+        right + (turn % Shape::slots * kColumns + warp_column + lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * 8;
 #pragma unroll
-    for (unsigned k = 0; k < kInner; k += kFragment) {
-      wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, __half, wmma::row_major> a[kDown];
-      wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, __half, wmma::col_major> b[kAcross];
+    for (unsigned k = 0; k < kInner; k += 16) {
+      std::uint32_t a[kDown][4], b[kAcross][2];
 #pragma unroll
-      for (unsigned i = 0; i < kDown; ++i) wmma::load_matrix_sync(a[i], rows + i * kFragment * kPitch + k, kPitch);
+      for (unsigned i = 0; i < kDown; ++i) load_squares(a[i], rows + i * 16 * kPitch + k);
 #pragma unroll
-      for (unsigned j = 0; j < kAcross; ++j) wmma::load_matrix_sync(b[j], columns + j * kFragment * kPitch + k, kPitch);
+      for (unsigned j = 0; j + 1 < kAcross; j += 2) {
+        std::uint32_t two[4];
+        load_squares(two, columns + j * 8 * kPitch + k);
+        b[j][0] = two[0], b[j][1] = two[1], b[j + 1][0] = two[2], b[j + 1][1] = two[3];
+      }
+      if constexpr (kAcross % 2 == 1) {
+        // Lanes 16 to 31 are not asked; theirs would be rows that there may not be.
+        const __half* const last = lane < 16 ? columns : right;
+        load_squares(b[kAcross - 1], last + (kAcross - 1) * 8 * kPitch + k);
+      }
 #pragma unroll
       for (unsigned i = 0; i < kDown; ++i) {
 #pragma unroll
-        for (unsigned j = 0; j < kAcross; ++j) wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+        for (unsigned j = 0; j < kAcross; ++j) multiply_add(sums[i][j], a[i], b[j]);
       }
     }
   }
-  // By way of shared memory, to be rounded.
-  __syncthreads();
-  auto* const whole = reinterpret_cast<float*>(shared);
+  // A lane has two entries side by side of row lane / 4, and two of the row eight below.
+  const auto limit = [](float value) { return fminf(fmaxf(value, -kLargest), kLargest); };
+#pragma unroll
   for (unsigned i = 0; i < kDown; ++i) {
-    for (unsigned j = 0; j < kAcross; ++j) {
-      wmma::store_matrix_sync(whole + (warp_row + i * kFragment) * kColumns + warp_column + j * kFragment, sums[i][j],
-                              kColumns, wmma::mem_row_major);
+#pragma unroll
+    for (unsigned half = 0; half < 2; ++half) {
+      __half* const to = product.out + (first_row + warp_row + 16 * i + 8 * half + lane / 4) * product.columns +
+                         first_column + warp_column + lane % 4 * 2;
+#pragma unroll
+      for (unsigned j = 0; j < kAcross; ++j) {
+        *reinterpret_cast<__half2*>(to + 8 * j) =
+            __floats2half2_rn(limit(sums[i][j][2 * half]), limit(sums[i][j][2 * half + 1]));
+      }
     }
-  }
-  __syncthreads();
-  for (unsigned pair = threadIdx.x; pair < kRows * kColumns / 2; pair += Shape::threads) {
-    const unsigned row = pair / (kColumns / 2), column = pair % (kColumns / 2) * 2;
-    const float2 two = reinterpret_cast<const float2*>(whole)[pair];
-    const auto limit = [](float value) { return fminf(fmaxf(value, -kLargest), kLargest); };
-    *reinterpret_cast<__half2*>(product.out + (first_row + row) * product.columns + first_column + column) =
-        __floats2half2_rn(limit(two.x), limit(two.y));
   }
 }
 
@@ -118,7 +146,7 @@ void launch(const HalfProduct& product, cudaStream_t stream) {
                                                           static_cast<int>(Shape::bytes));
   static_cast<void>(allowed);  // a launch that is not allowed fails by itself
   const dim3 blocks(product.columns / Shape::columns, (product.rows + Shape::rows - 1) / Shape::rows);
-  launch_after(multiply<Shape>, {blocks, Shape::threads, Shape::bytes, stream}, product);
+  launch_after(multiply<Shape>, {blocks, dim3(Shape::threads), Shape::bytes, stream}, product);
 }
 
 }  // namespace
@@ -127,17 +155,17 @@ void launch_product(const HalfProduct& product, cudaStream_t stream) {
   // The smaller the tiles, the more of the device has something to do, and the more is read twice.
   const bool wide = product.columns % kProductTile == 0;
   if (product.rows <= 64) {
-    launch<Tile<16, 16, 16, 16, 128, 3>>(product, stream);
+    launch<Tile<16, 16, 1, 1, 128, 4>>(product, stream);
   } else if (product.rows <= 2048) {
     if (wide) {
-      launch<Tile<64, 64, 32, 32, 64, 2>>(product, stream);
+      launch<Tile<64, 64, 2, 2, 64, 3>>(product, stream);
     } else {
-      launch<Tile<64, 112, 16, 112, 128, 2>>(product, stream);
+      launch<Tile<64, 112, 2, 2, 64, 3>>(product, stream);
     }
   } else if (wide) {
-    launch<Tile<128, 128, 64, 64, 32, 2>>(product, stream);
+    launch<Tile<128, 128, 2, 2, 32, 3>>(product, stream);
   } else {
-    launch<Tile<128, 112, 32, 112, 64, 1>>(product, stream);
+    launch<Tile<128, 112, 2, 2, 64, 2>>(product, stream);
   }
 }
 

@@ -17,7 +17,7 @@ __device__ inline void wait_for_the_one_before() {
 
 struct LaunchShape {
   dim3 blocks;
-  unsigned threads;
+  dim3 threads;
   std::size_t shared;  ///< bytes
   cudaStream_t stream;
 };
@@ -34,7 +34,7 @@ void launch_after(void (*kernel)(Parameters...), const LaunchShape& shape, const
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = shape.blocks;
-  config.blockDim = dim3(shape.threads);
+  config.blockDim = shape.threads;
   config.dynamicSmemBytes = shape.shared;
   config.stream = shape.stream;
   config.attrs = &attribute;

@@ -6,11 +6,13 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/cuda/bit_block.hpp>
+#include <poise/cuda/bit_chains.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
@@ -24,11 +26,12 @@ namespace {
 
 #ifdef POISE_CUDA
 
-/// Chains of Ising models as bits, on a GPU: one block has them all.
-template <class T>
+/// Chains of Ising models as bits, on a GPU: one block has them all, a CudaBitBlock, or CudaBitChains where they are
+/// few.
+template <class T, class B>
 class CudaBitLayout {
  public:
-  using Block = CudaBitBlock;
+  using Block = B;
   static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
   static constexpr bool kRaoBlackwellises = false;
   static constexpr bool kAllPossible = true;
@@ -61,23 +64,25 @@ class CudaBitLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};
   }
-  [[nodiscard]] CudaBitBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] Block make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {tables_, terms_, group, seed, first_chain};
   }
-  void observe(const T& target, const CudaBitBlock& block, const Observables& out) const {
+  void observe(const T& target, const Block& block, const Observables& out) const {
     if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(target, block.sums(), out);
     if (!out.levels.empty()) block.get_all_levels(out.levels);
   }
-  /// Draws of which no states are wanted.
-  static constexpr std::size_t kDrawsAtOnce = 64;
-  void sweep_and_observe(const T& target, CudaBitBlock& block, std::uint64_t sweeps,
+  /// Draws of which no states are wanted: so many that numbers of all chains take some megabytes.
+  static std::size_t draws_at_once(std::size_t chains) {
+    return std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(1, chains), 32, 512);
+  }
+  void sweep_and_observe(const T& target, Block& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
     block.sweep_and_sum(sweeps, draws.size(),
-                        [&](std::size_t draw, const CudaBitBlock::Sums& sums) { tell(target, sums, draws[draw]); });
+                        [&](std::size_t draw, const CudaSpinSums& sums) { tell(target, sums, draws[draw]); });
   }
 
  private:
-  void tell(const T& target, const CudaBitBlock::Sums& sums, const Observables& out) const {
+  void tell(const T& target, const CudaSpinSums& sums, const Observables& out) const {
     SpinSums::Sums found;
     const std::size_t count = sums.up.size();
     found.spins.resize(count);
@@ -100,8 +105,12 @@ class CudaBitLayout {
 
 template <class T>
 TunableEngine make(const std::shared_ptr<const T>& target, const EngineOptions& options) {
-  using Layout = CudaBitLayout<T>;
-  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
+  const auto engine = [&]<class Block>(std::type_identity<Block>) -> TunableEngine {
+    using Layout = CudaBitLayout<T, Block>;
+    return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
+  };
+  return options.starts.size() <= CudaBitChains::kMost ? engine(std::type_identity<CudaBitChains>())
+                                                       : engine(std::type_identity<CudaBitBlock>());
 }
 
 #else

@@ -18,12 +18,24 @@
 
 namespace poise {
 
+namespace cuda {
+class BitCounts;
+}
+
 /// Sums of a state that observables follow from, by position: terms as they lie in memory.
 struct CudaSpinTerms {
   std::vector<std::int64_t> fields;                 ///< of each position; empty where all are 0
   std::vector<std::array<std::uint32_t, 2>> edges;  ///< positions
   std::vector<std::int64_t> weights;                ///< of edges; empty where all are 1
   std::vector<std::uint8_t> reference;
+};
+
+/// Of all chains of a block, in one go.
+struct CudaSpinSums {
+  std::span<const std::int64_t> up;         ///< variables
+  std::span<const std::int64_t> fields;     ///< weights of variables that are up
+  std::span<const std::int64_t> edges;      ///< weights of edges whose ends differ
+  std::span<const std::int64_t> different;  ///< variables that are not as in the reference
 };
 
 class CudaBitBlock {
@@ -56,24 +68,19 @@ class CudaBitBlock {
   [[nodiscard]] BitTotals get_totals(std::size_t chain) const;
   void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
 
-  /// Of all chains of the group, in one go.
-  struct Sums {
-    std::span<const std::int64_t> up;         ///< variables
-    std::span<const std::int64_t> fields;     ///< weights of variables that are up
-    std::span<const std::int64_t> edges;      ///< weights of edges whose ends differ
-    std::span<const std::int64_t> different;  ///< variables that are not as in the reference
-  };
   /// Good until the next ones are asked for.
-  [[nodiscard]] Sums sums() const;
+  [[nodiscard]] CudaSpinSums sums() const;
   /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on another thread, one after the other.
   void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
-                     const std::function<void(std::size_t draw, const Sums& sums)>& use);
+                     const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use);
   /// Chain after chain.
   void get_all_levels(std::span<Value> levels) const;
 
  private:
   struct OnDevice;
   void start_sweeps(std::uint64_t sweeps);
+  /// Where states are counted.
+  [[nodiscard]] cuda::BitCounts* counts_if_any() const;
   [[nodiscard]] std::size_t lane(std::size_t chain) const { return first_chain_ + chain - first_lane_; }
 
   std::shared_ptr<const BitTables> tables_;

@@ -70,7 +70,7 @@ class BlockEngine final : public Engine {
   }
 
   void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
-    if constexpr (requires { Layout::kDrawsAtOnce; }) {
+    if constexpr (kRecordsManyDraws) {
       const bool plain = draws.front().levels.empty() && draws.front().frozen.empty() &&
                          draws.front().empirical_marginals.empty() && draws.front().evals.empty();
       if (plain) {
@@ -178,6 +178,7 @@ class BlockEngine final : public Engine {
     }
   };
 
+  static constexpr bool kRecordsManyDraws = requires { Layout::draws_at_once(std::size_t{1}); };
   static constexpr std::uint64_t kChunkUpdates = std::uint64_t{1} << 20;
 
   static EngineTraits traits_of(const T& target, const EngineOptions& options) {
@@ -188,7 +189,7 @@ class BlockEngine final : public Engine {
     if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
     traits.chunk = std::max<std::uint64_t>(1, kChunkUpdates / std::max<Index>(1, traits.variables));
     traits.group = Layout::kMostChains;
-    if constexpr (requires { Layout::kDrawsAtOnce; }) traits.draws_at_once = Layout::kDrawsAtOnce;
+    if constexpr (kRecordsManyDraws) traits.draws_at_once = Layout::draws_at_once(traits.chains);
     return traits;
   }
 

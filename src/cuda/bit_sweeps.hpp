@@ -1,0 +1,183 @@
+/// Sweeps of chains as bits on the device, and the states they make: started one by one, or many at once as graphs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bit_counts.hpp"
+#include "bit_kernels.hpp"
+#include "bit_runs.hpp"
+#include "call.hpp"
+#include "graph.hpp"
+
+namespace poise::cuda {
+
+/// Which bits of which words are chains.
+struct LaneRange {
+  std::uint64_t first_word;  ///< number, by which random words are keyed
+  std::uint32_t first;
+  std::uint32_t count;
+
+  [[nodiscard]] std::uint32_t words() const { return (first + count + kWordChains - 1) / kWordChains; }
+};
+
+class BitSweeps {
+ public:
+  BitSweeps(const BitTables& tables, const LaneRange& lanes, std::uint64_t seed)
+      : variables_(tables.variables()), words_(lanes.words()) {
+    std::vector<WordKeys> keys(words_);
+    std::vector<std::uint32_t> chains(words_, 0);
+    for (std::uint32_t w = 0; w < words_; ++w) {
+      for (unsigned half = 0; half < 2; ++half) {
+        const WordKey key = word_key(seed, poise::Stream::bits, (lanes.first_word + w) * 2 + half);
+        keys[w].first[half] = key.first;
+        keys[w].second[half] = key.second;
+      }
+    }
+    for (std::uint32_t k = lanes.first; k < lanes.first + lanes.count; ++k)
+      chains[k / kWordChains] |= 1U << k % kWordChains;
+    keys_ = Array<WordKeys>(keys);
+    chains_ = Array<std::uint32_t>(chains);
+    for (const BitTables::Run& run : tables.runs()) {
+      if (run.count > 0) runs_.emplace_back(tables, run);
+    }
+    state_ = Array<std::uint32_t>((std::size_t{variables_} + 1) * words_);
+    state_.clear();
+    progress_ = Array<BitProgress>(1);
+  }
+
+  [[nodiscard]] std::uint32_t* state() const { return state_.data(); }
+  [[nodiscard]] std::size_t size() const { return state_.size(); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+
+  /// From sweep number `first` on. Every state is counted, where there are counts.
+  void start(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts) {
+    while (sweeps > 0) {
+      const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(sweeps, kOfGraph));
+      prepare(first, some, counts);
+      if (some == kOfGraph) {
+        Graph& graph = graphs_[counts != nullptr];
+        if (!graph.is_made()) graph = Graph(stream_, [&] { launch_sweeps(some, counts); });
+        graph.launch(stream_);
+      } else {
+        launch_sweeps(some, counts);
+      }
+      check_launch("sweeps were started");
+      note(some, counts);
+      first += some;
+      sweeps -= some;
+    }
+  }
+
+  /// Draws are summed while the sweeps of the next one go on, which then leave the state alone: there are two of it.
+  static constexpr std::uint32_t kDrawsOfGraph = 16;
+
+  /// Whether that many draws can be started as a graph.
+  [[nodiscard]] bool has_graph(std::uint64_t sweeps, std::size_t draws) const {
+    return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches;
+  }
+  /// Each draw is a state after so many sweeps; calls sum(state, draw, stream), which is to start what reads it.
+  template <class Sum>
+  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, Sum&& sum) {
+    const auto of_draw = static_cast<std::uint32_t>(sweeps);
+    prepare(first, of_draw * kDrawsOfGraph, counts);
+    if (other_.empty()) {
+      other_ = Array<std::uint32_t>(state_.size());
+      other_.clear();
+    }
+    Drawing& drawing = drawings_[counts != nullptr];
+    if (drawing.sweeps != sweeps) {
+      drawing = {Graph(stream_, [&] { launch_draws(of_draw, counts, sum); }), sweeps};
+    }
+    drawing.graph.launch(stream_);
+    check_launch("sweeps were started");
+    note(of_draw * kDrawsOfGraph, counts);
+  }
+
+ private:
+  static constexpr std::uint32_t kOfGraph = 32;       // sweeps
+  static constexpr std::uint64_t kMostLaunches = 32;  // for a draw that is part of a graph
+
+  /// What launches read before they are told how far ahead they are.
+  void prepare(std::uint64_t first, std::uint32_t sweeps, BitCounts* counts) {
+    const BitProgress now{first, counts == nullptr ? 0 : counts->make_room(sweeps)};
+    if (known_ && known_->sweeps == now.sweeps && known_->states == now.states) return;
+    launch_progress(progress_.data(), now, stream_);
+    known_ = now;
+  }
+  void note(std::uint32_t sweeps, BitCounts* counts) {
+    known_->sweeps += sweeps;
+    if (counts == nullptr) return;
+    known_->states += sweeps;
+    counts->note(sweeps);
+  }
+
+  void launch_sweeps(std::uint32_t sweeps, const BitCounts* counts) {
+    for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) {
+      launch_one(state_.data(), state_.data(), ahead, Order::overlapping);
+      count(state_.data(), ahead, counts);
+    }
+    advance(sweeps, counts);
+  }
+
+  void launch_one(std::uint32_t* to, const std::uint32_t* before, std::uint32_t ahead, Order order) {
+    for (const RunOnDevice& run : runs_) {
+      launch_sweep(run.view(), {to, before, keys_.data(), chains_.data(), words_, variables_, progress_.data(), ahead},
+                   order, stream_);
+      order = Order::overlapping;
+    }
+  }
+  void count(const std::uint32_t* state, std::uint32_t ahead, const BitCounts* counts) {
+    if (counts != nullptr) launch_count(counts->view(), state, progress_.data(), ahead, stream_);
+  }
+  void advance(std::uint32_t sweeps, const BitCounts* counts) {
+    launch_progress(progress_.data(), sweeps, counts == nullptr ? 0 : sweeps, stream_);
+  }
+
+  /// An even number of draws, so the last one is where the state was.
+  template <class Sum>
+  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, Sum&& sum) {
+    static_assert(kDrawsOfGraph % 2 == 0);
+    std::uint32_t *before = state_.data(), *now = other_.data();
+    for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw) {
+      if (draw >= 2) summed_[draw % 2].hold(stream_);
+      for (std::uint32_t k = 0; k < sweeps; ++k) {
+        const std::uint32_t ahead = draw * sweeps + k;
+        launch_one(now, k == 0 ? before : now, ahead, k == 0 ? Order::strict : Order::overlapping);
+        count(now, ahead, counts);
+      }
+      made_[draw % 2].record(stream_);
+      made_[draw % 2].hold(summing_);
+      sum(now, draw, summing_);
+      summed_[draw % 2].record(summing_);
+      std::swap(before, now);
+    }
+    for (Event& event : summed_) event.hold(stream_);
+    advance(kDrawsOfGraph * sweeps, counts);
+  }
+
+  struct Drawing {
+    Graph graph;
+    std::uint64_t sweeps = 0;  // of a draw; 0 where there is none
+  };
+
+  std::uint32_t variables_;
+  std::uint32_t words_;
+  std::vector<RunOnDevice> runs_;
+  Array<WordKeys> keys_;
+  Array<std::uint32_t> chains_;
+  Array<std::uint32_t> state_;
+  Array<std::uint32_t> other_;
+  Array<BitProgress> progress_;
+  std::optional<BitProgress> known_;  // what it is, once everything that was started is done
+  Stream stream_;
+  Stream summing_;
+  Event made_[2];
+  Event summed_[2];
+  std::array<Graph, 2> graphs_;      // without and with counts
+  std::array<Drawing, 2> drawings_;  // likewise
+};
+
+}  // namespace poise::cuda
