@@ -5,7 +5,10 @@
 #include <atomic>
 #include <future>
 #include <mutex>
+#include <thread>
 #include <utility>
+
+#include <poise/thread_pool.hpp>
 
 #include "bit_kernels.hpp"
 #include "bit_sweeps.hpp"
@@ -65,14 +68,17 @@ struct CudaBitBlock::OnDevice {
     Array<std::int64_t> whole;  // [draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
     cuda::Event done[2];
+    ThreadPool pool{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
   };
   Recording& recording() {
     if (!recorded) recorded = std::make_unique<Recording>(*this);
     return *recorded;
   }
-  void launch_sums(const std::uint32_t* state, std::size_t draw, cudaStream_t stream) {
-    cuda::launch_sums(terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums(),
-                      stream);
+  [[nodiscard]] cuda::SumsView sums_of(const std::uint32_t* state, std::size_t draw) {
+    return {terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums()};
+  }
+  void launch_sums(std::size_t draw) {
+    cuda::launch_sums(sums_of(sweeps.state(), draw), sweeps.stream());
     cuda::check_launch("states were summed");
   }
   /// After the sums of as many draws.
@@ -224,7 +230,7 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
 
 CudaSpinSums CudaBitBlock::sums() const {
   device_->to_device();
-  device_->launch_sums(device_->sweeps.state(), 0, device_->sweeps.stream());
+  device_->launch_sums(0);
   device_->launch_fetch(1, 0);
   device_->recording().done[0].wait("states were summed");
   return device_->fetched(0, 0);
@@ -239,18 +245,17 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
   const std::size_t batches = (draws + together - 1) / together;
   device.to_device();
   device.host_is_current = false;
-  const auto sum = [&](const std::uint32_t* state, std::size_t draw, cudaStream_t stream) {
-    device.launch_sums(state, draw, stream);
-  };
   const auto start = [&](std::size_t batch) {
     const std::size_t size = size_of(batch);
     if (device.sweeps.has_graph(sweeps, size)) {
-      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), sum);
+      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), [&](const std::uint32_t* state, std::size_t draw) {
+        return device.sums_of(state, draw);
+      });
       sweeps_ += sweeps * size;
     } else {
       for (std::size_t draw = 0; draw < size; ++draw) {
         start_sweeps(sweeps);
-        sum(device.sweeps.state(), draw, device.sweeps.stream());
+        device.launch_sums(draw);
       }
     }
     device.launch_fetch(size, batch);
@@ -262,9 +267,8 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
     if (batch + 1 < batches) start(batch + 1);
     device.recording().done[batch % 2].wait("sweeps were made");
     looking = std::async(std::launch::async, [&, batch] {
-      for (std::size_t draw = 0; draw < size_of(batch); ++draw) {
-        use(batch * together + draw, device.fetched(draw, batch));
-      }
+      device.recording().pool.for_each(
+          size_of(batch), [&](std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); });
     });
   }
   looking.get();

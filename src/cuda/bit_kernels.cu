@@ -2,7 +2,7 @@
 /// where there are few of them, neighbouring variables.
 #include "bit_kernels.hpp"
 
-#include <algorithm>
+#include <type_traits>
 
 #include "bit_words.cuh"
 #include "launch.cuh"
@@ -10,6 +10,18 @@
 namespace poise::cuda {
 
 namespace {
+
+/// A warp has the 32 chains of a word; they are as many as keep a large device busy.
+__host__ __device__ inline std::uint32_t slices_of(const TermsView& terms) {
+  constexpr std::uint32_t warps = 2112;
+  const std::uint32_t parts = ((terms.positions > terms.edges ? terms.positions : terms.edges) + 31) / 32;
+  const std::uint32_t slices = warps / terms.words < 1 ? 1 : warps / terms.words;
+  return slices < parts ? slices : parts < 1 ? 1 : parts;
+}
+__host__ __device__ inline std::uint32_t blocks_of_words(const TermsView& terms) {
+  constexpr std::uint32_t of_block = kThreads / 32;
+  return (terms.words + of_block - 1) / of_block;
+}
 
 /// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket). `digits` are those
 /// of the variable's table.
@@ -41,40 +53,6 @@ __device__ inline std::uint32_t draw(const Digits<size>* digits, std::size_t tab
   }
   // Down is impossible where all digits are ones.
   return up | (undecided & ones);
-}
-
-/// Where states before and after a sweep are apart, those who are in front of the run have had their turn.
-template <unsigned size, bool apart>
-__global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView view) {
-  __shared__ Functions functions;
-  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const std::uint32_t k = blockIdx.x * blockDim.y + threadIdx.y;
-  const std::uint32_t word = blockIdx.y * blockDim.x + threadIdx.x;
-  if (k >= run.count || word >= view.words) return;
-  std::size_t place[size];
-#pragma unroll
-  for (unsigned j = 0; j < size; ++j) {
-    const std::uint32_t position = run.blanket[j * run.count + k];
-    place[j] = static_cast<std::size_t>(position) * view.words + word;
-  }
-  const Digits<size>* const digits = static_cast<const Digits<size>*>(run.digits) + run.table[k];
-  const Digits<size> four = *digits;
-  const WordKeys keys = view.keys[word];
-  const std::uint32_t chains = view.chains[word];
-  const std::uint32_t variable = run.variable[k];
-  wait_for_the_one_before();
-  std::uint32_t x[size];
-#pragma unroll
-  for (unsigned j = 0; j < size; ++j) {
-    const bool is_new = !apart || place[j] < static_cast<std::size_t>(run.first) * view.words;
-    x[j] = (is_new ? view.state : view.before)[place[j]];
-  }
-  functions.fill(thread, x[0], x[1]);
-  const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;
-  const std::uint64_t scattered = ((first_update + variable) * kDigitGroups) * kStep;
-  view.state[static_cast<std::size_t>(run.first + k) * view.words + word] =
-      draw<size>(digits, run.tables, keys, scattered, chains, functions,
-                 thread * static_cast<unsigned>(sizeof(std::uint32_t)), four, x);
 }
 
 __global__ void set_kernel(BitProgress* progress, BitProgress now) { *progress = now; }
@@ -126,6 +104,53 @@ __global__ void gather_kernel(PlanesView view, GatherView which, std::uint64_t* 
   out[number] = count;
 }
 
+/// Which of the threads that sweep this is.
+struct SweepPlace {
+  std::uint32_t variable;  // of the run
+  std::uint32_t word;
+  unsigned thread;  // of the block
+};
+
+/// Where states before and after a sweep are apart, those who are in front of the run have had their turn.
+template <unsigned size, bool apart>
+__device__ inline void sweep(const RunView& run, const SweepView& view, const SweepPlace& at, Functions& functions) {
+  const std::uint32_t k = at.variable, word = at.word;
+  if (k >= run.count || word >= view.words) return;
+  std::size_t place[size];
+#pragma unroll
+  for (unsigned j = 0; j < size; ++j) {
+    const std::uint32_t position = run.blanket[j * run.count + k];
+    place[j] = static_cast<std::size_t>(position) * view.words + word;
+  }
+  const Digits<size>* const digits = static_cast<const Digits<size>*>(run.digits) + run.table[k];
+  const Digits<size> four = *digits;
+  const WordKeys keys = view.keys[word];
+  const std::uint32_t chains = view.chains[word];
+  const std::uint32_t variable = run.variable[k];
+  wait_for_the_one_before();
+  std::uint32_t x[size];
+#pragma unroll
+  for (unsigned j = 0; j < size; ++j) {
+    const bool is_new = !apart || place[j] < static_cast<std::size_t>(run.first) * view.words;
+    x[j] = (is_new ? view.state : view.before)[place[j]];
+  }
+  functions.fill(at.thread, x[0], x[1]);
+  const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;
+  const std::uint64_t scattered = ((first_update + variable) * kDigitGroups) * kStep;
+  view.state[static_cast<std::size_t>(run.first + k) * view.words + word] =
+      draw<size>(digits, run.tables, keys, scattered, chains, functions,
+                 at.thread * static_cast<unsigned>(sizeof(std::uint32_t)), four, x);
+}
+
+template <unsigned size, bool apart>
+__global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView view) {
+  __shared__ Functions functions;
+  sweep<size, apart>(run, view,
+                     {blockIdx.x * blockDim.y + threadIdx.y, blockIdx.y * blockDim.x + threadIdx.x,
+                      threadIdx.y * blockDim.x + threadIdx.x},
+                     functions);
+}
+
 /// Of the numbers of a part of 32, those whose bits are set.
 __device__ std::int64_t sum_where(std::uint32_t bits, const std::int64_t* part) {
   std::int64_t sum = 0;
@@ -140,35 +165,60 @@ __device__ std::int64_t sum_where(std::uint32_t bits, const std::int64_t* part) 
 
 /// A warp sums some parts, of 32 positions and of 32 edges each, for the 32 chains of a word: every lane loads a
 /// position, and after transposing has a chain.
-__global__ void sums_kernel(TermsView view, std::int64_t* out) {
-  const unsigned lane = threadIdx.x % 32;
-  const std::uint32_t word = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  if (word >= view.words) return;
+__device__ inline void sum_slice(const TermsView& view, std::uint32_t word, std::uint32_t slice, unsigned lane,
+                                 std::int64_t* out) {
+  const std::uint32_t apart = slices_of(view) * 32;
   const auto at = [&](std::uint32_t position) {
     return view.state[static_cast<std::size_t>(position) * view.words + word];
   };
   std::int64_t up = 0, fields = 0, edges = 0, different = 0;
-  for (std::uint32_t first = blockIdx.y * 32; first < view.positions; first += gridDim.y * 32) {
+  for (std::uint32_t first = slice * 32; first < view.positions; first += apart) {
     const std::uint32_t position = first + lane;
     const bool is_there = position < view.positions;
-    const std::uint32_t bits = transpose(is_there ? at(position) : 0U);
+    const std::uint32_t bits = transpose(is_there ? at(position) : 0U, lane);
     const std::uint32_t reference = __ballot_sync(0xffffffffU, is_there && view.reference[position] != 0);
     up += __popc(bits);
     different += __popc(bits ^ reference);
     if (view.fields != nullptr) fields += sum_where(bits, view.fields + first);
   }
-  for (std::uint32_t first = blockIdx.y * 32; first < view.edges; first += gridDim.y * 32) {
+  for (std::uint32_t first = slice * 32; first < view.edges; first += apart) {
     const std::uint32_t edge = first + lane;
     const std::uint32_t bits =
-        transpose(edge < view.edges ? at(view.ends[2 * edge]) ^ at(view.ends[2 * edge + 1]) : 0U);
+        transpose(edge < view.edges ? at(view.ends[2 * edge]) ^ at(view.ends[2 * edge + 1]) : 0U, lane);
     edges += view.weights == nullptr ? __popc(bits) : sum_where(bits, view.weights + first);
   }
   const std::size_t lanes = static_cast<std::size_t>(view.words) * kWordChains;
-  std::int64_t* const to = out + blockIdx.y * 4 * lanes + word * kWordChains + lane;
+  std::int64_t* const to = out + slice * 4 * lanes + word * kWordChains + lane;
   to[0] = up;
   to[lanes] = fields;
   to[2 * lanes] = edges;
   to[3 * lanes] = different;
+}
+
+/// The block of a slice and of some words.
+__device__ inline void sum_block(const SumsView& sums, std::uint32_t block, unsigned thread) {
+  const std::uint32_t groups = blocks_of_words(sums.terms);
+  const std::uint32_t word = block % groups * (kThreads / 32) + thread / 32;
+  wait_for_the_one_before();
+  if (word < sums.terms.words) sum_slice(sums.terms, word, block / groups, thread % 32, sums.out);
+}
+
+__global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) { sum_block(sums, blockIdx.x, threadIdx.x); }
+
+/// Sums come first, for they take longer.
+template <unsigned size>
+__global__ void __launch_bounds__(kThreads) sweep_and_sums_kernel(RunView run, SweepView view, SumsView sums) {
+  __shared__ Functions functions;
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const std::uint32_t of_sums = blocks_of_words(sums.terms) * slices_of(sums.terms);
+  if (blockIdx.x < of_sums) {
+    sum_block(sums, blockIdx.x, thread);
+    return;
+  }
+  const std::uint32_t block = blockIdx.x - of_sums, across = (view.words + blockDim.x - 1) / blockDim.x;
+  sweep<size, true>(run, view,
+                    {block / across * blockDim.y + threadIdx.y, block % across * blockDim.x + threadIdx.x, thread},
+                    functions);
 }
 
 /// Adds up the slices of a draw.
@@ -229,31 +279,41 @@ void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t 
 
 namespace {
 
-template <unsigned size>
-void launch_sweep(const RunView& run, const SweepView& view, Order order, const LaunchShape& shape) {
-  if (order == Order::strict) {
-    if (view.before == view.state) {
-      sweep_kernel<size, false><<<shape.blocks, shape.threads, 0, shape.stream>>>(run, view);
-    } else {
-      sweep_kernel<size, true><<<shape.blocks, shape.threads, 0, shape.stream>>>(run, view);
-    }
-    return;
+/// A warp has words side by side, up to 32 of them, and if there are fewer, variables.
+dim3 threads_for(std::uint32_t words) {
+  unsigned across = 1;
+  while (across < 32 && across < words) across *= 2;
+  return dim3(across, kThreads / across);
+}
+
+/// Calls use(size), with a size of blankets that the compiler knows.
+template <class Use>
+void with_size(unsigned size, Use&& use) {
+  switch (size) {
+    case 4: use(std::integral_constant<unsigned, 4>()); break;
+    case 5: use(std::integral_constant<unsigned, 5>()); break;
+    default: use(std::integral_constant<unsigned, 6>()); break;
   }
-  launch_after(view.before == view.state ? sweep_kernel<size, false> : sweep_kernel<size, true>, shape, run, view);
 }
 
 }  // namespace
 
-void launch_sweep(const RunView& run, const SweepView& view, Order order, cudaStream_t stream) {
-  unsigned across = 1;
-  while (across < 32 && across < view.words) across *= 2;
-  const dim3 threads(across, kThreads / across);
-  const LaunchShape shape{dim3(blocks_for(run.count, threads.y), blocks_for(view.words, threads.x)), threads, 0, stream};
-  switch (run.size) {
-    case 4: launch_sweep<4>(run, view, order, shape); break;
-    case 5: launch_sweep<5>(run, view, order, shape); break;
-    default: launch_sweep<6>(run, view, order, shape); break;
-  }
+void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream) {
+  const dim3 threads = threads_for(view.words);
+  const dim3 blocks(blocks_for(run.count, threads.y), blocks_for(view.words, threads.x));
+  with_size(run.size, [&](auto size) {
+    launch_after(view.before == view.state ? sweep_kernel<size(), false> : sweep_kernel<size(), true>,
+                 {blocks, threads, 0, stream}, run, view);
+  });
+}
+
+void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream) {
+  const dim3 threads = threads_for(view.words);
+  const unsigned of_sums = blocks_of_words(sums.terms) * slices_of(sums.terms);
+  const unsigned of_sweep = blocks_for(run.count, threads.y) * blocks_for(view.words, threads.x);
+  with_size(run.size, [&](auto size) {
+    launch_after(sweep_and_sums_kernel<size()>, {dim3(of_sums + of_sweep), threads, 0, stream}, run, view, sums);
+  });
 }
 
 void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,
@@ -270,15 +330,11 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
   gather_kernel<<<blocks_for(which.count, kThreads), kThreads>>>(view, which, out);
 }
 
-std::uint32_t slices_of_sums(const TermsView& terms) {
-  constexpr std::size_t warps = 2112;  // keep a large device busy
-  const std::size_t parts = (std::max(terms.positions, terms.edges) + 31) / 32;
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(warps / terms.words, 1, std::max<std::size_t>(parts, 1)));
-}
+std::uint32_t slices_of_sums(const TermsView& terms) { return slices_of(terms); }
 
-void launch_sums(const TermsView& terms, std::int64_t* out, cudaStream_t stream) {
-  const dim3 blocks(blocks_for(terms.words, kThreads / 32), slices_of_sums(terms));
-  sums_kernel<<<blocks, kThreads, 0, stream>>>(terms, out);
+void launch_sums(const SumsView& sums, cudaStream_t stream) {
+  launch_after(sums_kernel, {dim3(blocks_of_words(sums.terms) * slices_of(sums.terms)), dim3(kThreads), 0, stream},
+               sums);
 }
 
 void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,

@@ -76,10 +76,31 @@ struct SweepView {
   const BitProgress* progress;
   std::uint32_t ahead;  ///< sweeps
 };
-/// What a launch waits for: everything before it in its stream, from the start; or, where devices can, the launch
-/// before it, and after it has begun.
-enum class Order { strict, overlapping };
-void launch_sweep(const RunView& run, const SweepView& view, Order order, cudaStream_t stream);
+void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream);
+
+struct TermsView {
+  const std::uint32_t* state;
+  std::uint32_t words;
+  std::uint32_t positions;
+  std::uint32_t edges;
+  const std::int64_t* fields;   ///< null where all are 0
+  const std::uint32_t* ends;    ///< two positions for each edge
+  const std::int64_t* weights;  ///< null where all are 1
+  const std::uint8_t* reference;
+};
+/// Sums by lane of one draw, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends differ,
+/// differences from the reference. Fields and weights have room for a multiple of 32.
+[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
+struct SumsView {
+  TermsView terms;
+  std::int64_t* out;
+};
+void launch_sums(const SumsView& sums, cudaStream_t stream);
+/// A sweep of the first run of variables after a draw, and the sums of the draw, which is the state before.
+void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream);
+/// The slices of several draws added up, [draw][4][lane].
+void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,
+                       cudaStream_t stream);
 
 /// Planes count 2^level each; what is pending at a level waits there until there are two of it.
 struct PlanesView {
@@ -99,24 +120,6 @@ struct GatherView {
   const std::uint32_t* spilled;  ///< may be null
 };
 void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_t* out);
-
-struct TermsView {
-  const std::uint32_t* state;
-  std::uint32_t words;
-  std::uint32_t positions;
-  std::uint32_t edges;
-  const std::int64_t* fields;   ///< null where all are 0
-  const std::uint32_t* ends;    ///< two positions for each edge
-  const std::int64_t* weights;  ///< null where all are 1
-  const std::uint8_t* reference;
-};
-/// Sums by lane of one draw, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends differ,
-/// differences from the reference. Fields and weights have room for a multiple of 32.
-[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
-void launch_sums(const TermsView& terms, std::int64_t* out, cudaStream_t stream);
-/// The slices of several draws added up, [draw][4][lane].
-void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,
-                       cudaStream_t stream);
 
 /// States lane by lane, as the host has them: bits of 32 positions in a word.
 struct PackView {

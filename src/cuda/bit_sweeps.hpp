@@ -71,16 +71,17 @@ class BitSweeps {
     }
   }
 
-  /// Draws are summed while the sweeps of the next one go on, which then leave the state alone: there are two of it.
+  /// Draws are summed while the first variables of the next one are moved on, which then leave the state alone: there
+  /// are two of it.
   static constexpr std::uint32_t kDrawsOfGraph = 16;
 
   /// Whether that many draws can be started as a graph.
   [[nodiscard]] bool has_graph(std::uint64_t sweeps, std::size_t draws) const {
     return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches;
   }
-  /// Each draw is a state after so many sweeps; calls sum(state, draw, stream), which is to start what reads it.
-  template <class Sum>
-  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, Sum&& sum) {
+  /// Each draw is a state after so many sweeps; sums_of(state, draw) says what is wanted of it.
+  template <class SumsOf>
+  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, SumsOf&& sums_of) {
     const auto of_draw = static_cast<std::uint32_t>(sweeps);
     prepare(first, of_draw * kDrawsOfGraph, counts);
     if (other_.empty()) {
@@ -89,7 +90,7 @@ class BitSweeps {
     }
     Drawing& drawing = drawings_[counts != nullptr];
     if (drawing.sweeps != sweeps) {
-      drawing = {Graph(stream_, [&] { launch_draws(of_draw, counts, sum); }), sweeps};
+      drawing = {Graph(stream_, [&] { launch_draws(of_draw, counts, sums_of); }), sweeps};
     }
     drawing.graph.launch(stream_);
     check_launch("sweeps were started");
@@ -116,18 +117,14 @@ class BitSweeps {
 
   void launch_sweeps(std::uint32_t sweeps, const BitCounts* counts) {
     for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) {
-      launch_one(state_.data(), state_.data(), ahead, Order::overlapping);
+      const SweepView view = view_of(state_.data(), state_.data(), ahead);
+      for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream_);
       count(state_.data(), ahead, counts);
     }
     advance(sweeps, counts);
   }
-
-  void launch_one(std::uint32_t* to, const std::uint32_t* before, std::uint32_t ahead, Order order) {
-    for (const RunOnDevice& run : runs_) {
-      launch_sweep(run.view(), {to, before, keys_.data(), chains_.data(), words_, variables_, progress_.data(), ahead},
-                   order, stream_);
-      order = Order::overlapping;
-    }
+  [[nodiscard]] SweepView view_of(std::uint32_t* state, const std::uint32_t* before, std::uint32_t ahead) const {
+    return {state, before, keys_.data(), chains_.data(), words_, variables_, progress_.data(), ahead};
   }
   void count(const std::uint32_t* state, std::uint32_t ahead, const BitCounts* counts) {
     if (counts != nullptr) launch_count(counts->view(), state, progress_.data(), ahead, stream_);
@@ -137,24 +134,22 @@ class BitSweeps {
   }
 
   /// An even number of draws, so the last one is where the state was.
-  template <class Sum>
-  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, Sum&& sum) {
+  template <class SumsOf>
+  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, SumsOf&& sums_of) {
     static_assert(kDrawsOfGraph % 2 == 0);
     std::uint32_t *before = state_.data(), *now = other_.data();
     for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw) {
-      if (draw >= 2) summed_[draw % 2].hold(stream_);
       for (std::uint32_t k = 0; k < sweeps; ++k) {
         const std::uint32_t ahead = draw * sweeps + k;
-        launch_one(now, k == 0 ? before : now, ahead, k == 0 ? Order::strict : Order::overlapping);
+        const SweepView view = view_of(now, k == 0 ? before : now, ahead);
+        const bool sums = k == 0 && draw > 0;
+        if (sums) launch_sweep_and_sums(runs_.front().view(), view, sums_of(before, draw - 1), stream_);
+        for (std::size_t run = sums ? 1 : 0; run < runs_.size(); ++run) launch_sweep(runs_[run].view(), view, stream_);
         count(now, ahead, counts);
       }
-      made_[draw % 2].record(stream_);
-      made_[draw % 2].hold(summing_);
-      sum(now, draw, summing_);
-      summed_[draw % 2].record(summing_);
       std::swap(before, now);
     }
-    for (Event& event : summed_) event.hold(stream_);
+    launch_sums(sums_of(before, kDrawsOfGraph - 1), stream_);
     advance(kDrawsOfGraph * sweeps, counts);
   }
 
@@ -173,9 +168,6 @@ class BitSweeps {
   Array<BitProgress> progress_;
   std::optional<BitProgress> known_;  // what it is, once everything that was started is done
   Stream stream_;
-  Stream summing_;
-  Event made_[2];
-  Event summed_[2];
   std::array<Graph, 2> graphs_;      // without and with counts
   std::array<Drawing, 2> drawings_;  // likewise
 };

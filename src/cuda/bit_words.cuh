@@ -73,8 +73,7 @@ __device__ inline std::uint32_t digit_of(typename DigitOf<size>::type digit, con
 }
 
 /// Of the words of 32 lanes: bit k of lane c becomes what bit c of lane k was.
-__device__ inline std::uint32_t transpose(std::uint32_t word) {
-  const unsigned lane = threadIdx.x % 32;
+__device__ inline std::uint32_t transpose(std::uint32_t word, unsigned lane) {
   std::uint32_t low = 0x0000ffffU;
 #pragma unroll
   for (unsigned distance = 16; distance > 0; distance /= 2) {

@@ -154,7 +154,7 @@ __device__ inline std::uint32_t draw_words(const ChainRunView& run, std::uint32_
     late |= static_cast<std::uint32_t>(is_up) << w;
   }
   __syncwarp();
-  return up | transpose(late);
+  return up | transpose(late, lane);
 }
 
 /// Some words for each warp: many where there are many, so that lanes that are not decided yet wait for few others.

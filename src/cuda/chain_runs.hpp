@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <poise/lanes/bit_tables.hpp>
-#include <poise/thread_pool.hpp>
 
 #include "bit_runs.hpp"
 #include "call.hpp"
 #include "chain_kernels.hpp"
+#include "run_thresholds.hpp"
 
 namespace poise::cuda {
 
@@ -52,9 +51,9 @@ class ChainRun {
     variable_ = Array<std::uint32_t>(std::span<const std::uint32_t>(run.variable).first(run.count));
     blanket_ = Array<std::uint32_t>(sorted);
     together_ = Array<std::uint32_t>(side_by_side(sorted, places.zero()));
-    if (size_ == 4) make_tables<4>(tables, run);
-    if (size_ == 5) make_tables<5>(tables, run);
-    if (size_ == 6) make_tables<6>(tables, run);
+    if (size_ == 4) make_tables<4>({tables, run}, run);
+    if (size_ == 5) make_tables<5>({tables, run}, run);
+    if (size_ == 6) make_tables<6>({tables, run}, run);
   }
 
   [[nodiscard]] ChainRunView view() const {
@@ -64,9 +63,6 @@ class ChainRun {
   }
 
  private:
-  static constexpr std::size_t kBlock = std::size_t{1} << 16;  // variables at a time
-  static constexpr std::size_t kFewTables = 4096;
-
   [[nodiscard]] std::uint32_t words() const { return (count_ + 31) / 32; }
   /// Variables of a word.
   [[nodiscard]] std::uint32_t in_word(std::uint32_t word) const { return std::min(32U, count_ - 32 * word); }
@@ -88,64 +84,37 @@ class ChainRun {
     return out;
   }
 
-  /// Variables that are alike share a table, where few tables are different: on a lattice without fields.
   template <unsigned size>
-  void make_tables(const BitTables& tables, const BitTables::Run& run) {
-    std::map<Thresholds<size>, std::uint32_t> numbers;
-    std::vector<std::uint32_t> own;
-    std::vector<Thresholds<size>> different;
-    for_blocks<size>(tables, run, [&](const std::vector<Thresholds<size>>& block, std::size_t) {
-      for (const Thresholds<size>& thresholds : block) {
-        const auto [found, is_new] = numbers.try_emplace(thresholds, static_cast<std::uint32_t>(different.size()));
-        if (is_new) different.push_back(thresholds);
-        own.push_back(found->second);
-        if (different.size() > kFewTables) return false;
+  void make_tables(RunThresholds<size>&& thresholds, const BitTables::Run& run) {
+    constexpr std::size_t kWords = (std::size_t{1} << size) / 8;
+    const std::optional<SharedTables<size>> shared = thresholds.find_shared();
+    tables_ = shared ? static_cast<std::uint32_t>(shared->tables.size()) : count_;
+    nibbles_ = Array<std::uint32_t>(std::size_t{tables_} * kDigitGroups * kWords);
+    const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
+      std::vector<std::uint32_t> made(block.size() * kDigitGroups * kWords, 0);  // [group][table][word]
+      thresholds.pool().for_each(block.size(), [&](std::size_t k) {
+        for (std::size_t c = 0; c < block[k].size(); ++c) {
+          for (std::size_t group = 0; group < kDigitGroups; ++group) {
+            const auto digits = static_cast<std::uint32_t>(block[k][c] >> (60 - 4 * group) & 15);
+            made[(group * block.size() + k) * kWords + c / 8] |= digits << 4 * (c % 8);
+          }
+        }
+      });
+      const std::size_t row = block.size() * kWords;
+      for (std::size_t group = 0; group < kDigitGroups; ++group) {
+        nibbles_.upload(std::span(made).subspan(group * row, row), (group * tables_ + first) * kWords);
       }
       return true;
-    });
-    constexpr std::size_t kWords = (std::size_t{1} << size) / 8;
-    const bool share = own.size() == count_;
-    tables_ = share ? static_cast<std::uint32_t>(different.size()) : count_;
-    nibbles_ = Array<std::uint32_t>(std::size_t{tables_} * kDigitGroups * kWords);
-    if (share) {
-      upload<size>(different, 0);
-      upload_digits<size>(different);
-      table_ = Array<std::uint32_t>(own);
-    } else {
-      for_blocks<size>(tables, run, [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
-        upload<size>(block, first);
-        return true;
-      });
+    };
+    alike_ = Array<std::uint32_t>(std::vector<std::uint32_t>(words(), kApart));
+    if (!shared) {
+      thresholds.for_each_block(upload);
+      return;
     }
-    alike_ = Array<std::uint32_t>(find_alike(run, share ? own : std::vector<std::uint32_t>()));
-  }
-
-  /// Calls use(thresholds of some variables, number of the first one) until it says that this is enough.
-  template <unsigned size, class Use>
-  void for_blocks(const BitTables& tables, const BitTables::Run& run, Use&& use) {
-    ThreadPool pool(std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<Thresholds<size>> block;
-    for (std::size_t first = 0; first < count_; first += kBlock) {
-      block.resize(std::min(kBlock, count_ - first));
-      pool.for_each(block.size(), [&](std::size_t k) { tables.thresholds(run.variable[first + k], block[k]); });
-      if (!use(block, first)) return;
-    }
-  }
-
-  template <unsigned size>
-  void upload(const std::vector<Thresholds<size>>& block, std::size_t first) {
-    constexpr std::size_t kConfigurations = std::size_t{1} << size, kWords = kConfigurations / 8;
-    std::vector<std::uint32_t> row(block.size() * kWords);
-    for (unsigned group = 0; group < kDigitGroups; ++group) {
-      std::fill(row.begin(), row.end(), 0U);
-      for (std::size_t k = 0; k < block.size(); ++k) {
-        for (std::size_t c = 0; c < kConfigurations; ++c) {
-          const auto digits = static_cast<std::uint32_t>(block[k][c] >> (60 - 4 * group) & 15);
-          row[k * kWords + c / 8] |= digits << 4 * (c % 8);
-        }
-      }
-      nibbles_.upload(row, (std::size_t{group} * tables_ + first) * kWords);
-    }
+    upload(shared->tables, 0);
+    upload_digits<size>(shared->tables);
+    table_ = Array<std::uint32_t>(shared->of_variable);
+    alike_.upload(find_alike(run, shared->of_variable));
   }
 
   /// The first group is all that is compared for many variables together.
@@ -164,7 +133,7 @@ class ChainRun {
   [[nodiscard]] std::vector<std::uint32_t> find_alike(const BitTables::Run& run,
                                                       const std::vector<std::uint32_t>& table) {
     std::vector<std::uint32_t> out(words(), kApart);
-    if (table.empty() || count_ < 2) return out;
+    if (count_ < 2) return out;
     stride_ = run.variable[1] - run.variable[0];
     for (std::uint32_t word = 0; word < words(); ++word) {
       bool alike = true;
