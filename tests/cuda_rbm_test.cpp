@@ -86,8 +86,8 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
   const Rbm target(weights);
   const Index n = weights.visible;
   const std::size_t states = all.probability.size();
-  for (const CudaRbmForm form : {CudaRbmForm::single, CudaRbmForm::relaxation, CudaRbmForm::langevin}) {
-    const bool many = form != CudaRbmForm::single;
+  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation, CudaSlopeForm::langevin}) {
+    const bool many = form != CudaSlopeForm::single;
     for (const BalancingFunction& function : functions(many ? -0.7 : 0.0)) {
       SCOPED_TRACE(std::to_string(static_cast<int>(form)) + ' ' + std::to_string(static_cast<int>(function.kind())));
       CudaRbmChains here(weights, form, states, 1, 0);
@@ -112,9 +112,9 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
         for (Index i = 0; i < n; ++i) {
           const double found = static_cast<double>(law.proposal[s * n + i]);
           const double u = log_ratios[i];
-          if (form == CudaRbmForm::single) {
+          if (form == CudaSlopeForm::single) {
             ASSERT_NEAR(found / total, std::exp(function.log_g(u)) / expected_total, 0.01);
-          } else if (form == CudaRbmForm::relaxation) {
+          } else if (form == CudaSlopeForm::relaxation) {
             const double rate =
                 std::exp(function.level()) * (std::exp(function.log_g(u)) + std::exp(function.log_g(-u)));
             ASSERT_NEAR(found * 0x1p-32, -std::expm1(-rate) / (1.0 + std::exp(-u)), 0.01);
@@ -158,7 +158,7 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
 /// Tiles of all shapes, and rows wherever they are: chains are the same.
 TEST_F(OnGpuRbm, ChainsDoNotDependOnTheirCompany) {
   const RbmWeights weights = random_rbm(300, 150, 0.2, 5);
-  for (const CudaRbmForm form : {CudaRbmForm::single, CudaRbmForm::relaxation}) {
+  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation}) {
     const auto states_of = [&](std::size_t chains, std::uint64_t first) {
       CudaRbmChains some(weights, form, chains, 7, first);
       some.set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));

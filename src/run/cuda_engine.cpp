@@ -152,7 +152,7 @@ constexpr double kLaneUpdatesOfACore = 6000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-    return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaRbmChains::kMostVisible;
+    return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaSlopeChains::kMostVariables;
   }
   if (flips_one(sampler)) {
     const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);

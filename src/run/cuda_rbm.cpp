@@ -10,12 +10,12 @@
 
 namespace poise {
 
-std::optional<CudaRbmForm> cuda_rbm_form(const Sampler& sampler) {
-  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaRbmForm::relaxation;
-  if (is_row<DmalaRow>(sampler)) return CudaRbmForm::langevin;
+std::optional<CudaSlopeForm> cuda_rbm_form(const Sampler& sampler) {
+  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaSlopeForm::relaxation;
+  if (is_row<DmalaRow>(sampler)) return CudaSlopeForm::langevin;
   const SamplerSettings& settings = sampler.settings;
   if (!is_balanced(sampler) || settings.many || !settings.first_order || settings.block != 1) return {};
-  return CudaRbmForm::single;
+  return CudaSlopeForm::single;
 }
 
 #ifdef POISE_CUDA
@@ -24,7 +24,7 @@ namespace {
 
 class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
  public:
-  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaRbmForm form, const BalancingFunction& function,
+  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaSlopeForm form, const BalancingFunction& function,
                 const EngineOptions& options)
       : CudaChainsEngine(traits_for(*target, form, options), target,
                          std::make_unique<CudaRbmChains>(target->weights(), form, options.starts.size(), options.seed,
@@ -35,9 +35,9 @@ class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
   }
 
  private:
-  static EngineTraits traits_for(const Rbm& target, CudaRbmForm form, const EngineOptions& options) {
+  static EngineTraits traits_for(const Rbm& target, CudaSlopeForm form, const EngineOptions& options) {
     EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = form == CudaRbmForm::single ? target.num_moves() : 1;
+    traits.steps_per_sweep = form == CudaSlopeForm::single ? target.num_moves() : 1;
     traits.chunk = 256;
     return traits;
   }

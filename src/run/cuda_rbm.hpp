@@ -10,7 +10,7 @@
 namespace poise {
 
 /// What a sampler's proposals are there; nothing where it does not run there.
-[[nodiscard]] std::optional<CudaRbmForm> cuda_rbm_form(const Sampler& sampler);
+[[nodiscard]] std::optional<CudaSlopeForm> cuda_rbm_form(const Sampler& sampler);
 
 [[nodiscard]] TunableEngine make_cuda_rbm(const std::shared_ptr<const Rbm>& target, const Sampler& sampler,
                                           const EngineOptions& options);
