@@ -122,14 +122,7 @@ __global__ void __launch_bounds__(kSlopeThreads) law_kernel(RbmView rbm, RbmChai
   RbmWalk<function, kSlopeThreads> chain(
       rbm, all, {all, law, Meeting<kSlopeThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
-  out += chain.row(rbm.visible);
-  if (law.form == SlopeForm::single) {
-    const float largest = chain.weigh(chain.slopes(), false, shared.chosen.weight).largest;
-    chain.for_each(chain.slopes(), false, 0,
-                   [&](unsigned i, float u, bool) { out[i] = weight(log_g<function>(law, u), largest); });
-  } else {
-    chain.for_each(chain.slopes(), false, 0, [&](unsigned i, float u, bool) { out[i] = chance<function>(law, u); });
-  }
+  chain.tell_law(chain.slopes(), shared.chosen.weight, out + chain.row(rbm.visible));
 }
 
 template <unsigned kOfChain>

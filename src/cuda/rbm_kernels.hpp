@@ -31,7 +31,7 @@ struct RbmView {
 };
 
 struct RbmChainsView : SlopeChainsView {
-  std::uint8_t* half;         ///< of each chain: which half of the next three is the state's; the other is the proposal's
+  std::uint8_t* half;  ///< of each chain: which half of the next three is the state's; the other is the proposal's
   std::int64_t* activations;  ///< [half][chain][hidden_stride]
   std::int64_t* linear;       ///< [half][chain]: of visible biases of units that are on, in units
   std::int64_t* log_prob;     ///< [half][chain], in units

@@ -2,6 +2,7 @@
 #include <poise/cuda/slope_chains.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "slope_memory.hpp"
@@ -12,10 +13,21 @@ using cuda::Array;
 
 static_assert(BalanceTable::kPoints == cuda::kPhiPoints);
 
+namespace {
+
+/// Eight levels by their bits.
+constexpr auto kLevelsOfBytes = [] {
+  std::array<std::array<Value, 8>, 256> out{};
+  for (std::size_t byte = 0; byte < out.size(); ++byte) {
+    for (std::size_t k = 0; k < 8; ++k) out[byte][k] = static_cast<Value>(byte >> k & 1U);
+  }
+  return out;
+}();
+
+}  // namespace
+
 CudaSlopeChains::CudaSlopeChains(const CudaSlopeOptions& options)
-    : chains_(options.chains),
-      variables_(options.variables),
-      memory_(std::make_unique<cuda::SlopeMemory>(options)) {}
+    : chains_(options.chains), variables_(options.variables), memory_(std::make_unique<cuda::SlopeMemory>(options)) {}
 
 CudaSlopeChains::~CudaSlopeChains() = default;
 
@@ -51,8 +63,16 @@ void CudaSlopeChains::set_levels(std::size_t chain, std::span<const Value> level
 }
 
 void CudaSlopeChains::get_levels(std::size_t chain, std::span<Value> levels) const {
-  const std::span<const std::uint32_t> own = memory_->state.row(chain);
-  for (Index i = 0; i < levels.size(); ++i) levels[i] = static_cast<Value>(own[i / 32] >> i % 32 & 1U);
+  unpack(memory_->state.row(chain), levels);
+}
+
+void CudaSlopeChains::unpack(std::span<const std::uint32_t> words, std::span<Value> levels) {
+  std::size_t i = 0;
+  for (; i + 8 <= levels.size(); i += 8) {
+    std::copy_n(kLevelsOfBytes[words[i / 32] >> i % 32 & 0xffU].begin(), 8,
+                levels.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (; i < levels.size(); ++i) levels[i] = static_cast<Value>(words[i / 32] >> i % 32 & 1U);
 }
 
 std::vector<double> CudaSlopeChains::accepted() const {

@@ -199,6 +199,19 @@ struct SlopeWalk {
     all.level[number] = both(last.word[0], last.word[1]);
   }
 
+  /// What is drawn from, for each variable: weights of single changes, or probabilities in units of 2^-32. `chosen` is
+  /// as in `weigh`.
+  template <class Slopes>
+  __device__ void tell_law(const Slopes& slopes, unsigned& chosen, std::uint64_t* out) {
+    if (law.form == SlopeForm::single) {
+      const float largest = weigh(slopes, false, chosen).largest;
+      for_each(slopes, false, 0,
+               [&](unsigned i, float u, bool) { out[i] = weight(log_g<function>(law, u), largest); });
+    } else {
+      for_each(slopes, false, 0, [&](unsigned i, float u, bool) { out[i] = chance<function>(law, u); });
+    }
+  }
+
   /// Whether the proposal is accepted.
   __device__ bool decide(float ratio) const {
     const float probability = fminf(ratio, 1.0F);

@@ -45,6 +45,8 @@ class CudaSlopeChains {
   // Of one chain; other threads may set and get other chains at the same time, while none advances.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
+  /// Levels from the bits of words.
+  static void unpack(std::span<const std::uint32_t> words, std::span<Value> levels);
 
   /// Acceptance probabilities of each chain, summed.
   [[nodiscard]] std::vector<double> accepted() const;
