@@ -9,6 +9,7 @@
 #include <poise/cuda/rbm_chains.hpp>
 #endif
 #include "support/on_gpu.hpp"
+#include "support/slope_transitions.hpp"
 #include "support/small_rbms.hpp"
 
 namespace poise {
@@ -36,48 +37,6 @@ struct AllStates {
 
 #ifdef POISE_CUDA
 
-std::vector<BalancingFunction> functions(double level) {
-  std::vector<BalancingFunction> out;
-  using Kind = BalancingFunction::Kind;
-  for (const Kind kind : {Kind::sqrt, Kind::barker, Kind::min, Kind::max}) out.emplace_back(kind, level);
-  std::vector<double> phi;
-  for (int k = 0; k < BalanceTable::kPoints; ++k) phi.push_back(level - 0.4 * std::log1p(BalanceTable::grid(k)));
-  out.emplace_back(std::make_shared<const BalanceTable>(phi));
-  return out;
-}
-
-/// Transition probabilities from every state to every other, by what the device proposes from.
-class Transitions {
- public:
-  Transitions(const CudaRbmChains::Law& law, Index n, bool many) : law_(law), n_(n), many_(many) {}
-
-  [[nodiscard]] double log_proposal(std::size_t from, std::size_t to) const {
-    const std::uint64_t* const row = law_.proposal.data() + from * n_;
-    const std::size_t changed = from ^ to;
-    if (!many_) {
-      if (std::popcount(changed) != 1) return -std::numeric_limits<double>::infinity();
-      double total = 0.0;
-      for (Index i = 0; i < n_; ++i) total += static_cast<double>(row[i]);
-      return std::log(static_cast<double>(row[std::countr_zero(changed)]) / total);
-    }
-    double sum = 0.0;
-    for (Index i = 0; i < n_; ++i) {
-      const double p = static_cast<double>(row[i]) * 0x1p-32;
-      sum += (changed >> i & 1) != 0 ? std::log(p) : std::log1p(-p);
-    }
-    return sum;
-  }
-  [[nodiscard]] double acceptance(std::size_t from, std::size_t to) const {
-    return std::exp(
-        std::min(0.0, law_.log_prob[to] - law_.log_prob[from] + log_proposal(to, from) - log_proposal(from, to)));
-  }
-
- private:
-  const CudaRbmChains::Law& law_;
-  Index n_;
-  bool many_;
-};
-
 /// What proposals are drawn from is the law of the CPU, as far as slopes in half precision tell; log p is right in
 /// single precision. One step of many chains, counted, has the probabilities that follow.
 TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
@@ -86,9 +45,9 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
   const Rbm target(weights);
   const Index n = weights.visible;
   const std::size_t states = all.probability.size();
-  for (const CudaRbmForm form : {CudaRbmForm::single, CudaRbmForm::relaxation, CudaRbmForm::langevin}) {
-    const bool many = form != CudaRbmForm::single;
-    for (const BalancingFunction& function : functions(many ? -0.7 : 0.0)) {
+  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation, CudaSlopeForm::langevin}) {
+    const bool many = form != CudaSlopeForm::single;
+    for (const BalancingFunction& function : slope_functions(many ? -0.7 : 0.0)) {
       SCOPED_TRACE(std::to_string(static_cast<int>(form)) + ' ' + std::to_string(static_cast<int>(function.kind())));
       CudaRbmChains here(weights, form, states, 1, 0);
       here.set_function(function);
@@ -104,48 +63,24 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
         std::vector<double> log_ratios(n + 8);
         double* const to = log_ratios.data();
         target.first_order_log_ratios(std::span(&pointer, 1), std::span<double* const>(&to, 1));
-        double total = 0.0, expected_total = 0.0;
-        for (Index i = 0; i < n; ++i) {
-          total += static_cast<double>(law.proposal[s * n + i]);
-          expected_total += std::exp(function.log_g(log_ratios[i]));
-        }
-        for (Index i = 0; i < n; ++i) {
-          const double found = static_cast<double>(law.proposal[s * n + i]);
-          const double u = log_ratios[i];
-          if (form == CudaRbmForm::single) {
-            ASSERT_NEAR(found / total, std::exp(function.log_g(u)) / expected_total, 0.01);
-          } else if (form == CudaRbmForm::relaxation) {
-            const double rate =
-                std::exp(function.level()) * (std::exp(function.log_g(u)) + std::exp(function.log_g(-u)));
-            ASSERT_NEAR(found * 0x1p-32, -std::expm1(-rate) / (1.0 + std::exp(-u)), 0.01);
-          } else {
-            const double w = std::exp(function.log_g(u) - function.log_g(0.0) + function.level());
-            ASSERT_NEAR(found * 0x1p-32, w / (1.0 + w), 0.01);
-          }
-        }
+        expect_slope_law(std::span(law.proposal).subspan(s * n, n), form, function, std::span(log_ratios).first(n),
+                         0.01);
       }
-      const Transitions transitions(law, n, many);
+      const SlopeTransitions transitions(law.log_prob, law.proposal, many);
       constexpr std::size_t kChains = 100000;
       for (const std::size_t from : {std::size_t{0}, states / 3, states - 1}) {
         CudaRbmChains step(weights, form, kChains, 17 + from, 0);
         step.set_function(function);
         for (std::size_t c = 0; c < kChains; ++c) step.set_levels(c, state_of_number(from, n));
         step.advance(1);
-        std::vector<double> count(states, 0.0), expected(states, 0.0);
+        std::vector<double> count(states, 0.0);
         std::vector<Value> x(n);
         for (std::size_t c = 0; c < kChains; ++c) {
           step.get_levels(c, x);
           ++count[number_of_state(x)];
         }
-        double left = 1.0, accepted = 0.0;
-        for (std::size_t to = 0; to < states; ++to) {
-          const double q = std::exp(transitions.log_proposal(from, to));
-          accepted += q * transitions.acceptance(from, to);
-          if (to == from) continue;
-          expected[to] = kChains * q * transitions.acceptance(from, to);
-          left -= q * transitions.acceptance(from, to);
-        }
-        expected[from] = kChains * std::max(0.0, left);
+        double accepted = 0.0;
+        const std::vector<double> expected = transitions.expected(from, kChains, accepted);
         EXPECT_LT(deviation(count, expected), 5.0) << from;
         double summed = 0.0;
         for (const double a : step.accepted()) summed += a;
@@ -158,7 +93,7 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
 /// Tiles of all shapes, and rows wherever they are: chains are the same.
 TEST_F(OnGpuRbm, ChainsDoNotDependOnTheirCompany) {
   const RbmWeights weights = random_rbm(300, 150, 0.2, 5);
-  for (const CudaRbmForm form : {CudaRbmForm::single, CudaRbmForm::relaxation}) {
+  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation}) {
     const auto states_of = [&](std::size_t chains, std::uint64_t first) {
       CudaRbmChains some(weights, form, chains, 7, first);
       some.set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._on_device import JaxOnDevice, OnDevice, TorchOnDevice, wrong_shape
+
 Array = npt.NDArray[Any]
 
 
@@ -32,6 +34,7 @@ class Code:
         self._log_ratios = log_ratios
         self.pick_moves: Callable[[Array, Array], Array] | None = None
         self.differentiable = False  # whether the library finds a gradient by itself
+        self.on_device = OnDevice("its code takes NumPy arrays, which are on the CPU; PyTorch and JAX have a GPU")
 
     @property
     def has_gradient(self) -> bool:
@@ -73,8 +76,7 @@ class Code:
     def _read(self, what: str, found: Any, shape: tuple[int, ...]) -> Array:
         array = self._numbers(what, found)
         if array.shape != shape:
-            expected = "one number for each state of the batch" if len(shape) == 1 else "the shape of the batch"
-            raise ValueError(f"{what} gave shape {array.shape}, expected {shape}: {expected}")
+            raise ValueError(wrong_shape(what, array.shape, shape))
         return array
 
 
@@ -83,28 +85,37 @@ class TorchCode(Code):
 
     framework = "torch"
 
-    def __init__(self, log_prob: Any, gradient: Any, log_ratios: Any, device: Any = None) -> None:
+    def __init__(
+        self, log_prob: Any, gradient: Any, log_ratios: Any, device: Any = None, dtype: str = "float32"
+    ) -> None:
         super().__init__(log_prob, gradient, log_ratios)
         import torch
 
         self._torch = torch
         self._device = device
         self.differentiable = True
+        self.on_device = TorchOnDevice(self._differentiate, device, dtype)
 
     def log_prob(self, x: Array) -> Array:
         with self._torch.no_grad():
             return super().log_prob(x)
 
     def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        value, slope = self._differentiate(self._give(x))
+        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+
+    def _differentiate(self, given: Any) -> tuple[Any, Any]:
         if self._gradient is not None:
-            return super().log_prob_and_gradient(x)
+            with self._torch.no_grad():
+                value = self._log_prob(given)
+            return value, self._gradient(given)
         with self._torch.enable_grad():
-            given = self._give(x).requires_grad_(True)
+            given = given.requires_grad_(True)
             value = self._log_prob(given)
             if not getattr(value, "requires_grad", False):
                 raise ValueError("log_prob cannot be differentiated by autograd: its result does not depend on x")
             (slope,) = self._torch.autograd.grad(value.sum(), given)
-        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+        return value, slope
 
     def _give(self, x: Array) -> Any:
         tensor = self._torch.from_dlpack(x)
@@ -124,7 +135,7 @@ class JaxCode(Code):
 
     framework = "jax"
 
-    def __init__(self, log_prob: Any, gradient: Any, log_ratios: Any) -> None:
+    def __init__(self, log_prob: Any, gradient: Any, log_ratios: Any, dtype: str = "float32") -> None:
         super().__init__(log_prob, gradient, log_ratios)
         import jax
 
@@ -137,12 +148,17 @@ class JaxCode(Code):
 
         self._both = jax.jit(jax.value_and_grad(total, has_aux=True))
         self._log_prob = jax.jit(log_prob)
+        self.on_device = JaxOnDevice(self._differentiate, dtype)
 
     def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        if self._gradient is not None:
-            return super().log_prob_and_gradient(x)
-        (_, value), slope = self._both(self._give(x))
+        value, slope = self._differentiate(self._give(x))
         return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+
+    def _differentiate(self, given: Any) -> tuple[Any, Any]:
+        if self._gradient is not None:
+            return self._log_prob(given), self._gradient(given)
+        (_, value), slope = self._both(given)
+        return value, slope
 
     def _give(self, x: Array) -> Any:
         # One compilation for each size of batch: sizes are rounded up to a power of two.
@@ -188,9 +204,9 @@ def default_dtype(framework: str) -> str:
     return "float32" if framework == "jax" else "float64"
 
 
-def make_code(framework: str, log_prob: Any, gradient: Any, log_ratios: Any, device: Any) -> Code:
+def make_code(framework: str, log_prob: Any, gradient: Any, log_ratios: Any, *, device: Any, dtype: str) -> Code:
     if framework == "torch":
-        return TorchCode(log_prob, gradient, log_ratios, device)
+        return TorchCode(log_prob, gradient, log_ratios, device, dtype)
     if framework == "jax":
-        return JaxCode(log_prob, gradient, log_ratios)
+        return JaxCode(log_prob, gradient, log_ratios, dtype)
     return Code(log_prob, gradient, log_ratios)

@@ -54,7 +54,8 @@ def sample(
       Without ``warmup`` it is 1000 sweeps whatever ``thin`` is, the later half only while learning goes on.
     - ``seconds``: that long in all, warm-up included, instead of ``draws``.
     - ``threads``: one per core by default; results do not depend on it.
-    - ``device``: ``"cpu"``, ``"cuda"`` for a GPU, or ``"auto"`` for a GPU where it is faster.
+    - ``device``: ``"cpu"``, ``"cuda"`` for a GPU, or ``"auto"`` for a GPU where it is faster. A target of your own runs there
+      where its code is on the GPU already.
     - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
     - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
     - ``out``: a NetCDF file that the draws are also written to while they are made.

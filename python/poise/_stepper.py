@@ -19,7 +19,8 @@ class Stepper:
     """Persistent chains for training loops and experiments.
 
     ``target`` is anything :func:`sample` takes. A target of your own may change between calls of :meth:`step`, as the
-    weights of a network do in training: log p is computed anew at the beginning of each.
+    weights of a network do in training: log p is computed anew at the beginning of each. ``device`` is as in
+    :func:`sample`; states are given back in the memory of this machine.
 
     >>> import poise
     >>> stepper = poise.Stepper(poise.ising(size=4, coupling=0.2), chains=3, sampler="gibbs", seed=1)
@@ -37,6 +38,7 @@ class Stepper:
         seed: int = 1,
         init: str | npt.ArrayLike = "uniform",
         threads: int | None = None,
+        device: str = "cpu",
     ) -> None:
         with warnings.catch_warnings():
             # A target in training is not yet what it will be, so a poor gradient says little.
@@ -44,7 +46,9 @@ class Stepper:
             target = as_target(target)
             model, self._user = as_model(target)
         self._model = model
-        settings = run_settings(model, shape_of(target), chains=chains, seed=seed, init=init, threads=threads)
+        settings = run_settings(
+            model, shape_of(target), chains=chains, seed=seed, init=init, threads=threads, device=device
+        )
         inner = shape_of(target) or ((model.rows, model.columns) if model.rows else (model.variables,))
         self._shape = (settings["chains"], *inner)
         self._core = _core.Stepper(model, text("sampler", sampler), settings)

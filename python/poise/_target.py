@@ -94,7 +94,8 @@ def target(
     - ``framework``: what arrays your code takes, ``"numpy"``, ``"torch"`` or ``"jax"``. Modules and jitted functions are
       recognised, anything else is taken for NumPy. ``dtype`` is that of x: by default float64 in NumPy, float32 in JAX,
       and that of a module's parameters. ``device``: where a tensor is put before your code sees it, by default where
-      the parameters are.
+      the parameters are. Where that is a GPU, ``poise.sample(..., device="cuda")`` keeps states and chains there too, with
+      the samplers ``gwg``, ``flsb``, ``dlmc``, ``dlsb`` and ``dmala`` and variables of two levels; so it does for JAX with CUDA.
     - ``check=False`` leaves the checks at the start out.
 
     >>> import numpy as np, poise
@@ -144,7 +145,7 @@ def target(
     }
     if one_hot and cardinalities.min() != cardinalities.max():
         raise ValueError("one_hot: every variable must have the same number of levels")
-    code = make_code(library, log_prob, gradient, log_ratios, device)
+    code = make_code(library, log_prob, gradient, log_ratios, device=device, dtype=kind)
     if not kind.startswith("float") and gradient is None and library != "numpy":
         code.differentiable = False
     code.pick_moves = _MovePicker(cardinalities, looks)

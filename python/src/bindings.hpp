@@ -87,6 +87,7 @@ void take(const nb::dict& settings, const char* key, T& out) {
 
 void bind_models(nb::module_& module);
 void bind_targets(nb::module_& module);
+void bind_device_functions(nb::module_& module);
 void bind_runs(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_marginals(nb::module_& module);

@@ -21,6 +21,7 @@ NB_MODULE(_core, module) {
   });
   poise::python::bind_models(module);
   poise::python::bind_targets(module);
+  poise::python::bind_device_functions(module);
   poise::python::bind_runs(module);
   poise::python::bind_ranks(module);
   poise::python::bind_marginals(module);

@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -13,6 +12,7 @@
 #include <poise/target/batch_target.hpp>
 
 #include "bindings.hpp"
+#include "user_code.hpp"
 
 namespace poise::python {
 
@@ -55,35 +55,23 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::vector<std::pair<std::size_t, void*>> free_;
 };
 
-/// How user code sees a state.
-struct Appearance {
-  std::string dtype;               ///< of the elements: float32, ...
-  std::vector<std::size_t> shape;  ///< of one state
-  bool one_hot = false;            ///< one more dimension, with a one at the level
-  std::size_t levels = 2;          ///< the largest number of them
-};
-
 class PythonFunction : public BatchFunction {
  public:
   PythonFunction(nb::object code, Appearance appearance, BatchShape shape)
-      : code_(std::move(code)), appearance_(std::move(appearance)), shape_(std::move(shape)) {
-    has_gradient_ = nb::cast<bool>(code_.attr("has_gradient"));
-    has_log_ratios_ = nb::cast<bool>(code_.attr("has_log_ratios"));
+      : code_(std::make_shared<UserCode>(std::move(code))),
+        appearance_(std::move(appearance)),
+        shape_(std::move(shape)) {
+    has_gradient_ = nb::cast<bool>(code_->code().attr("has_gradient"));
+    has_log_ratios_ = nb::cast<bool>(code_->code().attr("has_log_ratios"));
   }
-  ~PythonFunction() override {
-    const nb::gil_scoped_acquire acquire;
-    code_.reset();
-  }
-  PythonFunction(const PythonFunction&) = delete;
-  PythonFunction& operator=(const PythonFunction&) = delete;
 
   void log_prob(std::span<const Value> rows, std::span<double> out) override {
-    call(rows, [&](nb::handle x) { read_values(ask("log_prob", x), out); });
+    call(rows, [&](const nb::object& x) { read_values(ask("log_prob", x), out); });
   }
   [[nodiscard]] bool has_gradient() const override { return has_gradient_; }
   [[nodiscard]] bool one_hot() const override { return appearance_.one_hot; }
   void gradient(std::span<const Value> rows, std::span<double> log_prob, std::span<double> out) override {
-    call(rows, [&](nb::handle x) {
+    call(rows, [&](const nb::object& x) {
       const nb::tuple both(ask("log_prob_and_gradient", x));
       read_values(both[0], log_prob);
       read(both[1], out, "gradient");
@@ -99,42 +87,27 @@ class PythonFunction : public BatchFunction {
   }
   [[nodiscard]] bool has_log_ratios() const override { return has_log_ratios_; }
   void log_ratios(std::span<const Value> rows, std::span<double> out) override {
-    call(rows, [&](nb::handle x) {
+    call(rows, [&](const nb::object& x) {
       read(ask("log_ratios", x), out, "log_ratios");
       refuse_what_is_no_log(out, "log_ratios");
     });
   }
 
-  [[nodiscard]] nb::handle code() const { return code_; }
-  void release_code() { code_.reset(); }
+  [[nodiscard]] std::shared_ptr<DeviceFunction> device_function(std::string& why) const override {
+    return make_device_function(code_, appearance_, why);
+  }
 
-  std::size_t calls = 0;
-  std::size_t rows_seen = 0;
-  double seconds = 0.0;
+  [[nodiscard]] UserCode& code() const { return *code_; }
 
  private:
   template <class Use>
   void call(std::span<const Value> rows, Use&& use) {
     const nb::gil_scoped_acquire acquire;
     const std::size_t count = rows.size() / shape_.cardinalities.size();
-    try {
-      const nb::object x = array_of(rows, count);
-      use(x);
-    } catch (nb::python_error& error) {
-      if (error.matches(PyExc_KeyboardInterrupt)) throw RunStopped{};
-      throw;
-    }
-    ++calls;
-    rows_seen += count;
+    code_->guard([&] { use(array_of(rows, count)); });
+    code_->called(count);
   }
-
-  /// The call itself, and the time it takes.
-  nb::object ask(const char* what, nb::handle x) {
-    const auto started = std::chrono::steady_clock::now();
-    nb::object answer = code_.attr(what)(x);
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    return answer;
-  }
+  nb::object ask(const char* what, nb::handle x) { return code_->ask(code_->code().attr(what), x); }
 
   nb::object array_of(std::span<const Value> rows, std::size_t count) {
     if (appearance_.dtype == "float32") return fill<float>(rows, count);
@@ -216,7 +189,7 @@ class PythonFunction : public BatchFunction {
     }
   }
 
-  nb::object code_;
+  std::shared_ptr<UserCode> code_;
   Appearance appearance_;
   BatchShape shape_;
   std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
@@ -260,13 +233,13 @@ UserModel user_model(const nb::object& code, const std::string& name, const std:
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
-  const nb::handle code = nb::inst_ptr<UserModel>(self)->function->code();
+  const nb::handle code = nb::inst_ptr<UserModel>(self)->function->code().code();
   Py_VISIT(code.ptr());
   return 0;
 }
 
 int clear(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<UserModel>(self)->function->release_code();
+  if (nb::inst_ready(self)) nb::inst_ptr<UserModel>(self)->function->code().release();
   return 0;
 }
 
@@ -281,9 +254,9 @@ void bind_targets(nb::module_& module) {
       .def_prop_ro(
           "model", [](const UserModel& user) { return user.model; }, nb::rv_policy::move)
       .def_prop_ro("has_gradient", [](const UserModel& user) { return user.function->has_gradient(); })
-      .def_prop_ro("calls", [](const UserModel& user) { return user.function->calls; })
-      .def_prop_ro("rows", [](const UserModel& user) { return user.function->rows_seen; })
-      .def_prop_ro("seconds", [](const UserModel& user) { return user.function->seconds; });
+      .def_prop_ro("calls", [](const UserModel& user) { return user.function->code().calls(); })
+      .def_prop_ro("rows", [](const UserModel& user) { return user.function->code().rows(); })
+      .def_prop_ro("seconds", [](const UserModel& user) { return user.function->code().seconds(); });
   module.def("user_model", &user_model, nb::arg("code"), nb::arg("name"), nb::arg("cardinalities"), nb::arg("looks"));
 }
 

@@ -23,6 +23,20 @@ inline void check(cudaError_t status, const char* what) {
 /// After a launch.
 inline void check_launch(const char* what) { check(cudaGetLastError(), what); }
 
+/// After memory was asked for.
+inline void check_allocation(cudaError_t status, std::size_t bytes) {
+  constexpr double kGiB = 1073741824.0;
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // an allocation that failed leaves the device usable
+  if (status != cudaErrorMemoryAllocation) check(status, "memory was asked for");
+  std::size_t left = 0, all = 0;
+  static_cast<void>(cudaMemGetInfo(&left, &all));
+  throw InputError(fmt::format(
+      "the GPU has {:.3g} GiB of memory left, too little for {:.3g} GiB more: take fewer chains, or close what else "
+      "runs there",
+      static_cast<double>(left) / kGiB, static_cast<double>(bytes) / kGiB));
+}
+
 /// An array on the device.
 template <class T>
 class Array {
@@ -30,16 +44,7 @@ class Array {
   Array() = default;
   explicit Array(std::size_t size) : size_(size) {
     if (size == 0) return;
-    const cudaError_t status = cudaMalloc(reinterpret_cast<void**>(&data_), size * sizeof(T));
-    if (status == cudaSuccess) return;
-    static_cast<void>(cudaGetLastError());  // an allocation that failed leaves the device usable
-    if (status != cudaErrorMemoryAllocation) check(status, "memory was asked for");
-    std::size_t left = 0, all = 0;
-    static_cast<void>(cudaMemGetInfo(&left, &all));
-    throw InputError(fmt::format(
-        "the GPU has {:.3g} GiB of memory left, too little for {:.3g} GiB more: take fewer chains, or close what else "
-        "runs there",
-        static_cast<double>(left) / kGiB, static_cast<double>(size * sizeof(T)) / kGiB));
+    check_allocation(cudaMalloc(reinterpret_cast<void**>(&data_), size * sizeof(T)), size * sizeof(T));
   }
   explicit Array(std::span<const T> values) : Array(values.size()) { upload(values); }
   explicit Array(const std::vector<T>& values) : Array(std::span<const T>(values)) {}
@@ -69,8 +74,6 @@ class Array {
   }
 
  private:
-  static constexpr double kGiB = 1073741824.0;
-
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

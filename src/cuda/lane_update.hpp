@@ -17,13 +17,7 @@
 
 #include <poise/lanes/lane_image.hpp>
 
-#ifdef __CUDACC__
-#define POISE_BOTH __host__ __device__ __forceinline__
-#define POISE_UNROLL _Pragma("unroll")
-#else
-#define POISE_BOTH inline
-#define POISE_UNROLL
-#endif
+#include "host_device.hpp"
 
 namespace poise::cuda {
 

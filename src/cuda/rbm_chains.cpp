@@ -5,18 +5,14 @@
 #include <cmath>
 #include <utility>
 
-#include <poise/streams.hpp>
-
 #include "call.hpp"
 #include "half_product.hpp"
-#include "mirrored.hpp"
 #include "rbm_kernels.hpp"
+#include "slope_memory.hpp"
 
 namespace poise {
 
 using cuda::Array;
-
-static_assert(BalanceTable::kPoints == cuda::kPhiPoints);
 
 namespace {
 
@@ -45,46 +41,31 @@ std::int64_t to_units(double value, double unit) { return std::llround(value / u
 }  // namespace
 
 struct CudaRbmChains::OnDevice {
-  OnDevice(const RbmWeights& rbm, CudaRbmForm form, std::size_t chains)
-      : visible(rbm.visible),
+  OnDevice(const RbmWeights& rbm, cuda::SlopeMemory& walk_memory, std::size_t chains)
+      : memory(walk_memory),
+        visible(rbm.visible),
         visible_stride(cuda::padded_columns(rbm.visible)),
         hidden_stride(padded(rbm.hidden)),
-        words((rbm.visible + std::size_t{31}) / 32),
         unit(find_unit(rbm)),
         weights(std::size_t{rbm.visible} * hidden_stride),
         hidden_bias(hidden_stride),
         visible_bias(rbm.visible),
         bias_slopes(visible_stride),
         halves(visible_stride * hidden_stride),
-        phi(cuda::kPhiPoints),
-        reference(words),
-        state(chains, words),
-        flips(chains * words),
         half(chains),
         activations(2 * chains * hidden_stride),
         linear(2 * chains),
         log_prob(2 * chains),
-        level(chains),
-        largest(chains),
-        whole(chains),
-        forth(chains),
         slopes(padded(chains) * visible_stride),
         proposed_slopes(padded(chains) * visible_stride),
         on(padded(chains) * hidden_stride),
-        steps(chains),
-        accepted(chains),
         real_sums(chains),
         whole_sums(2 * chains) {
-    law.form = static_cast<cuda::RbmForm>(form);
     upload(rbm);
-    flips.clear();
     half.clear();
     slopes.clear();
     proposed_slopes.clear();
     on.clear();
-    steps.clear();
-    accepted.clear();
-    reference.clear();
     cuda::check(cudaStreamCreate(&stream), "a stream was made");
   }
   ~OnDevice() {
@@ -131,27 +112,8 @@ struct CudaRbmChains::OnDevice {
             bias_slopes.data()};
   }
   [[nodiscard]] cuda::RbmChainsView chains() const {
-    return {static_cast<std::uint32_t>(half.size()),
-            static_cast<std::uint32_t>(words),
-            first_chain,
-            seed,
-            state.on_device(),
-            flips.data(),
-            half.data(),
-            activations.data(),
-            linear.data(),
-            log_prob.data(),
-            level.data(),
-            largest.data(),
-            whole.data(),
-            forth.data(),
-            slopes.data(),
-            proposed_slopes.data(),
-            on.data(),
-            steps.data(),
-            accepted.data(),
-            up.data(),
-            counted_from};
+    return {memory.view(),   half.data(),   activations.data(),     linear.data(),
+            log_prob.data(), slopes.data(), proposed_slopes.data(), on.data()};
   }
   void find_slopes() const {
     cuda::launch_product({on.data(), halves.data(), proposed_slopes.data(), static_cast<std::uint32_t>(half.size()),
@@ -160,7 +122,7 @@ struct CudaRbmChains::OnDevice {
   }
   /// Decides about the proposal that there is and makes the next one.
   void go_on() const {
-    cuda::launch_rbm_step(rbm(), chains(), law, {true, true}, stream);
+    cuda::launch_rbm_step(rbm(), chains(), memory.law, {true, true}, stream);
     find_slopes();
   }
   void forget_graph() {
@@ -179,13 +141,10 @@ struct CudaRbmChains::OnDevice {
     return graph;
   }
 
+  cuda::SlopeMemory& memory;
   std::uint32_t visible;
-  std::size_t visible_stride, hidden_stride, words;
+  std::size_t visible_stride, hidden_stride;
   double unit;
-  std::uint64_t first_chain = 0;
-  std::uint64_t seed = 0;
-  std::uint64_t counted_from = 0;
-  cuda::RbmLaw law{};
   cudaStream_t stream = nullptr;
   cudaGraphExec_t graph = nullptr;
   bool is_prepared = false;
@@ -193,58 +152,35 @@ struct CudaRbmChains::OnDevice {
   Array<std::int64_t> weights, hidden_bias, visible_bias;
   Array<float> bias_slopes;
   Array<__half> halves;
-  Array<float> phi;
-  Array<std::uint32_t> reference;
-
-  cuda::MirroredWords state;
-  Array<std::uint32_t> flips;
   Array<std::uint8_t> half;
   Array<std::int64_t> activations, linear;
   Array<std::int64_t> log_prob;
-  Array<std::uint64_t> level;
-  Array<float> largest;
-  Array<std::uint64_t> whole;
-  Array<double> forth;
   Array<__half> slopes, proposed_slopes, on;
-  Array<std::uint64_t> steps;
-  Array<double> accepted;
-  Array<std::int64_t> up;
   Array<double> real_sums;
   Array<std::int64_t> whole_sums;
 };
 
-CudaRbmChains::CudaRbmChains(const RbmWeights& weights, CudaRbmForm form, std::size_t chains, std::uint64_t seed,
+CudaRbmChains::CudaRbmChains(const RbmWeights& weights, CudaSlopeForm form, std::size_t chains, std::uint64_t seed,
                              std::uint64_t first_chain)
-    : chains_(chains), visible_(weights.visible), device_(std::make_unique<OnDevice>(weights, form, chains)) {
-  device_->seed = seed;
-  device_->first_chain = static_cast<std::uint64_t>(Stream::device) + first_chain;
-}
+    : CudaSlopeChains({form, chains, weights.visible, seed, first_chain}),
+      device_(std::make_unique<OnDevice>(weights, memory(), chains)) {}
 
 CudaRbmChains::~CudaRbmChains() = default;
 
+// A graph of launches has the function and the counts as they were.
+
 void CudaRbmChains::set_function(const BalancingFunction& function) {
-  cuda::RbmLaw& law = device_->law;
-  law.function = static_cast<cuda::RbmFunction>(function.kind());
-  law.log_length = static_cast<float>(function.level());
-  law.length = static_cast<float>(std::exp(function.level()));
-  if (const BalanceTable* table = function.table()) {
-    const std::vector<float> phi(table->phi().begin(), table->phi().end());
-    device_->phi.upload(phi);
-    law.phi_step = static_cast<float>(BalanceTable::kStep);
-    law.tail_slope = (phi[BalanceTable::kCells] - phi[BalanceTable::kCells - 1]) / law.phi_step;
-  }
-  law.phi = device_->phi.data();
+  CudaSlopeChains::set_function(function);
   device_->forget_graph();
 }
 
-void CudaRbmChains::set_reference(std::span<const Value> reference) {
-  std::vector<std::uint32_t> bits(device_->words, 0);
-  for (Index i = 0; i < reference.size(); ++i) bits[i / 32] |= std::uint32_t{reference[i]} << i % 32;
-  device_->reference.upload(bits);
+void CudaRbmChains::start_counting() {
+  CudaSlopeChains::start_counting();
+  device_->forget_graph();
 }
 
 void CudaRbmChains::prepare() const {
-  if (device_->state.to_device(false)) device_->is_prepared = false;
+  if (memory().state.to_device(false)) device_->is_prepared = false;
   if (device_->is_prepared) return;
   cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream);
   device_->find_slopes();
@@ -259,94 +195,30 @@ void CudaRbmChains::prepare() const {
 void CudaRbmChains::advance(std::uint64_t steps) {
   if (steps == 0) return;
   prepare();
-  static_cast<void>(device_->state.to_device(true));
+  static_cast<void>(memory().state.to_device(true));
   make_steps(steps);
   steps_ += steps;
 }
 
 /// A step is decided when the next one is proposed; the last one by itself.
 void CudaRbmChains::make_steps(std::uint64_t steps) const {
-  cuda::launch_rbm_step(device_->rbm(), device_->chains(), device_->law, {false, true}, device_->stream);
+  cuda::launch_rbm_step(device_->rbm(), device_->chains(), memory().law, {false, true}, device_->stream);
   device_->find_slopes();
   std::uint64_t left = steps - 1;
   for (; left >= kStepsOfGraph; left -= kStepsOfGraph) {
     cuda::check(cudaGraphLaunch(device_->steps_as_graph(), device_->stream), "steps were started");
   }
   for (; left > 0; --left) device_->go_on();
-  cuda::launch_rbm_step(device_->rbm(), device_->chains(), device_->law, {true, false}, device_->stream);
+  cuda::launch_rbm_step(device_->rbm(), device_->chains(), memory().law, {true, false}, device_->stream);
   cuda::check_launch("steps were started");
   cuda::check(cudaStreamSynchronize(device_->stream), "steps were made");
-}
-
-void CudaRbmChains::set_steps(std::uint64_t steps) {
-  steps_ = steps;
-  device_->steps.upload(std::vector<std::uint64_t>(chains_, steps));
-}
-
-void CudaRbmChains::set_levels(std::size_t chain, std::span<const Value> levels) {
-  const std::span<std::uint32_t> own = device_->state.row_to_change(chain);
-  std::fill(own.begin(), own.end(), 0U);
-  for (Index i = 0; i < levels.size(); ++i) own[i / 32] |= std::uint32_t{levels[i]} << i % 32;
-}
-
-void CudaRbmChains::get_levels(std::size_t chain, std::span<Value> levels) const {
-  const std::span<const std::uint32_t> own = device_->state.row(chain);
-  for (Index i = 0; i < levels.size(); ++i) levels[i] = static_cast<Value>(own[i / 32] >> i % 32 & 1U);
-}
-
-std::vector<double> CudaRbmChains::accepted() const {
-  std::vector<double> out(chains_);
-  device_->accepted.download(out);
-  return out;
-}
-
-double CudaRbmChains::accepted(std::size_t chain) const {
-  double out = 0.0;
-  cuda::check(cudaMemcpy(&out, device_->accepted.data() + chain, sizeof out, cudaMemcpyDeviceToHost),
-              "data were copied from it");
-  return out;
-}
-
-void CudaRbmChains::set_accepted(std::size_t chain, double accepted) {
-  device_->accepted.upload(std::span<const double>(&accepted, 1), chain);
-}
-
-void CudaRbmChains::start_counting() {
-  if (device_->up.empty()) device_->up = Array<std::int64_t>(chains_ * visible_);
-  device_->up.clear();
-  device_->counted_from = steps_;
-  device_->forget_graph();
-  counting_ = true;
-}
-
-// A unit that has been on since counting began has nothing stored, and is counted by the steps since then.
-
-std::vector<std::int64_t> CudaRbmChains::up_counts(std::size_t chain) const {
-  std::vector<std::int64_t> counts(visible_);
-  cuda::check(cudaMemcpy(counts.data(), device_->up.data() + chain * visible_, visible_ * sizeof(std::int64_t),
-                         cudaMemcpyDeviceToHost),
-              "counts were copied from it");
-  const std::span<const std::uint32_t> own = device_->state.row(chain);
-  for (Index i = 0; i < visible_; ++i) {
-    if ((own[i / 32] >> i % 32 & 1U) != 0) counts[i] += static_cast<std::int64_t>(steps_ - device_->counted_from);
-  }
-  return counts;
-}
-
-void CudaRbmChains::set_up_counts(std::size_t chain, std::span<const std::int64_t> counts) {
-  std::vector<std::int64_t> stored(counts.begin(), counts.end());
-  const std::span<const std::uint32_t> own = device_->state.row(chain);
-  for (Index i = 0; i < visible_; ++i) {
-    if ((own[i / 32] >> i % 32 & 1U) != 0) stored[i] -= static_cast<std::int64_t>(steps_ - device_->counted_from);
-  }
-  device_->up.upload(stored, chain * visible_);
 }
 
 CudaRbmChains::Sums CudaRbmChains::sums() const {
   prepare();
   std::int64_t* const whole = device_->whole_sums.data();
   cuda::launch_rbm_sums(device_->rbm(), device_->chains(),
-                        {device_->real_sums.data(), whole, whole + chains_, device_->reference.data()},
+                        {device_->real_sums.data(), whole, whole + chains_, memory().reference.data()},
                         device_->stream);
   cuda::check_launch("states were summed");
   Sums out{std::vector<double>(chains_), {}, {}};
@@ -361,8 +233,8 @@ CudaRbmChains::Sums CudaRbmChains::sums() const {
 
 CudaRbmChains::Law CudaRbmChains::law() const {
   prepare();
-  const Array<std::uint64_t> found(chains_ * visible_);
-  cuda::launch_rbm_law(device_->rbm(), device_->chains(), device_->law, found.data(), device_->stream);
+  const Array<std::uint64_t> found(chains_ * variables_);
+  cuda::launch_rbm_law(device_->rbm(), device_->chains(), memory().law, found.data(), device_->stream);
   cuda::check_launch("probabilities were asked for");
   Law out{std::vector<double>(chains_), std::vector<std::uint64_t>(found.size())};
   found.download(out.proposal);

@@ -13,24 +13,9 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include "slope_view.hpp"
+
 namespace poise::cuda {
-
-/// What proposals are: one unit changes, with a probability proportional to g; or every unit by itself, by relaxation
-/// or as DMALA has it (kernel/factorised_law.hpp).
-enum class RbmForm : std::uint32_t { single, relaxation, langevin };
-/// In the order of BalancingFunction::Kind.
-enum class RbmFunction : std::uint32_t { sqrt, barker, min, max, table };
-
-struct RbmLaw {
-  RbmForm form;
-  RbmFunction function;
-  float log_length;  ///< the level of the function
-  float length;      ///< its exponential
-  const float* phi;  ///< log g(e^u) - u/2 at |u| = k * step, kPhiPoints of them; of a table only
-  float phi_step;
-  float tail_slope;
-};
-inline constexpr unsigned kPhiPoints = 257;
 
 struct RbmView {
   std::uint32_t visible;  ///< units
@@ -45,37 +30,17 @@ struct RbmView {
   const float* slopes;  ///< the visible biases
 };
 
-struct RbmChainsView {
-  std::uint32_t chains;
-  std::uint32_t words;  ///< of 32 visible units, in a row
-  std::uint64_t first_chain;
-  std::uint64_t seed;
-
-  std::uint32_t* state;  ///< [chain][word]
-  std::uint32_t* flips;  ///< [chain][word]: where the proposal differs
-  std::uint8_t* half;    ///< of each chain: which half of the next three is the state's; the other is the proposal's
+struct RbmChainsView : SlopeChainsView {
+  std::uint8_t* half;  ///< of each chain: which half of the next three is the state's; the other is the proposal's
   std::int64_t* activations;  ///< [half][chain][hidden_stride]
   std::int64_t* linear;       ///< [half][chain]: of visible biases of units that are on, in units
   std::int64_t* log_prob;     ///< [half][chain], in units
-  std::uint64_t* level;       ///< random, what the acceptance of the proposal is compared with
-  float* largest;             ///< log g of a single change of the state
-  std::uint64_t* whole;       ///< sum of their weights
-  double* forth;              ///< probability of the proposal, given the state; its log where many units change
   __half* slopes;             ///< [chain][visible_stride], of the state, without the biases
   const __half* proposed_slopes;
-  __half* on;            ///< [chain][hidden_stride]: P(hidden unit on | proposal)
-  std::uint64_t* steps;  ///< that each chain has made
-  double* accepted;
-  std::int64_t* up;  ///< [chain][unit]: steps at which it went down less those at which it went up; or null
-  std::uint64_t counted_from;
+  __half* on;  ///< [chain][hidden_stride]: P(hidden unit on | proposal)
 };
 
-/// What a launch is to do, in this order.
-struct RbmPhases {
-  bool decide;   ///< about the proposal
-  bool propose;  ///< the next one
-};
-void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const RbmLaw& law, RbmPhases phases,
+void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, SlopePhases phases,
                      cudaStream_t stream);
 
 /// Activations and log p of all states anew, as if they were proposed: their slopes are still to be found.
@@ -91,7 +56,7 @@ struct RbmSums {
 void launch_rbm_sums(const RbmView& rbm, const RbmChainsView& chains, const RbmSums& sums, cudaStream_t stream);
 
 /// What proposals are drawn from, [chain][visible]: weights of single changes, or probabilities in units of 2^-32.
-void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const RbmLaw& law, std::uint64_t* out,
+void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, std::uint64_t* out,
                     cudaStream_t stream);
 
 }  // namespace poise::cuda

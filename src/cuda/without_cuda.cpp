@@ -1,5 +1,6 @@
 /// What a build without CUDA says.
 #include <poise/cuda/devices.hpp>
+#include <poise/cuda/memory.hpp>
 
 #ifndef POISE_CUDA
 
@@ -17,6 +18,9 @@ void require_cuda() {
   (void)cuda_devices(why);
   throw InputError(why);
 }
+
+CudaMemory::CudaMemory(std::size_t) { require_cuda(); }
+CudaMemory::~CudaMemory() = default;
 
 }  // namespace poise
 

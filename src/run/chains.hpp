@@ -24,7 +24,7 @@ class Chains {
       : engine_(engine), pool_(fibers ? 1 : threads), fibers_(std::move(fibers)), may_stop_(may_stop) {
     const ChainGroup own = own_chains(engine);
     for (std::size_t c = own.first; c < own.first + own.count; ++c) own_.push_back(c);
-    if (!fibers_) {
+    if (!fibers_ || engine.traits().together) {
       groups_ = engine.share_out(pool_.threads());
     } else {
       for (const std::size_t c : own_) groups_.push_back({c, 1});
@@ -39,29 +39,32 @@ class Chains {
     for_each_group([&](ChainGroup group) { engine_.advance(group, steps); });
   }
   void for_each_group(const std::function<void(ChainGroup)>& work) {
-    for_each(groups_.size(), [&](std::size_t g) { work(groups_[g]); });
+    // Chains that are moved on by one call take no turns, and user code needs more than the stack of a fiber.
+    for_each(
+        groups_.size(), [&](std::size_t g) { work(groups_[g]); }, engine_.traits().together ? nullptr : fibers_.get());
   }
   void for_each_chain(const std::function<void(std::size_t)>& work) {
-    for_each(own_.size(), [&](std::size_t k) { work(own_[k]); });
+    for_each(
+        own_.size(), [&](std::size_t k) { work(own_[k]); }, fibers_.get());
   }
 
  private:
   /// A stop by the target on one rank is one on all.
-  void for_each(std::size_t items, const std::function<void(std::size_t)>& work) {
-    if (engine_.division() == nullptr || !may_stop_) return for_each_here(items, work);
+  void for_each(std::size_t items, const std::function<void(std::size_t)>& work, FiberScheduler* fibers) {
+    if (engine_.division() == nullptr || !may_stop_) return for_each_here(items, work, fibers);
     bool stopped = false;
     try {
-      for_each_here(items, work);
+      for_each_here(items, work, fibers);
     } catch (const RunStopped&) {
       stopped = true;
     }
     if (engine_.division()->collective().any(stopped)) throw RunStopped{};
   }
 
-  void for_each_here(std::size_t items, const std::function<void(std::size_t)>& work) {
+  void for_each_here(std::size_t items, const std::function<void(std::size_t)>& work, FiberScheduler* fibers) {
     if (items == 0) return;
-    if (fibers_) {
-      fibers_->for_each(items, work);
+    if (fibers != nullptr) {
+      fibers->for_each(items, work);
     } else {
       pool_.for_each(items, work);
     }

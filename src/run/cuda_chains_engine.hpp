@@ -14,7 +14,7 @@
 
 namespace poise {
 
-/// `Chains` are those of cuda/: CudaFlipChains, CudaRbmChains.
+/// `Chains` are those of cuda/: CudaFlipChains, CudaRbmChains, CudaUserChains.
 template <class T, class Chains>
 class CudaChainsEngine : public Engine {
  public:
@@ -127,8 +127,9 @@ class CudaChainsEngine : public Engine {
     traits.chains = options.starts.size();
     traits.variables = target.num_variables();
     traits.entries = target.num_moves();
-    traits.statistics = T::statistic_names().size();
+    if constexpr (requires { T::statistic_names(); }) traits.statistics = T::statistic_names().size();
     traits.group = traits.chains;
+    traits.together = true;
     return traits;
   }
 
@@ -182,14 +183,21 @@ class CudaChainsTuner final : public Tuner {
   TunableEngine on_cpu_;
 };
 
-template <class DeviceEngine, class T>
-std::unique_ptr<Tuner> make_cuda_tuner(DeviceEngine& engine, const std::shared_ptr<const T>& target,
-                                       const Sampler& sampler, const EngineOptions& options) {
+/// Whether warm-up looks at transitions; a length of steps is found by acceptance alone.
+[[nodiscard]] inline bool observes_transitions(const Sampler& sampler) {
+  const SamplerSettings& settings = sampler.settings;
+  return sampler.learns() && (settings.tuning != StepTuning::acceptance || settings.paper_schedule);
+}
+
+/// `description` is what engines on the CPU are made of (engines.hpp).
+template <class DeviceEngine, class Description>
+std::unique_ptr<Tuner> make_cuda_tuner(DeviceEngine& engine, const Description& description, const Sampler& sampler,
+                                       const EngineOptions& options) {
   TunableEngine on_cpu;
-  if (sampler.learns()) {
+  if (observes_transitions(sampler)) {
     EngineOptions here = options;
     here.device = Device::cpu;
-    on_cpu = make_engine(target, sampler, here);
+    on_cpu = make_engine(description, sampler, here);
   }
   return std::make_unique<CudaChainsTuner<DeviceEngine>>(engine, std::move(on_cpu));
 }

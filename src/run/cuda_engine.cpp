@@ -1,5 +1,5 @@
 /// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and
-/// proposals on RBMs.
+/// proposals from slopes on RBMs and user targets.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 #include "cuda_flips.hpp"
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
+#include "cuda_slope_form.hpp"
+#include "cuda_user.hpp"
 #include "spin_terms.hpp"
 
 namespace poise {
@@ -160,8 +162,11 @@ constexpr double kWeightsOfACore = 400000.0;
 constexpr double kLaneUpdatesOfACore = 6000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
+  if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
+    return why_not_on_cuda(*callback, sampler).empty();
+  }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-    return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaRbmChains::kMostVisible;
+    return cuda_slope_form(sampler).has_value() && (*rbm)->num_variables() <= CudaSlopeChains::kMostVariables;
   }
   if (flips_one(sampler)) {
     const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
@@ -178,6 +183,8 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
   const double cores = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
   const auto together = static_cast<double>(chains);
   const bool faster = [&] {
+    // User code is where it is: what it would have to copy to the host and back costs more than it could save.
+    if (std::holds_alternative<CallbackDescription>(model.description)) return true;
     if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
       return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
     }
@@ -190,11 +197,19 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
 
 void require_cuda(const Model& model, const Sampler& sampler) {
   require_cuda();
+  if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
+    const std::string why = why_not_on_cuda(*callback, sampler);
+    if (why.empty()) return;
+    throw InputError(
+        fmt::format("{} of {} does not run on a GPU: {}; leave device out", sampler.name, model.name, why));
+  }
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
-        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
+        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of your "
+        "own; "
+        "leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
 }
@@ -206,6 +221,9 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     return make_cuda_rbm(*rbm, sampler, options);
+  }
+  if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
+    return make_cuda_user(*callback, sampler, options);
   }
   if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
     return make_cuda_lanes(network->target, options);

@@ -1,22 +1,16 @@
-/// Which proposals run on the device, and what sums say of a state.
+/// What sums on the device say of a state of an RBM.
 #include "cuda_rbm.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include <poise/cuda/rbm_chains.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_chains_engine.hpp"
+#include "cuda_slope_form.hpp"
 #include "engines.hpp"
 
 namespace poise {
-
-std::optional<CudaRbmForm> cuda_rbm_form(const Sampler& sampler) {
-  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaRbmForm::relaxation;
-  if (is_row<DmalaRow>(sampler)) return CudaRbmForm::langevin;
-  const SamplerSettings& settings = sampler.settings;
-  if (!is_balanced(sampler) || settings.many || !settings.first_order || settings.block != 1) return {};
-  return CudaRbmForm::single;
-}
 
 #ifdef POISE_CUDA
 
@@ -24,7 +18,7 @@ namespace {
 
 class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
  public:
-  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaRbmForm form, const BalancingFunction& function,
+  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaSlopeForm form, const BalancingFunction& function,
                 const EngineOptions& options)
       : CudaChainsEngine(traits_for(*target, form, options), target,
                          std::make_unique<CudaRbmChains>(target->weights(), form, options.starts.size(), options.seed,
@@ -35,9 +29,9 @@ class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
   }
 
  private:
-  static EngineTraits traits_for(const Rbm& target, CudaRbmForm form, const EngineOptions& options) {
+  static EngineTraits traits_for(const Rbm& target, CudaSlopeForm form, const EngineOptions& options) {
     EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = form == CudaRbmForm::single ? target.num_moves() : 1;
+    traits.steps_per_sweep = form == CudaSlopeForm::single ? target.num_moves() : 1;
     traits.chunk = 256;
     return traits;
   }
@@ -68,7 +62,7 @@ class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
 TunableEngine make_cuda_rbm(const std::shared_ptr<const Rbm>& target, const Sampler& sampler,
                             const EngineOptions& options) {
   const BalancingFunction function(sampler.settings.function, sampler.settings.level);
-  auto engine = std::make_unique<CudaRbmEngine>(target, *cuda_rbm_form(sampler), function, options);
+  auto engine = std::make_unique<CudaRbmEngine>(target, *cuda_slope_form(sampler), function, options);
   auto tuner = make_cuda_tuner(*engine, target, sampler, options);
   return {std::move(engine), std::move(tuner)};
 }

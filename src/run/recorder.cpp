@@ -121,7 +121,7 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
 
 void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
   const std::size_t at_once = std::min(draws, engine.traits().draws_at_once);
-  if (keep_ == Keep::draws || at_once <= 1) {
+  if (at_once <= 1) {
     for (std::size_t draw = 0; draw < draws; ++draw) {
       engine.advance(group, steps);
       record(engine, group, steps);
@@ -131,6 +131,7 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
   const std::size_t own = names_.size() - 2, n = group.count;
   std::vector<double> log_prob(at_once * n), statistics(at_once * n * own), accepted(at_once * n);
   std::vector<std::int64_t> distance(at_once * n);
+  std::vector<Value> levels(keep_ == Keep::draws ? at_once * n * layout_.variables : 0);
   std::vector<Observables> wanted(at_once);
   for (std::size_t k = 0; k < at_once; ++k) {
     const auto part = [&](auto& values, std::size_t width) {
@@ -140,6 +141,7 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
     wanted[k].statistics = part(statistics, own);
     wanted[k].distance = part(distance, 1);
     wanted[k].accepted = part(accepted, 1);
+    if (keep_ == Keep::draws) wanted[k].levels = part(levels, layout_.variables);
   }
   for (std::size_t done = 0; done < draws; done += at_once) {
     const auto some = std::span<const Observables>(wanted).first(std::min(at_once, draws - done));

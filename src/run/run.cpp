@@ -210,8 +210,8 @@ void Run::restart(std::span<const Value> states) {
 
 std::vector<double> Run::log_prob() {
   std::vector<double> out(parts_->options.chains);
-  parts_->chains->for_each_chain([&](std::size_t c) {
-    engine().observe({c, 1}, {.log_prob = std::span(out).subspan(c, 1)});
+  parts_->chains->for_each_group([&](ChainGroup group) {
+    engine().observe(group, {.log_prob = std::span(out).subspan(group.first, group.count)});
   });
   if (parts_->division) parts_->division->gather(std::span(out), {0, out.size()}, 1);
   return out;

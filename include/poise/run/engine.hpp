@@ -46,6 +46,7 @@ struct EngineTraits {
   std::uint64_t chunk = 1;            ///< steps that take milliseconds
   std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
   std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most
+  bool together = false;              ///< all chains are moved on by one call
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
 };
 

@@ -9,10 +9,12 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <poise/concepts.hpp>
+#include <poise/target/device_function.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -33,6 +35,12 @@ class BatchFunction {
   [[nodiscard]] virtual bool has_log_ratios() const { return false; }
   /// log p(x')/p(x) of all moves of every row, in the order of concepts.hpp.
   virtual void log_ratios(std::span<const Value> /*rows*/, std::span<double> /*out*/) {}
+
+  /// The same code on the GPU where it lies; null where it does not, and then `why` says so in a clause.
+  [[nodiscard]] virtual std::shared_ptr<DeviceFunction> device_function(std::string& why) const {
+    why = "its code works on the CPU";
+    return nullptr;
+  }
 };
 
 /// What is to be sampled: variables, and the numbers that stand for their levels where derivatives are concerned.
@@ -90,6 +98,7 @@ class BatchTarget {
   void forget() const;
 
   [[nodiscard]] const BatchFunction& function() const { return *function_; }
+  [[nodiscard]] const BatchShape& shape() const { return shape_; }
   [[nodiscard]] Index num_variables() const { return static_cast<Index>(shape_.cardinalities.size()); }
   [[nodiscard]] Index num_moves() const { return num_moves_; }
   [[nodiscard]] Index cardinality(Index i) const { return shape_.cardinalities[i]; }

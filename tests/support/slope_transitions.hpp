@@ -1,0 +1,102 @@
+/// What proposals from slopes are drawn from, on all states of a few two-valued variables, and what follows for steps.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <poise/balance/balancing_function.hpp>
+#include <poise/cuda/slope_chains.hpp>
+
+namespace poise::testing {
+
+inline std::vector<BalancingFunction> slope_functions(double level) {
+  std::vector<BalancingFunction> out;
+  using Kind = BalancingFunction::Kind;
+  for (const Kind kind : {Kind::sqrt, Kind::barker, Kind::min, Kind::max}) out.emplace_back(kind, level);
+  std::vector<double> phi;
+  for (int k = 0; k < BalanceTable::kPoints; ++k) phi.push_back(level - 0.4 * std::log1p(BalanceTable::grid(k)));
+  out.emplace_back(std::make_shared<const BalanceTable>(phi));
+  return out;
+}
+
+/// Weights of single changes, or probabilities in units of 2^-32, of one state, against what its log ratios say.
+inline void expect_slope_law(std::span<const std::uint64_t> found, CudaSlopeForm form,
+                             const BalancingFunction& function, std::span<const double> log_ratios, double tolerance) {
+  double total = 0.0, expected_total = 0.0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    total += static_cast<double>(found[i]);
+    expected_total += std::exp(function.log_g(log_ratios[i]));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto parts = static_cast<double>(found[i]);
+    const double u = log_ratios[i];
+    if (form == CudaSlopeForm::single) {
+      ASSERT_NEAR(parts / total, std::exp(function.log_g(u)) / expected_total, tolerance);
+    } else if (form == CudaSlopeForm::relaxation) {
+      const double rate = std::exp(function.level()) * (std::exp(function.log_g(u)) + std::exp(function.log_g(-u)));
+      ASSERT_NEAR(parts * 0x1p-32, -std::expm1(-rate) / (1.0 + std::exp(-u)), tolerance);
+    } else {
+      const double w = std::exp(function.log_g(u) - function.log_g(0.0) + function.level());
+      ASSERT_NEAR(parts * 0x1p-32, w / (1.0 + w), tolerance);
+    }
+  }
+}
+
+/// Transition probabilities from every state to every other, by what the device proposes from: [state][variable].
+class SlopeTransitions {
+ public:
+  SlopeTransitions(std::span<const double> log_prob, std::span<const std::uint64_t> proposal, bool many)
+      : log_prob_(log_prob), proposal_(proposal), variables_(proposal.size() / log_prob.size()), many_(many) {}
+
+  /// Where so many chains are expected after a step from one state, and their mean acceptance probability.
+  [[nodiscard]] std::vector<double> expected(std::size_t from, std::size_t chains, double& accepted) const {
+    std::vector<double> out(log_prob_.size(), 0.0);
+    double left = 1.0;
+    accepted = 0.0;
+    for (std::size_t to = 0; to < out.size(); ++to) {
+      const double q = std::exp(log_proposal(from, to));
+      accepted += q * acceptance(from, to);
+      if (to == from) continue;
+      out[to] = static_cast<double>(chains) * q * acceptance(from, to);
+      left -= q * acceptance(from, to);
+    }
+    out[from] = static_cast<double>(chains) * std::max(0.0, left);
+    return out;
+  }
+
+ private:
+  [[nodiscard]] double log_proposal(std::size_t from, std::size_t to) const {
+    const std::span<const std::uint64_t> row = proposal_.subspan(from * variables_, variables_);
+    const std::size_t changed = from ^ to;
+    if (!many_) {
+      if (std::popcount(changed) != 1) return -std::numeric_limits<double>::infinity();
+      double total = 0.0;
+      for (const std::uint64_t weight : row) total += static_cast<double>(weight);
+      return std::log(static_cast<double>(row[static_cast<std::size_t>(std::countr_zero(changed))]) / total);
+    }
+    double sum = 0.0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const double p = static_cast<double>(row[i]) * 0x1p-32;
+      sum += (changed >> i & 1) != 0 ? std::log(p) : std::log1p(-p);
+    }
+    return sum;
+  }
+  [[nodiscard]] double acceptance(std::size_t from, std::size_t to) const {
+    if (std::isinf(log_prob_[to])) return 0.0;
+    if (std::isinf(log_proposal(from, to))) return 0.0;
+    return std::exp(std::min(0.0, log_prob_[to] - log_prob_[from] + log_proposal(to, from) - log_proposal(from, to)));
+  }
+
+  std::span<const double> log_prob_;
+  std::span<const std::uint64_t> proposal_;
+  std::size_t variables_;
+  bool many_;
+};
+
+}  // namespace poise::testing
