@@ -31,7 +31,7 @@ class BitSweeps {
     std::vector<std::uint32_t> chains(words_, 0);
     for (std::uint32_t w = 0; w < words_; ++w) {
       for (unsigned half = 0; half < 2; ++half) {
-        const WordKey key = word_key(seed, poise::Stream::bits, (lanes.first_word + w) * 2 + half);
+        const WordKey key = word_key(seed, Stream::bits, (lanes.first_word + w) * 2 + half);
         keys[w].first[half] = key.first;
         keys[w].second[half] = key.second;
       }
@@ -167,7 +167,7 @@ class BitSweeps {
   Array<std::uint32_t> other_;
   Array<BitProgress> progress_;
   std::optional<BitProgress> known_;  // what it is, once everything that was started is done
-  Stream stream_;
+  CudaStream stream_;
   std::array<Graph, 2> graphs_;      // without and with counts
   std::array<Drawing, 2> drawings_;  // likewise
 };

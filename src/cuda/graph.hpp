@@ -7,12 +7,12 @@
 
 namespace poise::cuda {
 
-class Stream {
+class CudaStream {
  public:
-  Stream() { check(cudaStreamCreate(&stream_), "a stream was made"); }
-  ~Stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  CudaStream() { check(cudaStreamCreate(&stream_), "a stream was made"); }
+  ~CudaStream() { static_cast<void>(cudaStreamDestroy(stream_)); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
 
   // NOLINTNEXTLINE(google-explicit-constructor): it stands for what it holds
   operator cudaStream_t() const { return stream_; }

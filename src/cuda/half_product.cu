@@ -83,18 +83,25 @@ __global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) 
   const unsigned warp_column = warp % Shape::across * Shape::warp_columns;
   float sums[kDown][kAcross][4] = {};
 
-  // The right factor is always the same; the left one is what the launch before has made.
-  for (unsigned turn = 0; turn + 1 < Shape::slots; ++turn) fetch_right(turn);
+  // The right factor is always the same; the left one is what the launch before has made. Where there is a slot for
+  // every turn none is used twice, and all of them are fetched ahead.
+  const bool all_ahead = turns <= Shape::slots;
+  const unsigned ahead = all_ahead ? Shape::slots : Shape::slots - 1;
+  for (unsigned turn = 0; turn < ahead; ++turn) fetch_right(turn);
   wait_for_the_one_before();
-  for (unsigned turn = 0; turn + 1 < Shape::slots; ++turn) {
+  for (unsigned turn = 0; turn < ahead; ++turn) {
     fetch_left(turn);
     __pipeline_commit();
   }
   for (unsigned turn = 0; turn < turns; ++turn) {
-    __pipeline_wait_prior(Shape::slots - 2);
+    if (all_ahead) {
+      __pipeline_wait_prior(Shape::slots - 1);
+    } else {
+      __pipeline_wait_prior(Shape::slots - 2);
+    }
     __syncthreads();  // also, nobody reads any more where the next part goes
-    fetch_right(turn + Shape::slots - 1);
-    fetch_left(turn + Shape::slots - 1);
+    fetch_right(turn + ahead);
+    fetch_left(turn + ahead);
     __pipeline_commit();
     // Where a lane's rows begin: of two squares below each other and two beside them; of two side by side, twice.
     const __half* const rows = left + (turn % Shape::slots * kRows + warp_row + lane % 16) * kPitch + lane / 16 * 8;
@@ -158,9 +165,9 @@ void launch_product(const HalfProduct& product, cudaStream_t stream) {
     launch<Tile<16, 16, 1, 1, 128, 4>>(product, stream);
   } else if (product.rows <= 2048) {
     if (wide) {
-      launch<Tile<64, 64, 2, 2, 64, 3>>(product, stream);
+      launch<Tile<64, 64, 2, 2, 128, 4>>(product, stream);
     } else {
-      launch<Tile<64, 112, 2, 2, 64, 3>>(product, stream);
+      launch<Tile<64, 112, 2, 2, 128, 4>>(product, stream);
     }
   } else if (wide) {
     launch<Tile<128, 128, 2, 2, 32, 3>>(product, stream);

@@ -2,10 +2,12 @@
 #include <poise/cuda/rbm_chains.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "call.hpp"
+#include "graph.hpp"
 #include "half_product.hpp"
 #include "rbm_kernels.hpp"
 #include "slope_memory.hpp"
@@ -17,6 +19,7 @@ using cuda::Array;
 namespace {
 
 constexpr std::uint64_t kStepsOfGraph = 32;
+constexpr std::size_t kLeastInRange = 2048;  // chains, which keep a large device busy
 constexpr float kLargestHalf = 60000.0F;
 
 std::size_t padded(std::size_t count) { return cuda::padded_to(count, cuda::kProductTile); }
@@ -56,24 +59,36 @@ struct CudaRbmChains::OnDevice {
         activations(2 * chains * hidden_stride),
         linear(2 * chains),
         log_prob(2 * chains),
-        slopes(padded(chains) * visible_stride),
-        proposed_slopes(padded(chains) * visible_stride),
+        slopes{Array<__half>(padded(chains) * visible_stride), Array<__half>(padded(chains) * visible_stride)},
         on(padded(chains) * hidden_stride),
         real_sums(chains),
         whole_sums(2 * chains) {
     upload(rbm);
     half.clear();
-    slopes.clear();
-    proposed_slopes.clear();
+    for (Array<__half>& some : slopes) some.clear();
     on.clear();
-    cuda::check(cudaStreamCreate(&stream), "a stream was made");
+    share_out();
   }
-  ~OnDevice() {
-    forget_graph();
-    static_cast<void>(cudaStreamDestroy(stream));
+
+  /// Ranges of chains, equal but for the last, of whole tiles of the product.
+  void share_out() {
+    const std::size_t chains = half.size();
+    const std::size_t of_chain =
+        2 * hidden_stride * sizeof(std::int64_t) + 2 * visible_stride * sizeof(__half) + hidden_stride * sizeof(__half);
+    const std::size_t most = std::max(kLeastInRange, cache_bytes() / 4 * 3 / of_chain);
+    const std::size_t count = (chains + most - 1) / most;
+    const std::size_t each = padded((chains + count - 1) / count);
+    for (std::size_t first = 0; first < chains; first += each) {
+      ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(std::min(each, chains - first))});
+    }
+    graphs.resize(ranges.size());
   }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
+  static std::size_t cache_bytes() {
+    int device = 0, bytes = 0;
+    cuda::check(cudaGetDevice(&device), "it was asked for its number");
+    cuda::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "it was asked for its cache");
+    return static_cast<std::size_t>(bytes);
+  }
 
   void upload(const RbmWeights& rbm) {
     std::vector<std::int64_t> units(std::size_t{visible} * hidden_stride, 0);
@@ -112,41 +127,58 @@ struct CudaRbmChains::OnDevice {
             bias_slopes.data()};
   }
   [[nodiscard]] cuda::RbmChainsView chains() const {
-    return {memory.view(),   half.data(),   activations.data(),     linear.data(),
-            log_prob.data(), slopes.data(), proposed_slopes.data(), on.data()};
+    return {memory.view(),
+            half.data(),
+            activations.data(),
+            linear.data(),
+            log_prob.data(),
+            slopes[present].data(),
+            slopes[1 - present].data(),
+            on.data()};
   }
-  void find_slopes() const {
-    cuda::launch_product({on.data(), halves.data(), proposed_slopes.data(), static_cast<std::uint32_t>(half.size()),
-                          static_cast<std::uint32_t>(visible_stride), static_cast<std::uint32_t>(hidden_stride)},
-                         stream);
+  /// Those of proposals, or of states that are dealt with as if they were.
+  void find_slopes(const cuda::RbmRange& range) const {
+    const std::size_t first = range.first;
+    cuda::launch_product(
+        {on.data() + first * hidden_stride, halves.data(), slopes[1 - present].data() + first * visible_stride,
+         range.count, static_cast<std::uint32_t>(visible_stride), static_cast<std::uint32_t>(hidden_stride)},
+        stream);
   }
-  /// Decides about the proposal that there is and makes the next one.
-  void go_on() const {
-    cuda::launch_rbm_step(rbm(), chains(), memory.law, {true, true}, stream);
-    find_slopes();
+  /// Decides about proposals; slopes of states are then where those of the proposals were.
+  void step(const cuda::RbmRange& range, cuda::SlopePhases phases) {
+    cuda::launch_rbm_step(rbm(), chains(), range, memory.law, phases, stream);
+    if (phases.decide) present = 1 - present;
+    if (phases.propose) find_slopes(range);
   }
-  void forget_graph() {
-    if (graph != nullptr) static_cast<void>(cudaGraphExecDestroy(graph));
-    graph = nullptr;
+  /// A step is decided when the next one is proposed; the last one by itself.
+  void make_steps(std::size_t number, std::uint64_t steps) {
+    const cuda::RbmRange& range = ranges[number];
+    step(range, {false, true});
+    std::uint64_t left = steps - 1;
+    for (; left >= kStepsOfGraph; left -= kStepsOfGraph) {
+      cuda::Graph& graph = graphs[number][present];
+      if (!graph.is_made()) {
+        graph = cuda::Graph(stream, [&] {
+          for (std::uint64_t k = 0; k < kStepsOfGraph; ++k) step(range, {true, true});
+        });
+      }
+      graph.launch(stream);
+    }
+    for (; left > 0; --left) step(range, {true, true});
+    step(range, {true, false});
   }
-  cudaGraphExec_t steps_as_graph() {
-    if (graph != nullptr) return graph;
-    cudaGraph_t captured = nullptr;
-    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "steps were put together");
-    for (std::uint64_t k = 0; k < kStepsOfGraph; ++k) go_on();
-    cuda::check(cudaStreamEndCapture(stream, &captured), "steps were put together");
-    const cudaError_t status = cudaGraphInstantiate(&graph, captured, 0);
-    static_cast<void>(cudaGraphDestroy(captured));
-    cuda::check(status, "steps were put together");
-    return graph;
+  void forget_graphs() {
+    for (auto& both : graphs) both = {};
   }
 
   cuda::SlopeMemory& memory;
   std::uint32_t visible;
   std::size_t visible_stride, hidden_stride;
   double unit;
-  cudaStream_t stream = nullptr;
-  cudaGraphExec_t graph = nullptr;
+  cuda::CudaStream stream;
+  std::vector<cuda::RbmRange> ranges;
+  std::vector<std::array<cuda::Graph, 2>> graphs;  // of ranges, by where slopes are
+  unsigned present = 0;                            // where those of states are
   bool is_prepared = false;
 
   Array<std::int64_t> weights, hidden_bias, visible_bias;
@@ -155,7 +187,8 @@ struct CudaRbmChains::OnDevice {
   Array<std::uint8_t> half;
   Array<std::int64_t> activations, linear;
   Array<std::int64_t> log_prob;
-  Array<__half> slopes, proposed_slopes, on;
+  std::array<Array<__half>, 2> slopes;
+  Array<__half> on;
   Array<double> real_sums;
   Array<std::int64_t> whole_sums;
 };
@@ -171,22 +204,20 @@ CudaRbmChains::~CudaRbmChains() = default;
 
 void CudaRbmChains::set_function(const BalancingFunction& function) {
   CudaSlopeChains::set_function(function);
-  device_->forget_graph();
+  device_->forget_graphs();
 }
 
 void CudaRbmChains::start_counting() {
   CudaSlopeChains::start_counting();
-  device_->forget_graph();
+  device_->forget_graphs();
 }
 
 void CudaRbmChains::prepare() const {
   if (memory().state.to_device(false)) device_->is_prepared = false;
   if (device_->is_prepared) return;
   cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream);
-  device_->find_slopes();
-  cuda::check(cudaMemcpyAsync(device_->slopes.data(), device_->proposed_slopes.data(),
-                              device_->slopes.size() * sizeof(__half), cudaMemcpyDeviceToDevice, device_->stream),
-              "slopes were copied");
+  device_->find_slopes({0, static_cast<std::uint32_t>(chains_)});
+  device_->present = 1 - device_->present;
   cuda::check_launch("chains were prepared");
   cuda::check(cudaStreamSynchronize(device_->stream), "chains were prepared");
   device_->is_prepared = true;
@@ -196,22 +227,15 @@ void CudaRbmChains::advance(std::uint64_t steps) {
   if (steps == 0) return;
   prepare();
   static_cast<void>(memory().state.to_device(true));
-  make_steps(steps);
-  steps_ += steps;
-}
-
-/// A step is decided when the next one is proposed; the last one by itself.
-void CudaRbmChains::make_steps(std::uint64_t steps) const {
-  cuda::launch_rbm_step(device_->rbm(), device_->chains(), memory().law, {false, true}, device_->stream);
-  device_->find_slopes();
-  std::uint64_t left = steps - 1;
-  for (; left >= kStepsOfGraph; left -= kStepsOfGraph) {
-    cuda::check(cudaGraphLaunch(device_->steps_as_graph(), device_->stream), "steps were started");
+  // All ranges begin with slopes at the same place, and end so.
+  const unsigned present = device_->present;
+  for (std::size_t number = 0; number < device_->ranges.size(); ++number) {
+    device_->present = present;
+    device_->make_steps(number, steps);
   }
-  for (; left > 0; --left) device_->go_on();
-  cuda::launch_rbm_step(device_->rbm(), device_->chains(), memory().law, {true, false}, device_->stream);
   cuda::check_launch("steps were started");
   cuda::check(cudaStreamSynchronize(device_->stream), "steps were made");
+  steps_ += steps;
 }
 
 CudaRbmChains::Sums CudaRbmChains::sums() const {

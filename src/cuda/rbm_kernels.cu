@@ -11,12 +11,13 @@ namespace {
 
 template <SlopeFunction function, bool many, unsigned kOfChain>
 __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
-    step_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, SlopePhases phases) {
+    step_kernel(RbmView rbm, RbmChainsView all, RbmRange range, SlopeLaw law, SlopePhases phases) {
   extern __shared__ std::uint32_t words[];
   __shared__ SlopeShared<kOfChain> shared[kSlopeBlock<kOfChain> / kOfChain];
   const unsigned place = threadIdx.x / kOfChain;
-  const std::uint32_t number = blockIdx.x * (kSlopeBlock<kOfChain> / kOfChain) + place;
-  if (number >= all.chains) return;
+  const std::uint32_t of_range = blockIdx.x * (kSlopeBlock<kOfChain> / kOfChain) + place;
+  if (of_range >= range.count) return;
+  const std::uint32_t number = range.first + of_range;
   SlopeChosen& chosen = shared[place].chosen;
   std::uint32_t* const own = words + 2 * place * all.words;
   RbmWalk<function, kOfChain> chain(rbm, all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words,
@@ -41,8 +42,10 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
     }
     accepted = chain.decide(ratio);
     if (accepted) {
-      chain.take(step);
+      chain.take_flips(step);
       half = 1 - half;
+    } else {
+      chain.keep_slopes();
     }
     ++step;
     chain.meeting.wait();
@@ -52,20 +55,21 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
     }
   }
   if (!phases.propose) return;
+  const RbmSlopes slopes = phases.decide ? chain.proposed_slopes() : chain.slopes();
   if constexpr (many) {
-    chain.choose_many(chain.slopes(), step);
+    chain.choose_many(slopes, step);
   } else {
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (phases.decide && !accepted) {
       weights = {all.largest[chain.number], all.whole[chain.number]};
     } else {
-      if (!phases.decide) weights = chain.weigh(chain.slopes(), false, chosen.weight);
+      if (!phases.decide) weights = chain.weigh(slopes, false, chosen.weight);
       if (chain.thread == 0) {
         all.largest[chain.number] = weights.largest;
         all.whole[chain.number] = weights.whole;
       }
     }
-    chain.choose_one(chain.slopes(), weights, step, chosen);
+    chain.choose_one(slopes, weights, step, chosen);
   }
   chain.meeting.wait();
   chain.store_flips();
@@ -126,27 +130,27 @@ __global__ void __launch_bounds__(kSlopeThreads) law_kernel(RbmView rbm, RbmChai
 }
 
 template <unsigned kOfChain>
-void launch_step(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, SlopePhases phases,
-                 cudaStream_t stream) {
+void launch_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
+                 SlopePhases phases, cudaStream_t stream) {
   constexpr unsigned kChains = kSlopeBlock<kOfChain> / kOfChain;
   with_function(law.function, [&](auto function) {
     const auto kernel = law.form == SlopeForm::single ? step_kernel<function(), false, kOfChain>
                                                     : step_kernel<function(), true, kOfChain>;
     launch_after(
         kernel,
-        {dim3((chains.chains + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream}, rbm,
-        chains, law, phases);
+        {dim3((range.count + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream}, rbm,
+        chains, range, law, phases);
   });
 }
 
 }  // namespace
 
-void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, SlopePhases phases,
-                     cudaStream_t stream) {
+void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
+                     SlopePhases phases, cudaStream_t stream) {
   if (has_warp_for_each(chains)) {
-    launch_step<32>(rbm, chains, law, phases, stream);
+    launch_step<32>(rbm, chains, range, law, phases, stream);
   } else {
-    launch_step<128>(rbm, chains, law, phases, stream);
+    launch_step<128>(rbm, chains, range, law, phases, stream);
   }
 }
 

@@ -35,13 +35,18 @@ struct RbmChainsView : SlopeChainsView {
   std::int64_t* activations;  ///< [half][chain][hidden_stride]
   std::int64_t* linear;       ///< [half][chain]: of visible biases of units that are on, in units
   std::int64_t* log_prob;     ///< [half][chain], in units
-  __half* slopes;             ///< [chain][visible_stride], of the state, without the biases
-  const __half* proposed_slopes;
-  __half* on;  ///< [chain][hidden_stride]: P(hidden unit on | proposal)
+  const __half* slopes;       ///< [chain][visible_stride], of the state, without the biases
+  __half* proposed_slopes;    ///< and of the proposal; those of the state too, once it is decided about
+  __half* on;                 ///< [chain][hidden_stride]: P(hidden unit on | proposal)
 };
 
-void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, SlopePhases phases,
-                     cudaStream_t stream);
+/// Some chains: steps of as many as the device's cache has room for take less time.
+struct RbmRange {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
+                     SlopePhases phases, cudaStream_t stream);
 
 /// Activations and log p of all states anew, as if they were proposed: their slopes are still to be found.
 void launch_rbm_prepare(const RbmView& rbm, const RbmChainsView& chains, cudaStream_t stream);

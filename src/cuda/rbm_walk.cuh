@@ -148,14 +148,14 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
     return rbm.unit * static_cast<double>(chains.log_prob[of_half(1 - half)] - chains.log_prob[of_half(half)]);
   }
 
-  /// The proposal becomes the state.
-  __device__ void take(std::uint64_t step) {
-    __half* const to = chains.slopes + row(rbm.visible_stride);
-    const __half* const from = proposed_slopes().row;
+  /// Where the proposal was rejected, slopes of the state go to the place of its own: the next ones come where those of
+  /// the state have been.
+  __device__ void keep_slopes() const {
+    __half* const to = chains.proposed_slopes + row(rbm.visible_stride);
+    const __half* const from = slopes().row;
     for (unsigned i = 4 * thread; i < rbm.visible; i += 4 * kThreads) {
       *reinterpret_cast<uint2*>(to + i) = *reinterpret_cast<const uint2*>(from + i);
     }
-    this->take_flips(step);
   }
 };
 

@@ -40,7 +40,6 @@ class CudaRbmChains : public CudaSlopeChains {
  private:
   struct OnDevice;
   void prepare() const;
-  void make_steps(std::uint64_t steps) const;
 
   std::unique_ptr<OnDevice> device_;
 };
