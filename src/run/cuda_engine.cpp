@@ -1,5 +1,5 @@
-/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and
-/// proposals on RBMs.
+/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices and graphs,
+/// and proposals on RBMs.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
+#include "cuda_graph_flips.hpp"
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
 #include "spin_terms.hpp"
@@ -114,7 +115,8 @@ TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
 
 #endif
 
-constexpr Index kMostSide = 64;  // of lattices, for single flips
+// Of lattices on which single flips have chains of their own; a larger one is a graph to them.
+constexpr Index kMostSide = 64;
 
 /// Whether a step is a locally balanced flip of one variable.
 bool flips_one(const Sampler& sampler) {
@@ -155,8 +157,8 @@ bool runs_on_cuda(const Model& model, const Sampler& sampler) {
     return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaRbmChains::kMostVisible;
   }
   if (flips_one(sampler)) {
-    const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
-    return lattice != nullptr && std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
+    return std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description) ||
+           std::holds_alternative<std::shared_ptr<const GraphIsing>>(model.description);
   }
   return is_single_site_gibbs(sampler) && (has_bits(model) || has_lanes(model));
 }
@@ -184,16 +186,19 @@ void require_cuda(const Model& model, const Sampler& sampler) {
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
-        "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
-        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
-        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
+        "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
+        "and "
+        "'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
+        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
   }
 }
 
 TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   require_cuda(model, sampler);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
-    return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
+    if (!flips_one(sampler)) return make(*lattice, options);
+    const bool small = std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
+    return small ? make_cuda_flips(*lattice, sampler, options) : make_cuda_graph_flips(*lattice, sampler, options);
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     return make_cuda_rbm(*rbm, sampler, options);
@@ -202,6 +207,7 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
     return make_cuda_lanes(network->target, options);
   }
   const auto& graph = std::get<std::shared_ptr<const GraphIsing>>(model.description);
+  if (flips_one(sampler)) return make_cuda_graph_flips(graph, sampler, options);
   return has_bits(graph) ? make(graph, options) : make_cuda_lanes(graph, options);
 }
 
