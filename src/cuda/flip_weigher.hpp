@@ -1,14 +1,15 @@
 /// What flips of an Ising model on a graph are worth: on a device, and on the host for tests.
 ///
 /// Local fields are integers, so a log ratio is a function of the state to the last bit, and that of the flip back is
-/// its negative. Products that are added to something are fused by name: a compiler that may fuse them would do so in
-/// one place and not in another, and the same flip would have two weights.
+/// its negative. Products that are added to something are fused by name or not at all (see flip_tree.hpp): the same
+/// flip has the same weight wherever it is computed.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "both.hpp"
+#include "flip_tree.hpp"
 
 namespace poise::cuda {
 
@@ -51,7 +52,7 @@ POISE_BOTH SpinField beside_flip(SpinField of, std::int64_t coupling, bool was_u
 
 /// log p(x') / p(x) of the flip of a variable.
 POISE_BOTH double log_ratio(const FlipWeigher& weigher, SpinField of) {
-  const double u = weigher.twice_unit * static_cast<double>(of >> 1);
+  const double u = product(weigher.twice_unit, static_cast<double>(of >> 1));
   return is_up(of) ? -u : u;
 }
 
@@ -60,21 +61,12 @@ POISE_BOTH double beyond(const FlipWeigher& weigher, double u) {
   return u - fmin(fmax(u, -weigher.limit), weigher.limit);
 }
 
-/// A product that is not fused with what comes after it.
-POISE_BOTH double product(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-
 POISE_BOTH double weight(const FlipWeigher& weigher, SpinField of) {
   const double u = fmin(fmax(log_ratio(weigher, of), -weigher.limit), weigher.limit);
   const double size = fabs(u);
   switch (weigher.function) {
     case FlipFunction::sqrt: return exp(fma(0.5, u, -weigher.offset));
-    case FlipFunction::barker: return exp(fmin(u, 0.0) - weigher.offset) / (1.0 + exp(-size));
+    case FlipFunction::barker: return exp(fmin(u, 0.0) - weigher.offset) / sum_of_two(1.0, exp(-size));
     case FlipFunction::min: return exp(fmin(u, 0.0) - weigher.offset);
     case FlipFunction::max: return exp(fmax(u, 0.0) - weigher.offset);
     case FlipFunction::table: break;

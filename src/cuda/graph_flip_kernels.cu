@@ -25,7 +25,7 @@ using Word64 = unsigned long long;  // as shuffles and atomic additions take it
 /// In the order of FlipTree, so that every lane has the same bits.
 __device__ inline double sum_of_lanes(double value) {
 #pragma unroll
-  for (unsigned step = 1; step < kLanes; step *= 2) value += __shfl_xor_sync(kAll, value, step);
+  for (unsigned step = 1; step < kLanes; step *= 2) value = sum_of_two(value, __shfl_xor_sync(kAll, value, step));
   return value;
 }
 
@@ -66,14 +66,18 @@ class Walk {
     return index * kChildren + choose(at_.leaves + static_cast<std::size_t>(index) * kChildren, place);
   }
 
-  /// What this lane has of a flip: the first 32 of what is affected are held, one by each.
+  /// What this lane has of a flip: the first 32 of what is affected are held, one by each, and the first nodes above
+  /// it. They come from memory at once, not when they are needed.
   struct Flip {
     std::uint32_t variable;
     std::uint32_t first;  ///< of what it affects
     std::uint32_t count;
     std::uint32_t mine;
     std::int64_t coupling;
-    SpinField before;  ///< of the variable
+    SpinField before;          ///< of the variable
+    std::uint32_t first_node;  ///< of level 1
+    std::uint32_t end_node;
+    std::uint32_t node;
   };
   __device__ Flip look_at(std::uint32_t variable) const {
     Flip flip{};
@@ -83,6 +87,12 @@ class Walk {
     if (lane_ < flip.count) {
       flip.mine = __ldg(graph_.affected + flip.first + lane_);
       flip.coupling = coupling(flip.first + lane_);
+    }
+    if (graph_.tree.levels > 1) {
+      const std::uint32_t* const rows = nodes_above(variable);
+      flip.first_node = __ldg(rows);
+      flip.end_node = __ldg(rows + 1);
+      flip.node = touched(flip.first_node, flip.end_node);
     }
     flip.before = at_.spin_fields[variable];
     return flip;
@@ -94,7 +104,7 @@ class Walk {
     for_each_affected(flip, [&](std::uint32_t j, std::int64_t coupling) {
       at_.leaves[j] = weight(weigher_, after(flip, j, coupling));
     });
-    sum_nodes_above(flip.variable);
+    sum_nodes_above(flip);
     return sum_up();
   }
 
@@ -110,7 +120,7 @@ class Walk {
   __device__ void take_back(const Flip& flip) const {
     for_each_affected(flip,
                       [&](std::uint32_t j, std::int64_t) { at_.leaves[j] = weight(weigher_, at_.spin_fields[j]); });
-    sum_nodes_above(flip.variable);
+    sum_nodes_above(flip);
   }
 
   /// The probability of accepting, or more than 1.
@@ -136,20 +146,33 @@ class Walk {
     return beside_flip(at_.spin_fields[j], coupling, is_up(flip.before));
   }
 
-  /// Sums of the nodes above what a flip affects, level by level.
-  __device__ void sum_nodes_above(std::uint32_t variable) const {
-    const std::uint32_t* const rows = graph_.first_node + static_cast<std::size_t>(variable) * (graph_.tree.levels - 1);
+  /// Where the nodes above what a flip affects are listed, level by level.
+  __device__ const std::uint32_t* nodes_above(std::uint32_t variable) const {
+    return graph_.first_node + static_cast<std::size_t>(variable) * (graph_.tree.levels - 1);
+  }
+  /// Of eight nodes, the one that this lane has a part in.
+  __device__ std::uint32_t touched(std::uint32_t some, std::uint32_t end) const {
+    const std::uint32_t number = some + lane_ / kOfNode;
+    return __ldg(graph_.touched + (number < end ? number : some));
+  }
+
+  /// Sums of the nodes above what a flip affects, from below.
+  __device__ void sum_nodes_above(const Flip& flip) const {
+    std::uint32_t begin = flip.first_node, end = flip.end_node;
     for (std::uint32_t level = 1; level < graph_.tree.levels; ++level) {
-      const std::uint32_t begin = __ldg(rows + level - 1), end = __ldg(rows + level);
+      if (level > 1) {
+        begin = end;
+        end = __ldg(nodes_above(flip.variable) + level);
+      }
       const double* const below = level == 1 ? at_.leaves : at_.nodes + graph_.tree.first[level - 1];
       __syncwarp();  // what is below is written
       for (std::uint32_t some = begin; some < end; some += kNodesAtOnce) {
-        const std::uint32_t number = some + lane_ / kOfNode;
-        const std::uint32_t node = __ldg(graph_.touched + (number < end ? number : begin));
+        const std::uint32_t node = level == 1 && some == begin ? flip.node : touched(some, end);
         double sum = quarter_of(below + static_cast<std::size_t>(node) * kChildren, lane_);
-        sum += __shfl_xor_sync(kAll, sum, 1);
-        sum += __shfl_xor_sync(kAll, sum, 2);
-        if (number < end && lane_ % kOfNode == 0) at_.nodes[graph_.tree.first[level] + node] = sum;
+        sum = sum_of_two(sum, __shfl_xor_sync(kAll, sum, 1));
+        sum = sum_of_two(sum, __shfl_xor_sync(kAll, sum, 2));
+        const bool there = some + lane_ / kOfNode < end;
+        if (there && lane_ % kOfNode == 0) at_.nodes[graph_.tree.first[level] + node] = sum;
       }
     }
     __syncwarp();
