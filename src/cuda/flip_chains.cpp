@@ -81,9 +81,10 @@ void CudaFlipChains::set_weights(std::span<const double> log_g) {
 void CudaFlipChains::advance(std::uint64_t steps) {
   device_->state.to_device(true);
   const std::uint64_t stream = static_cast<std::uint64_t>(Stream::device) + first_chain_;
+  const cuda::CountsView counted = device_->counts.for_device();
   cuda::launch_flips(device_->view(lattice_),
-                     {device_->state.on_device(), device_->counts.accepted_on_device(), device_->counts.up_on_device(),
-                      static_cast<std::uint32_t>(chains_), stream, seed_, steps_, device_->counts.counted_from()},
+                     {device_->state.on_device(), counted.accepted, counted.up, static_cast<std::uint32_t>(chains_),
+                      stream, seed_, steps_, counted.counted_from},
                      steps);
   cuda::check_launch("steps were started");
   cuda::check(cudaDeviceSynchronize(), "steps were made");
@@ -114,7 +115,7 @@ double CudaFlipChains::accepted(std::size_t chain) const { return device_->count
 void CudaFlipChains::set_accepted(std::size_t chain, double accepted) { device_->counts.set_accepted(chain, accepted); }
 
 void CudaFlipChains::start_counting() { device_->counts.start(steps_); }
-bool CudaFlipChains::counts() const { return device_->counts.up_on_device() != nullptr; }
+bool CudaFlipChains::counts() const { return device_->counts.is_counting(); }
 
 std::vector<std::int64_t> CudaFlipChains::up_counts(std::size_t chain) const {
   std::vector<Value> levels(lattice_.sites());

@@ -66,19 +66,20 @@ class CudaGraphFlipChains::OnDevice {
     return {variables,         tree,           first.data(), affected.data(), couplings.data(),
             first_node.data(), touched.data(), fields.data()};
   }
-  [[nodiscard]] cuda::GraphChainsView chains(std::uint64_t step) const {
+  [[nodiscard]] cuda::GraphChainsView chains(std::uint64_t step) {
+    const cuda::CountsView counted = counts.for_device();
     return {spin_fields.data(),
             leaves.data(),
             nodes.data(),
             state.on_device(),
             static_cast<std::uint32_t>(words),
             static_cast<std::uint32_t>(shape.chains),
-            counts.accepted_on_device(),
-            counts.up_on_device(),
+            counted.accepted,
+            counted.up,
             first_chain,
             seed,
             step,
-            counts.counted_from()};
+            counted.counted_from};
   }
   /// Log p of a lattice has other fields, and edges that are all alike.
   [[nodiscard]] cuda::GraphTerms terms() const {
@@ -170,7 +171,7 @@ void CudaGraphFlipChains::set_accepted(std::size_t chain, double accepted) {
 }
 
 void CudaGraphFlipChains::start_counting() { device_->counts.start(steps_); }
-bool CudaGraphFlipChains::counts() const { return device_->counts.up_on_device() != nullptr; }
+bool CudaGraphFlipChains::counts() const { return device_->counts.is_counting(); }
 
 std::vector<std::int64_t> CudaGraphFlipChains::up_counts(std::size_t chain) const {
   std::vector<Value> levels(variables_);
