@@ -1,5 +1,5 @@
-/// Single flips on graphs, as a GPU makes them: on the host, probabilities against those of the CPU's kernel and sums
-/// that are functions of the state; and on a device, where there is one, the same steps as on the host.
+/// Single flips on graphs on a GPU: probabilities, steps against those of the host, the law, what is recorded. Skipped
+/// where there is no GPU.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,188 +9,14 @@
 #ifdef POISE_CUDA
 #include <poise/cuda/graph_flip_chains.hpp>
 #endif
-#include <poise/kernel/locally_balanced.hpp>
-#include "../src/cuda/graph_flip_plan.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
-#include "support/host_graph_flips.hpp"
-#include "support/on_gpu.hpp"
+#include "support/flip_probabilities.hpp"
 
 namespace poise {
 namespace {
 
 using namespace poise::testing;
-
-std::vector<Value> random_levels(Index n, std::uint64_t seed) {
-  Rng rng(seed, 3);
-  std::vector<Value> levels(n);
-  for (Value& level : levels) level = rng.uniform() < 0.5 ? 0 : 1;
-  return levels;
-}
-
-/// What a step from each state has: [state][variable].
-struct StepProbabilities {
-  std::vector<double> proposal;
-  std::vector<double> acceptance;
-};
-
-StepProbabilities on_host(const GraphIsing& target, const BalancingFunction& function) {
-  const Index n = target.num_variables();
-  StepProbabilities out;
-  for (std::size_t s = 0; s < std::size_t{1} << n; ++s) {
-    HostGraphChain chain(target, function, state_of_number(s, n));
-    for (Index i = 0; i < n; ++i) {
-      out.proposal.push_back(chain.leaves()[i] / chain.total());
-      out.acceptance.push_back(chain.acceptance(i));
-    }
-  }
-  return out;
-}
-
-void expect_those_of_the_cpu(const GraphIsing& target, const BalancingFunction& function,
-                             const StepProbabilities& found) {
-  const Index n = target.num_variables();
-  const LocallyBalanced<GraphIsing> kernel(function);
-  LocallyBalanced<GraphIsing>::Scratch scratch(target);
-  for (std::size_t s = 0; s < std::size_t{1} << n; ++s) {
-    const auto state = target.make_state(state_of_number(s, n));
-    kernel.prepare(target, state, scratch);
-    for (Index i = 0; i < n; ++i) {
-      const auto proposal = kernel.evaluate(target, state, scratch, i);
-      ASSERT_NEAR(found.proposal[s * n + i], proposal.prob, 1e-12) << s << ' ' << i;
-      ASSERT_NEAR(found.acceptance[s * n + i], proposal.accept_prob, 1e-12) << s << ' ' << i;
-    }
-  }
-}
-
-void expect_balance(const GraphIsing& target, const StepProbabilities& found) {
-  const Index n = target.num_variables();
-  const StateSpace space = enumerate_states(target);
-  for (std::size_t s = 0; s < space.size(); ++s) {
-    for (Index i = 0; i < n; ++i) {
-      const std::size_t other = s ^ std::size_t{1} << i;
-      const double there = space.probabilities[s] * found.proposal[s * n + i] * found.acceptance[s * n + i];
-      const double back = space.probabilities[other] * found.proposal[other * n + i] * found.acceptance[other * n + i];
-      ASSERT_NEAR(there, back, 1e-12) << s << ' ' << i;
-    }
-  }
-}
-
-TEST(CudaGraphFlips, ProbabilitiesAreThoseOfTheCpu) {
-  for (const auto& [name, function] : all_balances()) {
-    for (const IsingModel& model : small_flip_graphs()) {
-      SCOPED_TRACE(model.name + ", " + name);
-      const StepProbabilities found = on_host(*target_of(model), function);
-      expect_those_of_the_cpu(*target_of(model), function, found);
-      expect_balance(*target_of(model), found);
-    }
-  }
-}
-
-TEST(CudaGraphFlips, HugeRatiosAreBalanced) {
-  const auto target = target_of(huge_ratios());
-  for (const auto& [name, function] : all_balances()) {
-    SCOPED_TRACE(name);
-    const StepProbabilities found = on_host(*target, function);
-    for (const double p : found.proposal) ASSERT_GT(p, 0.0);
-    expect_balance(*target, found);
-  }
-}
-
-/// A table may fall by more than doubles can tell within a cell.
-TEST(CudaGraphFlips, WeightsOfSteepTablesAreNormalNumbers) {
-  for (const double drop : {-3.0, -60.0, -800.0, 60.0, 650.0}) {
-    std::vector<double> phi;
-    for (int k = 0; k < BalanceTable::kPoints; ++k) phi.push_back(k < 9 ? 0.0 : drop);
-    const BalancingFunction function(std::make_shared<const BalanceTable>(phi));
-    cuda::FlipWeigher weigher = cuda::make_flip_weigher(function, 0.001);
-    const std::vector<cuda::FlipCell> cells = cuda::flip_cells(*function.table());
-    weigher.cells = cells.data();
-    for (std::int64_t field = -1000000; field <= 1000000; field += 97) {
-      const double there = cuda::weight(weigher, 2 * field), back = cuda::weight(weigher, 2 * field + 1);
-      ASSERT_TRUE(there > 1e-300 && there < 1e300) << drop << ' ' << field;
-      const double u = cuda::log_ratio(weigher, 2 * field);
-      ASSERT_NEAR(std::log(there) - std::log(back), u - cuda::beyond(weigher, u), 1e-9) << drop << ' ' << field;
-    }
-  }
-}
-
-/// However a state was reached, its fields, weights and sums are the same bits; and its levels are those of the fields.
-TEST(CudaGraphFlips, SumsAreFunctionsOfTheState) {
-  for (const auto& [n, spokes] :
-       {std::pair<Index, Index>{5, 2}, {32, 31}, {33, 20}, {300, 299}, {1100, 3}, {40000, 70}}) {
-    SCOPED_TRACE(n);
-    const auto target = target_of(ring_with_hub(n, spokes));
-    for (const auto kind : {BalancingFunction::Kind::sqrt, BalancingFunction::Kind::barker}) {
-      HostGraphChain chain(*target, BalancingFunction(kind), random_levels(n, 1));
-      for (std::uint64_t step = 0; step < 600; ++step) chain.step(5, 2, step);
-      chain.propose(0);
-      chain.take(0);
-      std::vector<Value> levels(n);
-      for (Index i = 0; i < n; ++i) levels[i] = chain.level(i);
-      EXPECT_NE(levels, random_levels(n, 1));
-      const HostGraphChain fresh(*target, BalancingFunction(kind), levels);
-      EXPECT_TRUE(std::ranges::equal(chain.spin_fields(), fresh.spin_fields()));
-      EXPECT_TRUE(std::ranges::equal(chain.leaves(), fresh.leaves()));
-      EXPECT_TRUE(std::ranges::equal(chain.nodes(), fresh.nodes()));
-    }
-  }
-}
-
-TEST(CudaGraphFlips, PlacesAreFound) {
-  for (const Index n : {1U, 31U, 33U, 1025U, 33000U}) {
-    const auto target = target_of(as_graph("alone", random_field(n, 1.0, 3), {}));
-    const HostGraphChain chain(*target, BalancingFunction(), random_levels(n, 2));
-    double before = 0.0;
-    for (Index i = 0; i < n; before += chain.leaves()[i++]) {
-      ASSERT_EQ(chain.find(before + 0.5 * chain.leaves()[i]), i) << n;
-    }
-    EXPECT_NEAR(chain.total() / before, 1.0, 1e-12);
-    EXPECT_EQ(chain.find(0.0), 0U);
-    EXPECT_EQ(chain.find(2.0 * chain.total()), n - 1);
-  }
-}
-
-TEST(CudaGraphFlips, StepsKeepTheLaw) {
-  constexpr std::size_t chains = 20000;
-  const IsingModel model = small_flip_graphs().front();
-  const auto target = target_of(model);
-  const StateSpace space = enumerate_states(*target);
-  std::vector<double> count(space.size(), 0.0), expected;
-  Rng rng(3, 4);
-  for (std::size_t c = 0; c < chains; ++c) {
-    double rest = rng.uniform();
-    std::size_t s = 0;
-    while (s + 1 < space.size() && rest >= space.probabilities[s]) rest -= space.probabilities[s++];
-    HostGraphChain chain(*target, BalancingFunction(), space.states[s]);
-    for (std::uint64_t step = 0; step < 12; ++step) chain.step(7, c, step);
-    std::vector<Value> levels(model.variables);
-    for (Index i = 0; i < model.variables; ++i) levels[i] = chain.level(i);
-    ++count[space.number(levels)];
-  }
-  for (const double p : space.probabilities) expected.push_back(chains * p);
-  EXPECT_LT(std::abs(deviation(count, expected)), 6.0);
-}
-
-TEST(CudaGraphFlips, PlansFitTheDevice) {
-  const cuda::DeviceShape large{132, 227 * 1024, 228 * 1024}, small{40, 64 * 1024, 64 * 1024};
-  const auto plan = [](Index variables, std::size_t chains, const cuda::DeviceShape& device) {
-    const cuda::GraphFlipPlan found = cuda::plan_graph_flips({chains, cuda::make_flip_tree(variables), 7.0}, device);
-    EXPECT_TRUE(found.fits);
-    EXPECT_LE(found.shared_bytes, device.shared_per_block);
-    return found.held;
-  };
-  for (const std::size_t chains : {1, 1000, 10000}) {
-    EXPECT_EQ(plan(9, chains, large), cuda::Held::all);
-    EXPECT_EQ(plan(1000, chains, large), cuda::Held::all);
-    EXPECT_EQ(plan(1000000, chains, large), cuda::Held::none);
-    EXPECT_EQ(plan(1000000, chains, small), cuda::Held::none);
-  }
-  EXPECT_EQ(plan(10000, 100, large), cuda::Held::all);
-  EXPECT_EQ(plan(10000, 10000, large), cuda::Held::nodes);
-  EXPECT_EQ(plan(10000, 100, small), cuda::Held::nodes);
-  EXPECT_EQ(plan(100000, 100, large), cuda::Held::nodes);
-}
 
 class OnGpuGraphFlips : public OnGpu {};
 

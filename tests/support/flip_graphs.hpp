@@ -1,6 +1,7 @@
 /// Graphs on which single flips are tried: small ones of every kind, to be enumerated, and larger ones with hubs.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
