@@ -17,6 +17,10 @@ namespace poise {
 
 using cuda::Array;
 
+static_assert(static_cast<cuda::Held>(CudaGraphFlipChains::Memory::all_shared) == cuda::Held::all &&
+              static_cast<cuda::Held>(CudaGraphFlipChains::Memory::sums_shared) == cuda::Held::nodes &&
+              static_cast<cuda::Held>(CudaGraphFlipChains::Memory::global) == cuda::Held::none);
+
 namespace {
 
 std::vector<std::int64_t> fields_of(const GraphIsing& target) {

@@ -117,6 +117,7 @@ class Walk {
 
   /// The tree becomes that of the state again.
   __device__ void take_back(const Flip& flip) const {
+    __syncwarp();  // all have read
     for_each_affected(flip,
                       [&](std::uint32_t j, std::int64_t) { at_.leaves[j] = weight(weigher_, at_.spin_fields[j]); });
     sum_nodes_above(flip);
