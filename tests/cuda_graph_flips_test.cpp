@@ -166,6 +166,22 @@ TEST_F(OnGpuGraphFlips, DependOnSeedAndChain) {
   }
 }
 
+TEST_F(OnGpuGraphFlips, AMillionChainsAreThoseOfFew) {
+  const IsingModel model = small_flip_graphs().front();
+  RunOptions options = short_run_on(Device::cuda, 1 << 20);
+  options.start = Start::given;
+  options.given = state_of_number(5, model.variables);
+  options.keep = Keep::monitors;
+  poise::Run all(ising_model(model), parse_sampler("lb"), options);
+  all.advance(50);
+  options.chains = 7;
+  options.first_chain = (1 << 20) - 7;
+  poise::Run last(ising_model(model), parse_sampler("lb"), options);
+  last.advance(50);
+  const std::vector<Value> of_all = all.states(), of_last = last.states();
+  EXPECT_TRUE(std::equal(of_last.begin(), of_last.end(), of_all.end() - static_cast<std::ptrdiff_t>(of_last.size())));
+}
+
 /// What is recorded of a state is what the target says of it, to the last bit.
 TEST_F(OnGpuGraphFlips, LogProbIsThatOfTheTarget) {
   const auto expect_recorded = [](const Model& model, const auto& target) {
