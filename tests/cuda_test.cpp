@@ -308,8 +308,8 @@ TEST_F(OnGpu, LearnsAsTheCpuDoes) {
 
 TEST_F(OnGpu, RefusesWhatDoesNotRunThere) {
   const RunOptions options = short_run(4, Device::cuda);
-  EXPECT_THROW(poise::Run(graph_model(60, 4, 3), parse_sampler("lb"), options), InputError);
-  EXPECT_THROW(poise::Run(spec_model("ising:size=5x65"), parse_sampler("lb"), options), InputError);
+  EXPECT_THROW(poise::Run(graph_model(60, 4, 3), parse_sampler("sw"), options), InputError);
+  EXPECT_THROW(poise::Run(spec_model("ising:size=5x65"), parse_sampler("gwg"), options), InputError);
 }
 
 TEST_F(OnGpu, TooManyChainsAreASentence) {

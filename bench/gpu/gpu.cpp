@@ -252,6 +252,15 @@ int main(int argc, char** argv) {
     run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 1000, 1.0, ""});
     run({fmt::format("lattice 50x50, {}", sampler), large, sampler, 10000, 1.2, jax});
   }
+  for (const char* sampler : {"lb:g=sqrt", "lsb"}) {
+    const Model sparse = ising_model(graph(1000, 6));
+    for (const std::size_t chains : {100, 1000, 10000}) {
+      run({fmt::format("graph, degree 6, 10^3 variables, {}", sampler), sparse, sampler, chains, 0, ""});
+    }
+    const Model larger = ising_model(graph(100000, 6));
+    run({fmt::format("graph, degree 6, 10^5 variables, {}", sampler), larger, sampler, 1000, 0, ""});
+    run({fmt::format("lattice 128x128, {}", sampler), ising_model(lattice(128, true)), sampler, 1000, 0, ""});
+  }
   const Model digits = rbm(784, 500);
   for (const char* sampler : {"gwg", "flsb", "dlmc:tau=0.05"}) {
     const bool first = std::string(sampler) == "gwg";

@@ -17,6 +17,7 @@ namespace poise::cuda {
 
 inline void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // said once: the next launch has nothing to do with it
   throw std::runtime_error(fmt::format("the GPU failed while {}: {}", what, cudaGetErrorString(status)));
 }
 

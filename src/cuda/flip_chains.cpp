@@ -8,6 +8,7 @@
 #include <poise/streams.hpp>
 
 #include "call.hpp"
+#include "chain_counts.hpp"
 #include "flip_kernels.hpp"
 #include "mirrored.hpp"
 
@@ -24,18 +25,15 @@ struct CudaFlipChains::OnDevice {
         fields(lattice.fields),
         reference(words),
         state(chains, words),
-        accepted(chains),
-        summed(4 * chains) {
-    accepted.clear();
-  }
+        counts(chains, lattice.sites()),
+        summed(4 * chains) {}
 
   Array<std::uint64_t> weights;
   Array<double> corrections;
   Array<std::int64_t> fields;
   Array<std::uint32_t> reference;
   cuda::MirroredWords state;
-  Array<double> accepted;
-  Array<std::int64_t> up;
+  cuda::ChainCounts counts;
   Array<std::int64_t> summed;
 
   [[nodiscard]] cuda::LatticeView view(const CudaLattice& lattice) const {
@@ -83,9 +81,10 @@ void CudaFlipChains::set_weights(std::span<const double> log_g) {
 void CudaFlipChains::advance(std::uint64_t steps) {
   device_->state.to_device(true);
   const std::uint64_t stream = static_cast<std::uint64_t>(Stream::device) + first_chain_;
+  const cuda::CountsView counted = device_->counts.for_device();
   cuda::launch_flips(device_->view(lattice_),
-                     {device_->state.on_device(), device_->accepted.data(), device_->up.data(),
-                      static_cast<std::uint32_t>(chains_), stream, seed_, steps_, counted_from_},
+                     {device_->state.on_device(), counted.accepted, counted.up, static_cast<std::uint32_t>(chains_),
+                      stream, seed_, steps_, counted.counted_from},
                      steps);
   cuda::check_launch("steps were started");
   cuda::check(cudaDeviceSynchronize(), "steps were made");
@@ -111,58 +110,23 @@ void CudaFlipChains::get_levels(std::size_t chain, std::span<Value> levels) cons
   }
 }
 
-std::vector<double> CudaFlipChains::accepted() const {
-  std::vector<double> out(chains_);
-  device_->accepted.download(out);
-  return out;
-}
+std::vector<double> CudaFlipChains::accepted() const { return device_->counts.accepted(); }
+double CudaFlipChains::accepted(std::size_t chain) const { return device_->counts.accepted(chain); }
+void CudaFlipChains::set_accepted(std::size_t chain, double accepted) { device_->counts.set_accepted(chain, accepted); }
 
-double CudaFlipChains::accepted(std::size_t chain) const {
-  double out = 0.0;
-  cuda::check(cudaMemcpy(&out, device_->accepted.data() + chain, sizeof out, cudaMemcpyDeviceToHost),
-              "data were copied from it");
-  return out;
-}
-
-void CudaFlipChains::set_accepted(std::size_t chain, double accepted) {
-  device_->accepted.upload(std::span<const double>(&accepted, 1), chain);
-}
-
-void CudaFlipChains::start_counting() {
-  if (device_->up.empty()) device_->up = Array<std::int64_t>(chains_ * lattice_.sites());
-  device_->up.clear();
-  counting_ = true;
-  counted_from_ = steps_;
-  // A site that is up at the beginning goes up at step 0: nothing to add.
-}
+void CudaFlipChains::start_counting() { device_->counts.start(steps_); }
+bool CudaFlipChains::counts() const { return device_->counts.is_counting(); }
 
 std::vector<std::int64_t> CudaFlipChains::up_counts(std::size_t chain) const {
-  const std::size_t sites = lattice_.sites();
-  std::vector<std::int64_t> counts(sites);
-  cuda::check(cudaMemcpy(counts.data(), device_->up.data() + chain * sites, sites * sizeof(std::int64_t),
-                         cudaMemcpyDeviceToHost),
-              "counts were copied from it");
-  std::vector<Value> levels(sites);
+  std::vector<Value> levels(lattice_.sites());
   get_levels(chain, levels);
-  for (std::size_t i = 0; i < sites; ++i) {
-    if (levels[i] != 0) counts[i] += static_cast<std::int64_t>(steps_ - counted_from_);
-  }
-  return counts;
+  return device_->counts.up(chain, levels, steps_);
 }
 
 void CudaFlipChains::set_up_counts(std::size_t chain, std::span<const std::int64_t> counts) {
-  const std::size_t sites = lattice_.sites();
-  std::vector<std::int64_t> stored(counts.begin(), counts.end());
-  const std::size_t in_row = words() / lattice_.rows;
-  const std::span<const std::uint32_t> own = device_->state.row(chain);
-  for (Index i = 0; i < sites; ++i) {
-    const Index row = i / lattice_.columns, column = i % lattice_.columns;
-    const bool up = (own[row * in_row + column / 32] >> column % 32 & 1U) != 0;
-    if (up) stored[i] -= static_cast<std::int64_t>(steps_ - counted_from_);
-  }
-  cuda::check(cudaMemcpy(device_->up.data() + chain * sites, stored.data(), sites * sizeof(std::int64_t),
-                         cudaMemcpyHostToDevice),
-              "counts were copied to it");
+  std::vector<Value> levels(lattice_.sites());
+  get_levels(chain, levels);
+  device_->counts.set_up(chain, counts, levels, steps_);
 }
 
 CudaFlipChains::Sums CudaFlipChains::sums() const {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "device_shape.hpp"
+
 namespace poise::cuda {
 
 /// What a plan depends on.
@@ -15,12 +17,6 @@ struct LaneShape {
   std::size_t rows = 0;                     ///< words that each pair keeps: levels, and counts where there are any
   std::size_t image_bytes = 0;              ///< of the model
   std::vector<std::uint32_t> colours = {};  ///< first position of each, and the end of the last
-};
-
-struct DeviceShape {
-  unsigned multiprocessors = 1;
-  std::size_t shared_per_block = 0;  ///< bytes, the most that a block may ask for
-  std::size_t shared_per_multiprocessor = 0;
 };
 
 struct LanePlan {

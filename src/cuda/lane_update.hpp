@@ -17,7 +17,7 @@
 
 #include <poise/lanes/lane_image.hpp>
 
-#include "host_device.hpp"
+#include "both.hpp"
 
 namespace poise::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <poise/target/device_function.hpp>
 
-#include "host_device.hpp"
+#include "both.hpp"
 
 namespace poise::cuda {
 

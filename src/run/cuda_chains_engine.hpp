@@ -14,7 +14,7 @@
 
 namespace poise {
 
-/// `Chains` are those of cuda/: CudaFlipChains, CudaRbmChains, CudaUserChains.
+/// `Chains` are those of cuda/: CudaFlipChains, CudaGraphFlipChains, CudaRbmChains, CudaUserChains.
 template <class T, class Chains>
 class CudaChainsEngine : public Engine {
  public:
@@ -127,7 +127,7 @@ class CudaChainsEngine : public Engine {
     traits.chains = options.starts.size();
     traits.variables = target.num_variables();
     traits.entries = target.num_moves();
-    if constexpr (requires { T::statistic_names(); }) traits.statistics = T::statistic_names().size();
+    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
     traits.group = traits.chains;
     traits.together = true;
     return traits;

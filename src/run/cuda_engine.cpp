@@ -1,5 +1,5 @@
-/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and
-/// proposals from slopes on RBMs and user targets.
+/// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices and graphs,
+/// and proposals from slopes on RBMs and user targets.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
+#include "cuda_graph_flips.hpp"
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
 #include "cuda_slope_form.hpp"
@@ -125,7 +126,8 @@ TunableEngine make(const std::shared_ptr<const T>&, const EngineOptions&) {
 
 #endif
 
-constexpr Index kMostSide = 64;  // of lattices, for single flips
+// Of lattices on which single flips have chains of their own; a larger one is a graph to them.
+constexpr Index kMostSide = 64;
 
 /// Whether a step is a locally balanced flip of one variable.
 bool flips_one(const Sampler& sampler) {
@@ -169,8 +171,8 @@ bool runs_on_cuda(const Model& model, const Sampler& sampler) {
     return cuda_slope_form(sampler).has_value() && (*rbm)->num_variables() <= CudaSlopeChains::kMostVariables;
   }
   if (flips_one(sampler)) {
-    const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description);
-    return lattice != nullptr && std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
+    return std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description) ||
+           std::holds_alternative<std::shared_ptr<const GraphIsing>>(model.description);
   }
   return is_single_site_gibbs(sampler) && (has_bits(model) || has_lanes(model));
 }
@@ -206,18 +208,18 @@ void require_cuda(const Model& model, const Sampler& sampler) {
   if (!runs_on_cuda(model, sampler)) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
-        "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
-        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of your "
-        "own; "
-        "leave --device out",
-        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
+        "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
+        "and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of your own; leave --device out",
+        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
   }
 }
 
 TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   require_cuda(model, sampler);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
-    return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
+    if (!flips_one(sampler)) return make(*lattice, options);
+    const bool small = std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;
+    return small ? make_cuda_flips(*lattice, sampler, options) : make_cuda_graph_flips(*lattice, sampler, options);
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     return make_cuda_rbm(*rbm, sampler, options);
@@ -229,6 +231,7 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
     return make_cuda_lanes(network->target, options);
   }
   const auto& graph = std::get<std::shared_ptr<const GraphIsing>>(model.description);
+  if (flips_one(sampler)) return make_cuda_graph_flips(graph, sampler, options);
   return has_bits(graph) ? make(graph, options) : make_cuda_lanes(graph, options);
 }
 

@@ -53,7 +53,7 @@ class CudaFlipChains {
 
   /// Counts steps at which sites are up, from here on.
   void start_counting();
-  [[nodiscard]] bool counts() const { return counting_; }
+  [[nodiscard]] bool counts() const;
   /// Steps of a chain at which each site was up since then, and what they are to be from here on.
   [[nodiscard]] std::vector<std::int64_t> up_counts(std::size_t chain) const;
   void set_up_counts(std::size_t chain, std::span<const std::int64_t> counts);
@@ -82,8 +82,6 @@ class CudaFlipChains {
   std::uint64_t seed_;
   std::uint64_t first_chain_;
   std::uint64_t steps_ = 0;
-  bool counting_ = false;
-  std::uint64_t counted_from_ = 0;
   std::unique_ptr<OnDevice> device_;
 };
 

@@ -1,4 +1,4 @@
-/// Functions that compile for the host and for the device, so that tests without a GPU run them.
+/// Functions that are compiled for a device and for the host alike.
 #pragma once
 
 #ifdef __CUDACC__
