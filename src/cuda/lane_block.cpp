@@ -17,19 +17,6 @@ static_assert(cuda::kWordStep64 == kWordStep && cuda::kMostLevels == LaneModel::
 /// Random words that an update may need, as on the CPU.
 constexpr std::uint64_t kWordsPerUpdate64 = 2;
 
-cuda::DeviceShape this_device() {
-  int number = 0, multiprocessors = 0, of_block = 0, of_multiprocessor = 0;
-  cuda::check(cudaGetDevice(&number), "its number was asked for");
-  const auto ask = [&](int& value, cudaDeviceAttr what) {
-    cuda::check(cudaDeviceGetAttribute(&value, what, number), "its size was asked for");
-  };
-  ask(multiprocessors, cudaDevAttrMultiProcessorCount);
-  ask(of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  ask(of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  return {static_cast<unsigned>(multiprocessors), static_cast<std::size_t>(of_block),
-          static_cast<std::size_t>(of_multiprocessor)};
-}
-
 /// Lanes: chains of the run by their numbers, from an even one on, as two share random words.
 cuda::LaneBatch lanes_of(ChainGroup group, std::uint64_t first_chain) {
   const auto first = static_cast<std::uint32_t>((first_chain + group.first) % 2);
@@ -47,7 +34,7 @@ class CudaLaneBlock::OnDevice {
         levels(model.positions(), from.model->num_variables(), the_lanes),
         totals(from.model->num_entries(), the_lanes.lanes / 2),
         placement(the_placement),
-        device(this_device()) {}
+        device(cuda::this_device()) {}
 
   void set_keys(std::uint64_t seed, std::uint64_t first_pair) {
     std::vector<cuda::PairKey> all(lanes.lanes / 2);

@@ -17,6 +17,7 @@
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
 #include "spin_terms.hpp"
+#include "temper.hpp"
 
 namespace poise {
 
@@ -149,8 +150,16 @@ constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
 // With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU eleven microseconds.
 constexpr double kLaneUpdatesOfACore = 6000.0;
+// A step of a ladder is four launches more.
+constexpr double kReplicaUpdatesOfACore = 2.0 * kLaneUpdatesOfACore;
+constexpr double kReplicas = 16.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
+  if (is_row<TemperRow>(sampler)) {
+    // Heated RBMs share the weights of the cold one, which is what chains there are made from.
+    const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description);
+    return !is_rbm && runs_on_cuda(model, tempered_sampler(model, sampler));
+  }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaRbmChains::kMostVisible;
   }
@@ -172,7 +181,11 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
     if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
       return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
     }
+    const bool tempered = is_row<TemperRow>(sampler);
+    if (tempered && !has_lanes(model)) return false;
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
+    if (tempered)
+      return together * kReplicas * static_cast<double>(model.layout.variables) > kReplicaUpdatesOfACore * cores;
     const double least = has_bits(model) ? kUpdatesOfACore : kLaneUpdatesOfACore;
     return together * static_cast<double>(model.layout.variables) > least * cores;
   }();
@@ -185,13 +198,16 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
-        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
+        "most {} rows and columns; 'temper' does with what does so, but for RBMs; and 'gwg', 'flsb', 'dlmc', 'dlsb' "
+        "and "
+        "'dmala' do, on RBMs; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
 }
 
 TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   require_cuda(model, sampler);
+  if (is_row<TemperRow>(sampler)) return make_tempered_engine(model, sampler, options);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
   }
