@@ -7,6 +7,7 @@
 #include <future>
 #include <limits>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "bit_kernels.hpp"
@@ -202,6 +203,7 @@ struct CudaBitBlock::OnDevice {
   Array<std::uint32_t> chains;
   Array<std::uint32_t> position;
   Array<std::uint32_t> state;
+  Array<std::uint32_t> mask;  // of chains that change places
   Array<std::int64_t> fields;
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
@@ -309,6 +311,23 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
     const std::size_t position = tables_->position(i);
     counts[i] = sorted[position] + (device.earlier.empty() ? 0 : device.earlier[position * lanes + lane(chain)]);
   }
+}
+
+void CudaBitBlock::exchange(std::span<const std::size_t> chains, CudaBitBlock& other) {
+  OnDevice& here = *device_;
+  OnDevice& there = *other.device_;
+  here.to_device();
+  there.to_device();
+  std::vector<std::uint32_t> mask(here.words, 0);
+  for (const std::size_t chain : chains) {
+    if (other.lane(chain) != lane(chain)) throw std::logic_error("chains that change places are the same bits");
+    mask[lane(chain) / cuda::kWordChains] |= 1U << lane(chain) % cuda::kWordChains;
+  }
+  if (here.mask.empty()) here.mask = Array<std::uint32_t>(mask.size());
+  here.mask.upload(mask);
+  cuda::launch_exchange_bits({here.state.data(), there.state.data(), here.mask.data(), here.words, here.positions});
+  cuda::check_launch("states changed places");
+  here.host_is_current = there.host_is_current = false;
 }
 
 CudaBitBlock::Sums CudaBitBlock::sums() const {

@@ -169,6 +169,15 @@ __global__ void __launch_bounds__(kThreads) single_kernel(RunView run, SweepView
   view.state[run.first + k] = static_cast<std::uint32_t>(up) << chain;
 }
 
+__global__ void exchange_bits_kernel(ExchangeView view) {
+  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (k >= static_cast<std::size_t>(view.positions) * view.words) return;
+  const std::uint32_t first = view.first[k], second = view.second[k];
+  const std::uint32_t differ = view.mask[k % view.words] & (first ^ second);
+  view.first[k] = first ^ differ;
+  view.second[k] = second ^ differ;
+}
+
 __global__ void count_kernel(PlanesView view, const std::uint32_t* state, unsigned full_levels) {
   const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (k >= view.size) return;
@@ -339,6 +348,11 @@ void launch_sweep(const RunView& run, const SweepView& view) {
     case 5: sweep_kernel<5><<<blocks, threads>>>(run, view); break;
     default: sweep_kernel<6><<<blocks, threads>>>(run, view); break;
   }
+}
+
+void launch_exchange_bits(const ExchangeView& view) {
+  const std::size_t size = static_cast<std::size_t>(view.positions) * view.words;
+  exchange_bits_kernel<<<blocks_for(size, kThreads), kThreads>>>(view);
 }
 
 void launch_count(const PlanesView& view, const std::uint32_t* state) {

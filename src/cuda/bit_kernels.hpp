@@ -70,6 +70,16 @@ struct SweepView {
 };
 void launch_sweep(const RunView& run, const SweepView& view);
 
+/// Two sets of states, and the bits of each word that change places.
+struct ExchangeView {
+  std::uint32_t* first;
+  std::uint32_t* second;
+  const std::uint32_t* mask;
+  std::uint32_t words;
+  std::uint32_t positions;
+};
+void launch_exchange_bits(const ExchangeView& view);
+
 /// Planes count 2^level each; what is pending at a level waits there until there are two of it.
 struct PlanesView {
   std::uint32_t* planes;   ///< [level][position][word]

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -58,6 +59,15 @@ class CudaChainsEngine : public Engine {
     if (!chains_->counts()) return;
     counted_from_[chain] = chains_->steps();
     chains_->set_up_counts(chain, std::vector<std::int64_t>(traits_.variables, 0));
+  }
+
+  void exchange(std::span<const std::size_t> chains, Engine& other) override {
+    auto& there = dynamic_cast<CudaChainsEngine&>(other);
+    for (const std::size_t c : chains) {
+      const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
+      chains_->set_levels(c, theirs);
+      there.chains_->set_levels(c, mine);
+    }
   }
 
   void start_marginals(ChainGroup, bool rao_blackwell) override {

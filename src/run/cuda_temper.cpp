@@ -57,8 +57,10 @@ class CudaTemperedLanes final : public LaneLadders<T> {
       : Base(target, model, LaneEnergy<T>(*target, *model).log_hot(), options),
         ladders_(device_model(*target, model), device_options(*model, options)),
         chains_(traits_.chains) {
-    constexpr std::uint64_t kChunk = 256;
-    traits_.chunk = kChunk;
+    constexpr std::size_t kMostSteps = 256;  // tens of microseconds each, of a small model
+    constexpr std::size_t kUpdates = std::size_t{1} << 30;
+    const std::size_t updates = traits_.chains * LaneBlock::kMost * std::max<Index>(1, traits_.variables);
+    traits_.chunk = std::clamp<std::size_t>(kUpdates / updates, 1, kMostSteps);
     traits_.group = traits_.chains;
     set_rungs();
     for (std::size_t c = 0; c < traits_.chains; ++c) {

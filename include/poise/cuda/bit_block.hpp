@@ -56,6 +56,9 @@ class CudaBitBlock {
   [[nodiscard]] BitTotals get_totals(std::size_t chain) const;
   void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
 
+  /// Swaps the states of some chains with those of the same chains in another block, where these are the same bits.
+  void exchange(std::span<const std::size_t> chains, CudaBitBlock& other);
+
   /// Of all chains of the group, in one go.
   struct Sums {
     std::span<const std::int64_t> up;         ///< variables
