@@ -49,15 +49,17 @@ IsingModel graph(Index variables, Index degree) {
   return model;
 }
 
-/// A cube on a torus with couplings of +1 and -1, cold enough that they are frustrated.
-IsingModel plus_minus_cube(Index side) {
+/// A grid on a torus in so many dimensions, as a graph, with couplings of +1 and -1 and random fields of a size.
+IsingModel frustrated_grid(Index side, unsigned dimensions, double field) {
   Rng rng(1, 8);
   IsingModel model;
-  model.variables = side * side * side;
-  model.name = fmt::format("{0}x{0}x{0}, couplings +-1", side);
-  model.field.assign(model.variables, 0.0);
+  model.variables = 1;
+  for (unsigned k = 0; k < dimensions; ++k) model.variables *= side;
+  model.name = "frustrated grid";
   for (Index i = 0; i < model.variables; ++i) {
-    for (const Index stride : {Index{1}, side, side * side}) {
+    model.field.push_back(field * (2.0 * rng.uniform() - 1.0));
+    Index stride = 1;
+    for (unsigned k = 0; k < dimensions; ++k, stride *= side) {
       const Index along = i / stride % side;
       const Index next = along + 1 < side ? i + stride : i - along * stride;
       model.edges.push_back({i, next, rng.uniform() < 0.5 ? 1.0 : -1.0});
@@ -299,7 +301,9 @@ int main(int argc, char** argv) {
   run({"graph, degree 8, 10^4 variables", ising_model(graph(10000, 8)), "gibbs", 16896, 0, ""});
   for (const std::size_t ladders : {1024, 256}) {
     run({"network like BN_1, ladders", bn1, "temper:collapse=0", ladders, 0, ""});
-    run({"cube 8x8x8, couplings +-1, ladders", ising_model(plus_minus_cube(8)), "temper", ladders, 0, ""});
+    run({"cube 8x8x8, couplings +-1, ladders", ising_model(frustrated_grid(8, 3, 0.0)), "temper", ladders, 0, ""});
+    run({"grid 30x30, couplings +-1, fields, ladders", ising_model(frustrated_grid(30, 2, 1.0)), "temper", ladders, 0,
+         ""});
     run({"lattice 30x30, fields, ladders", ising_model(lattice(30, true)), "temper", ladders, 0, ""});
   }
   if (!file.empty()) {

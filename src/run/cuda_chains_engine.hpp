@@ -65,8 +65,8 @@ class CudaChainsEngine : public Engine {
     auto& there = dynamic_cast<CudaChainsEngine&>(other);
     for (const std::size_t c : chains) {
       const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
-      chains_->set_levels(c, theirs);
-      there.chains_->set_levels(c, mine);
+      move_to(c, theirs);
+      there.move_to(c, mine);
     }
   }
 
@@ -143,6 +143,14 @@ class CudaChainsEngine : public Engine {
   }
 
  private:
+  /// Puts a chain at a state; counts go on.
+  void move_to(std::size_t c, std::span<const Value> levels) {
+    std::vector<std::int64_t> counts;
+    if (chains_->counts()) counts = chains_->up_counts(c);  // which depend on the state until they are asked for
+    chains_->set_levels(c, levels);
+    if (chains_->counts()) chains_->set_up_counts(c, counts);
+  }
+
   void copy_marginals(std::size_t c, std::span<double> out) const {
     if (!chains_->counts()) {
       std::fill(out.begin(), out.end(), 0.0);

@@ -150,7 +150,7 @@ constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
 // With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU eleven microseconds.
 constexpr double kLaneUpdatesOfACore = 6000.0;
-// A step of a ladder is four launches more.
+// A step of a ladder, of sixteen replicas or more, has four launches beside the sweep.
 constexpr double kReplicaUpdatesOfACore = 2.0 * kLaneUpdatesOfACore;
 constexpr double kReplicas = 16.0;
 
@@ -184,8 +184,9 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
     const bool tempered = is_row<TemperRow>(sampler);
     if (tempered && !has_lanes(model)) return false;
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
-    if (tempered)
+    if (tempered) {
       return together * kReplicas * static_cast<double>(model.layout.variables) > kReplicaUpdatesOfACore * cores;
+    }
     const double least = has_bits(model) ? kUpdatesOfACore : kLaneUpdatesOfACore;
     return together * static_cast<double>(model.layout.variables) > least * cores;
   }();
@@ -199,8 +200,7 @@ void require_cuda(const Model& model, const Sampler& sampler) {
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
         "most {} rows and columns; 'temper' does with what does so, but for RBMs; and 'gwg', 'flsb', 'dlmc', 'dlsb' "
-        "and "
-        "'dmala' do, on RBMs; leave --device out",
+        "and 'dmala' do, on RBMs; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
 }
