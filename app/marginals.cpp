@@ -180,7 +180,8 @@ Command add_marginals(CLI::App& program) {
       ->type_name("N");
   command
       ->add_option("--device", flags->device,
-                   "Where chains of gibbs run: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it "
+                   "Where chains of gibbs, or of temper where it is asked for, run: cpu, cuda (a GPU; 'poise devices' "
+                   "lists them), or auto: a GPU where it "
                    "is faster [cpu]")
       ->type_name("DEVICE");
   command->add_option("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))

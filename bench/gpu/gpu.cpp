@@ -49,6 +49,25 @@ IsingModel graph(Index variables, Index degree) {
   return model;
 }
 
+/// A grid on a torus in so many dimensions, as a graph, with couplings of +1 and -1 and random fields of a size.
+IsingModel frustrated_grid(Index side, unsigned dimensions, double field) {
+  Rng rng(1, 8);
+  IsingModel model;
+  model.variables = 1;
+  for (unsigned k = 0; k < dimensions; ++k) model.variables *= side;
+  model.name = "frustrated grid";
+  for (Index i = 0; i < model.variables; ++i) {
+    model.field.push_back(field * (2.0 * rng.uniform() - 1.0));
+    Index stride = 1;
+    for (unsigned k = 0; k < dimensions; ++k, stride *= side) {
+      const Index along = i / stride % side;
+      const Index next = along + 1 < side ? i + stride : i - along * stride;
+      model.edges.push_back({i, next, rng.uniform() < 0.5 ? 1.0 : -1.0});
+    }
+  }
+  return model;
+}
+
 /// Weights as large as training makes them.
 Model rbm(Index visible, Index hidden) {
   RbmWeights weights;
@@ -147,7 +166,7 @@ struct Case {
   Model model;
   std::string sampler;
   std::size_t chains;
-  double asked;  ///< updates a nanosecond; steps a nanosecond where they flip one variable
+  double asked;  ///< updates a nanosecond, of all replicas; steps a nanosecond where they flip one variable
   std::string peer;
 };
 
@@ -225,7 +244,10 @@ int main(int argc, char** argv) {
     const auto begun = Clock::now();
     const std::unique_ptr<Engine> engine = chains_of(one.model, one.sampler, one.chains, Device::cuda);
     const double made_in = seconds_since(begun);
-    const double updates = one.sampler == "gibbs" ? one.model.layout.variables / 1e9 : 1e-9;
+    const std::optional<TemperingReport> ladders = engine->tempering();
+    const double replicas = ladders ? static_cast<double>(ladders->betas.size()) : 1.0;
+    const bool sweeps = one.sampler == "gibbs" || ladders;
+    const double updates = sweeps ? replicas * one.model.layout.variables / 1e9 : 1e-9;
     const Measured plain = measure(*engine, false);
     const Measured counted = measure(*engine, true);
     fmt::print("{:<44} {:>7} {:>12.4g} {:>8} {:>9.2f}x  {}  (counting {:.4g}, made in {:.2f} s)\n", one.name,
@@ -290,6 +312,13 @@ int main(int argc, char** argv) {
   run({"networks like BN_1, 100 of them", network_model(std::make_shared<const Network>(like_bn1(100))), "gibbs", 16896,
        0, ""});
   run({"graph, degree 8, 10^4 variables", ising_model(graph(10000, 8)), "gibbs", 16896, 0, ""});
+  for (const std::size_t ladders : {1024, 256}) {
+    run({"network like BN_1, ladders", bn1, "temper:collapse=0", ladders, 0, ""});
+    run({"cube 8x8x8, couplings +-1, ladders", ising_model(frustrated_grid(8, 3, 0.0)), "temper", ladders, 0, ""});
+    run({"grid 30x30, couplings +-1, fields, ladders", ising_model(frustrated_grid(30, 2, 1.0)), "temper", ladders, 0,
+         ""});
+    run({"lattice 30x30, fields, ladders", ising_model(lattice(30, true)), "temper", ladders, 0, ""});
+  }
   if (!file.empty()) {
     for (const std::size_t chains : {16896, 1024}) run({"network " + file, make_model(file), "gibbs", chains, 0, ""});
   }

@@ -77,6 +77,14 @@ class Rng {
   [[nodiscard]] std::uint64_t stream() const { return stream_; }
   /// How many numbers have been taken from the stream.
   [[nodiscard]] std::uint64_t position() const { return 2 * next_block_ - kBatch + position_; }
+  /// As if so many had been taken.
+  void move_to(std::uint64_t position) {
+    next_block_ = position / kBatch * kBlocks;
+    position_ = kBatch;
+    if (position % kBatch == 0) return;
+    refill();
+    position_ = static_cast<unsigned>(position % kBatch);
+  }
 
  private:
   POISE_INLINE void refill() {

@@ -16,6 +16,16 @@ struct PackedImage {
   const unsigned char* bytes;
   std::size_t size;                          ///< a multiple of 16
   std::size_t pairs, terms, others, tables;  ///< where they begin; variables come first
+  bool has_zeros;                            ///< whether numbers of zeros are there too
+  std::size_t zeros, zero_tables;
+};
+
+/// Of ladders, whose replicas are lanes one after the other, each at the temperature of its rung.
+struct HeatView {
+  const std::uint8_t* rung_of;  ///< of each lane
+  const RungHeat* heats;        ///< of each rung
+  std::uint32_t rungs;
+  std::uint32_t sums_stride;  ///< from the sums of one entry to those of the next: [entry][ladder]
 };
 
 struct LaneBlockView {
@@ -34,6 +44,7 @@ struct LaneBlockView {
   std::uint32_t entries;
   std::uint64_t words;  ///< random ones, of a sweep
   bool two_levels;      ///< whether no variable has more
+  HeatView heat = {};   ///< of heated lanes, whose sums are those of ladders and which count nothing here
 };
 
 /// Sweeps of chains that stay in shared memory, all in one launch. False where the device refuses so much of it.
@@ -42,6 +53,12 @@ struct LaneBlockView {
 /// The variables of one colour, from position `first` up to `end`, in a sweep.
 void launch_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                    std::uint32_t end);
+
+/// The same with heated lanes.
+[[nodiscard]] bool launch_heated_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep,
+                                          std::uint32_t sweeps);
+void launch_heated_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+                          std::uint32_t end);
 
 /// Adds bytes of counts to [entry][lane] and clears them.
 void launch_spill_counts(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size);

@@ -23,6 +23,19 @@ std::size_t append(std::vector<unsigned char>& bytes, const std::vector<T>& valu
 
 }  // namespace
 
+DeviceShape this_device() {
+  int number = 0, multiprocessors = 0, of_block = 0, of_multiprocessor = 0;
+  check(cudaGetDevice(&number), "its number was asked for");
+  const auto ask = [&](int& value, cudaDeviceAttr what) {
+    check(cudaDeviceGetAttribute(&value, what, number), "its size was asked for");
+  };
+  ask(multiprocessors, cudaDevAttrMultiProcessorCount);
+  ask(of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  ask(of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  return {static_cast<unsigned>(multiprocessors), static_cast<std::size_t>(of_block),
+          static_cast<std::size_t>(of_multiprocessor)};
+}
+
 ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
     : image_(*from.model),
       unit_(from.exact.unit),
@@ -31,6 +44,7 @@ ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
       sites_(from.exact.sites),
       first_link_(from.exact.first_link),
       links_(from.exact.links),
+      lowest_(from.exact.lowest),
       colours_(image_.colours),
       positions_(from.model->positions()),
       reference_(from.reference) {
@@ -40,6 +54,8 @@ ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
   terms_at_ = append(bytes, image_.terms);
   others_at_ = append(bytes, image_.others);
   tables_at_ = append(bytes, image_.tables);
+  zeros_at_ = append(bytes, image_.zeros);
+  zero_tables_at_ = append(bytes, image_.zero_tables);
   bytes.resize((bytes.size() + 15) / 16 * 16);
   bytes_ = Array<unsigned char>(bytes);
   used_positions_ = image_.colours.back();
@@ -52,11 +68,12 @@ ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
 }
 
 PackedImage ModelOnDevice::packed() const {
-  return {bytes_.data(), bytes_.size(), pairs_at_, terms_at_, others_at_, tables_at_};
+  return {bytes_.data(), bytes_.size(), pairs_at_, terms_at_,      others_at_,
+          tables_at_,    has_zeros(),   zeros_at_, zero_tables_at_};
 }
 
 ExactView ModelOnDevice::exact() const {
-  return {values_.data(), factors_.data(), sites_.data(), first_link_.data(), links_.data(), unit_};
+  return {values_.data(), factors_.data(), sites_.data(), first_link_.data(), links_.data(), unit_, lowest_.data()};
 }
 
 void LaneTotalsOnDevice::reset_counts() {

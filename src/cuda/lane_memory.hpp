@@ -12,6 +12,9 @@
 
 namespace poise::cuda {
 
+/// Of the device that is used.
+[[nodiscard]] DeviceShape this_device();
+
 /// A LaneImage and ExactTables on the device.
 class ModelOnDevice {
  public:
@@ -29,8 +32,10 @@ class ModelOnDevice {
   [[nodiscard]] std::uint32_t most_levels() const { return most_levels_; }
 
  private:
+  [[nodiscard]] bool has_zeros() const { return !image_.zeros.empty(); }
+
   LaneImage image_;
-  std::size_t pairs_at_ = 0, terms_at_ = 0, others_at_ = 0, tables_at_ = 0;
+  std::size_t pairs_at_ = 0, terms_at_ = 0, others_at_ = 0, tables_at_ = 0, zeros_at_ = 0, zero_tables_at_ = 0;
   std::uint32_t used_positions_ = 0;
   std::uint32_t most_levels_ = 1;
   Array<unsigned char> bytes_;
@@ -40,6 +45,7 @@ class ModelOnDevice {
   Array<ExactSite> sites_;
   Array<std::uint32_t> first_link_;
   Array<ExactLink> links_;
+  Array<std::int64_t> lowest_;
   Array<std::uint32_t> colours_;
   Array<std::uint32_t> positions_;
   Array<std::uint8_t> reference_;

@@ -27,6 +27,7 @@ constexpr double kReportFraction = 0.04;
 constexpr std::size_t kFewChains = 4;
 constexpr std::size_t kManyChains = 32;
 constexpr std::size_t kGpuChains = 1024;
+constexpr std::size_t kGpuLadders = 256;
 /// Entries of marginals up to which many chains may each have batch means of all of them.
 constexpr std::size_t kMostEntries = 60'000;
 /// Differences of probabilities that nobody would see.
@@ -93,21 +94,21 @@ class Sampling {
     const ModelFacts facts = model_facts(model, kManyChains);
     moves_many_ = facts.lanes && facts.moves <= kMostEntries;
     if (options.device == Device::cpu) return;
-    const Sampler gibbs = parse_sampler(GibbsRow::name);
-    if (options.device == Device::cuda) {
-      require_cuda(model, options.sampler == "auto" ? gibbs : parse_sampler(options.sampler));
-    }
+    const Sampler wanted = parse_sampler(options.sampler == "auto" ? GibbsRow::name : options.sampler);
+    if (options.device == Device::cuda) require_cuda(model, wanted);
     // As many that batch means of all of them take no more memory than those of 32 of the largest network.
     const std::size_t most = kMostEntries * kManyChains / std::max<std::size_t>(1, facts.moves);
     gpu_chains_ = options.chains > 0 ? options.chains : std::clamp(most, kManyChains, kGpuChains);
     const bool faster =
-        options.device == Device::cuda || faster_device(model, gibbs, gpu_chains_, options.threads) == Device::cuda;
+        options.device == Device::cuda || faster_device(model, wanted, gpu_chains_, options.threads) == Device::cuda;
     if (!faster) gpu_chains_ = 0;
   }
 
-  /// Whether chains of a sampler run on a GPU.
+  /// Whether chains of a sampler run on a GPU. Ladders do where nothing else was asked for.
   [[nodiscard]] bool on_gpu(const std::string& sampler) const {
-    return gpu_chains_ > 0 && is_single_site_gibbs(parse_sampler(sampler));
+    const Sampler parsed = parse_sampler(sampler);
+    return gpu_chains_ > 0 &&
+           (is_single_site_gibbs(parsed) || (sampler == options_.sampler && is_row<TemperRow>(parsed)));
   }
 
   /// By the root's clock.
@@ -178,7 +179,9 @@ class Sampling {
 
   [[nodiscard]] std::size_t chains_of(const std::string& sampler) const {
     if (options_.chains > 0) return options_.chains;
-    if (on_gpu(sampler)) return gpu_chains_;
+    if (on_gpu(sampler)) {
+      return is_row<TemperRow>(parse_sampler(sampler)) ? std::min(kGpuLadders, gpu_chains_) : gpu_chains_;
+    }
     return moves_many_ && sampler == "gibbs" ? kManyChains : kFewChains;
   }
 

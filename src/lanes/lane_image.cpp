@@ -46,6 +46,19 @@ LaneImage::LaneImage(const LaneModel& model) : colours(model.colours()) {
     terms.push_back(
         {static_cast<std::uint32_t>(term.table), first, static_cast<std::uint32_t>(others.size()), term.bits});
   }
+  bool has_zeros = false;
+  for (std::size_t k = 0; k + 1 < from.size(); ++k) {
+    zeros.push_back(from[k].zeros);
+    has_zeros = has_zeros || from[k].zeros != 0.0F;
+  }
+  for (std::size_t k = 0; k + 1 < model.terms().size(); ++k) {
+    zero_tables.push_back(static_cast<std::uint32_t>(model.terms()[k].zeros));
+    has_zeros = has_zeros || model.terms()[k].zeros != 0;
+  }
+  if (!has_zeros) {
+    zeros.clear();
+    zero_tables.clear();
+  }
   if (model.tables() != nullptr) tables.assign(model.tables(), model.tables() + model.table_entries());
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -58,6 +59,15 @@ class CudaChainsEngine : public Engine {
     if (!chains_->counts()) return;
     counted_from_[chain] = chains_->steps();
     chains_->set_up_counts(chain, std::vector<std::int64_t>(traits_.variables, 0));
+  }
+
+  void exchange(std::span<const std::size_t> chains, Engine& other) override {
+    auto& there = dynamic_cast<CudaChainsEngine&>(other);
+    for (const std::size_t c : chains) {
+      const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
+      move_to(c, theirs);
+      there.move_to(c, mine);
+    }
   }
 
   void start_marginals(ChainGroup, bool rao_blackwell) override {
@@ -134,6 +144,14 @@ class CudaChainsEngine : public Engine {
   }
 
  private:
+  /// Puts a chain at a state; counts go on.
+  void move_to(std::size_t c, std::span<const Value> levels) {
+    std::vector<std::int64_t> counts;
+    if (chains_->counts()) counts = chains_->up_counts(c);  // which depend on the state until they are asked for
+    chains_->set_levels(c, levels);
+    if (chains_->counts()) chains_->set_up_counts(c, counts);
+  }
+
   void copy_marginals(std::size_t c, std::span<double> out) const {
     if (!chains_->counts()) {
       std::fill(out.begin(), out.end(), 0.0);

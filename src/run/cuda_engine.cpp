@@ -22,6 +22,7 @@
 #include "cuda_slope_form.hpp"
 #include "cuda_user.hpp"
 #include "spin_terms.hpp"
+#include "temper.hpp"
 
 namespace poise {
 
@@ -162,8 +163,18 @@ constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
 // With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU eleven microseconds.
 constexpr double kLaneUpdatesOfACore = 6000.0;
+// A step of a ladder, of sixteen replicas or more, has four launches beside the sweep.
+constexpr double kReplicaUpdatesOfACore = 2.0 * kLaneUpdatesOfACore;
+constexpr double kReplicas = 16.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
+  if (is_row<TemperRow>(sampler)) {
+    // Heated RBMs share the weights of the cold one, which is what chains there are made from; heated user code answers
+    // all temperatures in one call.
+    const bool shares = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description) ||
+                        std::holds_alternative<CallbackDescription>(model.description);
+    return !shares && runs_on_cuda(model, tempered_sampler(model, sampler));
+  }
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     return why_not_on_cuda(*callback, sampler).empty();
   }
@@ -190,7 +201,12 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
     if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
       return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
     }
+    const bool tempered = is_row<TemperRow>(sampler);
+    if (tempered && !has_lanes(model)) return false;
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
+    if (tempered) {
+      return together * kReplicas * static_cast<double>(model.layout.variables) > kReplicaUpdatesOfACore * cores;
+    }
     const double least = has_bits(model) ? kUpdatesOfACore : kLaneUpdatesOfACore;
     return together * static_cast<double>(model.layout.variables) > least * cores;
   }();
@@ -209,13 +225,15 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
-        "and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of your own; leave --device out",
+        "'temper' does with what does so; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of "
+        "your own; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
   }
 }
 
 TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   require_cuda(model, sampler);
+  if (is_row<TemperRow>(sampler)) return make_tempered_engine(model, sampler, options);
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     if (!flips_one(sampler)) return make(*lattice, options);
     const bool small = std::max((*lattice)->rows(), (*lattice)->columns()) <= kMostSide;

@@ -81,9 +81,13 @@ ExactTables exact_tables(const MarkovNetwork& target, const LaneModel& model) {
     entries = std::max(entries, target.table_start(f) + scopes.entries(target, f));
   }
   tables.values.resize(entries);
+  bool has_zeros = false;
   for (std::size_t k = 0; k < entries; ++k) {
-    tables.values[k] = target.is_zero(target.units(k)) ? ExactTables::kZero : target.units(k);
+    const bool is_zero = target.is_zero(target.units(k));
+    tables.values[k] = is_zero ? ExactTables::kZero : target.units(k);
+    has_zeros = has_zeros || is_zero;
   }
+  if (has_zeros) tables.lowest = lowest_units(target, scopes);
   add_links(model, tables);
   return tables;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <poise/run/samplers.hpp>
+#include "cuda_engine.hpp"
 #include "engines.hpp"
 #include "temper.hpp"
 
@@ -34,6 +35,12 @@ std::uint64_t steps_between(const Sampler& inner, const Engine& engine) {
 }
 
 TunableEngine make_inner(const RungSource& source, double beta, const EngineOptions& options) {
+  if (options.device == Device::cuda) {
+    Model heated;
+    heated.name = source.name;
+    heated.description = source.heat->at(beta);
+    return make_cuda_engine(heated, source.inner, options);
+  }
   return std::visit([&](const auto& description) { return make_engine(description, source.inner, options); },
                     source.heat->at(beta));
 }
@@ -41,7 +48,7 @@ TunableEngine make_inner(const RungSource& source, double beta, const EngineOpti
 }  // namespace
 
 TunableEngine make_rung_engines(const Model& model, const Sampler& inner, const EngineOptions& options) {
-  const RungSource source{make_heat(model), inner, model.fibers()};
+  const RungSource source{model.name, make_heat(model), inner, model.fibers()};
   TunableEngine cold = make_inner(source, 1.0, options);
   const bool tunable = cold.tuner != nullptr;
   auto engine = std::make_unique<RungEngines>(source, options, std::move(cold));
@@ -176,10 +183,18 @@ void RungEngines::swap(ChainGroup group) {
     mine.ladder.swap(step, mine.rng, gain, [&](std::size_t pair) { swapped.emplace_back(group.first + k, pair); });
     ++mine.step;
   }
-  for_each(swapped.size(), [&](std::size_t k) {
-    const auto& [chain, pair] = swapped[k];
-    engines_[pair].engine->exchange(chain, *engines_[pair + 1].engine);
-  });
+  if (source_.fibers) {
+    for_each(swapped.size(), [&](std::size_t k) {
+      const auto& [chain, pair] = swapped[k];
+      engines_[pair].engine->exchange({&chain, 1}, *engines_[pair + 1].engine);
+    });
+    return;
+  }
+  std::vector<std::vector<std::size_t>> chains(count);  // of each pair
+  for (const auto& [chain, pair] : swapped) chains[pair].push_back(chain);
+  for (std::size_t pair = 0; pair + 1 < count; ++pair) {
+    if (!chains[pair].empty()) engines_[pair].engine->exchange(chains[pair], *engines_[pair + 1].engine);
+  }
 }
 
 void RungEngines::observe(ChainGroup group, const Observables& out) const {

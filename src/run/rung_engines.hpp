@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <poise/run/fiber_scheduler.hpp>
@@ -17,6 +18,7 @@ namespace poise {
 
 /// What rung engines are made from.
 struct RungSource {
+  std::string name;  ///< of the model
   std::shared_ptr<const Heat> heat;
   Sampler inner;
   std::shared_ptr<FiberScheduler> fibers;  ///< where one call of user code serves all chains

@@ -9,12 +9,12 @@
 #include <poise/run/tempered_lanes.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/batch_target.hpp>
+#include "cuda_temper.hpp"
 
 namespace poise {
 
 namespace {
 
-/// What is tempered where nobody says what.
 Sampler usual_sampler(const Model& model) {
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     return parse_sampler(callback->target->function().has_gradient() ? "gwg" : "gibbs");
@@ -23,12 +23,21 @@ Sampler usual_sampler(const Model& model) {
   return parse_sampler(is_rbm ? "rbm-gibbs" : "gibbs");
 }
 
+}  // namespace
+
+Sampler tempered_sampler(const Model& model, const Sampler& sampler) {
+  return sampler.of ? *sampler.of : usual_sampler(model);
+}
+
+namespace {
+
 /// Across lanes, if a layout is worth its while; nothing otherwise.
 template <class T>
 TunableEngine try_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options) {
   if (target->num_moves() == 0) throw InputError("there is nothing to sample: no variable has more than one level");
   LaneSource source = lane_source(target);
   if (!LaneModel::fits(source)) return {};
+  if (options.device == Device::cuda) return make_cuda_tempered_lanes(target, std::move(source), options);
   return make_tempered_lanes(target, std::move(source), options);
 }
 
@@ -48,7 +57,7 @@ TunableEngine temper_collapsed(const NetworkDescription& network, unsigned log_e
 }  // namespace
 
 TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
-  const Sampler inner = sampler.of ? *sampler.of : usual_sampler(model);
+  const Sampler inner = tempered_sampler(model, sampler);
   if (is_single_site_gibbs(inner)) {
     TunableEngine made;
     if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {

@@ -5,6 +5,9 @@
 
 namespace poise {
 
+/// What moves the replicas of `temper`: what it is told, or the usual sampler of the model.
+[[nodiscard]] Sampler tempered_sampler(const Model& model, const Sampler& sampler);
+
 /// Throws InputError where the model cannot be heated or the sampler does not fit it.
 [[nodiscard]] TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler,
                                                  const EngineOptions& options);

@@ -76,6 +76,7 @@ void TemperedEngine::adapt() {
 }
 
 std::vector<Ladder> TemperedEngine::all_ladders() const {
+  bring_ladders();
   std::vector<Ladder> all;
   if (!division_) {
     for (const Rungs& rungs : rungs_) all.push_back(rungs.ladder);

@@ -50,6 +50,23 @@ std::vector<double> BridgeSums::log_ratios() const {
   return out;
 }
 
+BridgeNumbers BridgeSums::numbers() const {
+  BridgeNumbers out;
+  for (std::size_t k = 0; k < guesses_.size(); ++k) {
+    out.below.push_back(below_[k].sum);
+    out.above.push_back(above_[k].sum);
+    out.count = below_[k].count;
+  }
+  return out;
+}
+
+void BridgeSums::set_numbers(const BridgeNumbers& numbers) {
+  for (std::size_t k = 0; k < guesses_.size(); ++k) {
+    below_[k] = {numbers.below[k], numbers.count};
+    above_[k] = {numbers.above[k], numbers.count};
+  }
+}
+
 void ReplicaPaths::add(std::uint64_t step, std::span<const std::uint32_t> rung_of) {
   if (step % stride_ != 0) return;
   for (std::size_t r = 0; r < kReplicas; ++r) rungs_.push_back(rung_of[r * rung_of.size() / kReplicas]);
@@ -84,6 +101,19 @@ void Ladder::finish_step(std::uint64_t step) {
   if (cold == 2) ++round_trips_;
   cold = 1;
   paths_.add(step, rung_of_);
+}
+
+LadderNumbers Ladder::numbers() const {
+  return {replica_at_, came_from_cold_, counts_, bridges_.numbers(), round_trips_};
+}
+
+void Ladder::set_numbers(const LadderNumbers& numbers) {
+  replica_at_ = numbers.replica_at;
+  for (std::uint32_t rung = 0; rung < rungs(); ++rung) rung_of_[replica_at_[rung]] = rung;
+  came_from_cold_ = numbers.came_from_cold;
+  counts_ = numbers.counts;
+  bridges_.set_numbers(numbers.bridges);
+  round_trips_ = numbers.round_trips;
 }
 
 void Ladder::restart_counts(const std::vector<double>& guesses) {

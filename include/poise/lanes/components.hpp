@@ -32,6 +32,10 @@ class ComponentExchange {
   /// Exchanges components of the two and gives how many there were. One number of `rng` is taken for each.
   std::size_t exchange(const At& first, const At& second, Rng& rng, Scratch& scratch) const;
 
+  /// The first neighbour of each position, and one more; and the positions that share a factor with it.
+  [[nodiscard]] const std::vector<std::size_t>& start() const { return start_; }
+  [[nodiscard]] const std::vector<Index>& neighbours() const { return neighbours_; }
+
  private:
   std::vector<std::size_t> start_;  // of each position's neighbours, and one more
   std::vector<Index> neighbours_;

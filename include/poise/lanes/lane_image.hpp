@@ -57,6 +57,10 @@ struct LaneImage {
   std::vector<ImageOthers> others;
   std::vector<float> tables;
   std::vector<std::uint32_t> colours;  ///< first position of each, and the end of the last
+
+  // Of models whose lanes can be heated, where tables have zeros; empty elsewhere.
+  std::vector<float> zeros;                ///< by position: of level 1 less those of level 0, without the others
+  std::vector<std::uint32_t> zero_tables;  ///< of each term, the numbers of zeros in its table; 0 where it has none
 };
 
 struct ExactSite {
@@ -86,6 +90,7 @@ struct ExactTables {
   std::vector<ExactSite> sites;
   std::vector<std::uint32_t> first_link;  ///< by position, and one more
   std::vector<ExactLink> links;
+  std::vector<std::int64_t> lowest;  ///< of each factor: what a zero counts as when heated; empty where there is none
 };
 
 }  // namespace poise

@@ -43,9 +43,14 @@ class TemperedEngine : public Engine {
   /// Takes another ladder: replicas of rungs that are new begin at states of the nearest old ones. `before` is the
   /// ladder until now, and betas() is the new one; rungs(c) still has the places of replicas on the old one.
   virtual void remake_replicas(const std::vector<double>& before) = 0;
+  /// Where swaps are made on a device: brings `rungs` up to date. Called before anybody looks at ladders of all chains.
+  virtual void fetch_ladders(std::vector<Rungs>&) const {}
 
   [[nodiscard]] Rungs& rungs(std::size_t chain) { return rungs_[chain]; }
   [[nodiscard]] const Rungs& rungs(std::size_t chain) const { return rungs_[chain]; }
+  void bring_ladders() const { fetch_ladders(rungs_); }
+  /// Logarithms of ratios of normalising constants of neighbouring rungs, roughly.
+  [[nodiscard]] const std::vector<double>& guesses() const { return guesses_; }
   /// Before the first step.
   void set_first_betas(std::vector<double> betas);
   /// From here on counts are those of the run.
@@ -66,7 +71,7 @@ class TemperedEngine : public Engine {
   std::shared_ptr<const Division> division_;
   std::vector<double> betas_;
   std::vector<double> guesses_;  // log ratios of normalising constants of neighbouring rungs
-  std::vector<Rungs> rungs_;
+  mutable std::vector<Rungs> rungs_;
 };
 
 /// Spaces the ladder of a tempered engine by what its swaps tell, in rounds that double, while warm-up holds it.

@@ -38,6 +38,13 @@ struct SwapCounts {
   }
 };
 
+/// Sums of Bennett's ratio, pair by pair, at the lower rung and at the upper one.
+struct BridgeNumbers {
+  std::vector<double> below;
+  std::vector<double> above;
+  double count = 0.0;  ///< of states in each of them
+};
+
 /// Ratios of normalising constants of neighbouring rungs by Bennett's acceptance ratio, in one pass.
 ///
 /// For any C, Z_{k+1} / Z_k = e^C <f(gain - C)>_k / <f(C - gain)>_{k+1} with f(t) = 1 / (1 + e^-t), and C near the
@@ -52,6 +59,9 @@ class BridgeSums {
   void add(const BridgeSums& more);
   /// log Z_{k+1} - log Z_k for every pair; the guess where one side was never seen, infinite where they do not overlap.
   [[nodiscard]] std::vector<double> log_ratios() const;
+  /// Where both sides are always added to together.
+  [[nodiscard]] BridgeNumbers numbers() const;
+  void set_numbers(const BridgeNumbers& numbers);
 
   template <class A>
   void archive(A& archive) {
@@ -97,6 +107,15 @@ class ReplicaPaths {
   std::vector<std::uint32_t> rungs_;  // [point][replica]
 };
 
+/// All that swaps of a ladder change.
+struct LadderNumbers {
+  std::vector<std::uint32_t> replica_at;     ///< of each rung
+  std::vector<std::uint8_t> came_from_cold;  ///< of each replica: 1 on its way down, 2 on its way back up
+  SwapCounts counts;
+  BridgeNumbers bridges;
+  std::uint64_t round_trips = 0;
+};
+
 /// Which replica of one ladder is at which rung, and what its swaps tell.
 class Ladder {
  public:
@@ -138,6 +157,13 @@ class Ladder {
   /// Ways of a replica from the hot end to the cold one and back. Many of them prove nothing: replicas that carry the
   /// same few modes up and down have as many as any.
   [[nodiscard]] std::uint64_t round_trips() const { return round_trips_; }
+
+  // For ladders whose swaps are made on a device.
+
+  [[nodiscard]] LadderNumbers numbers() const;
+  void set_numbers(const LadderNumbers& numbers);
+  /// Adds to the paths where replicas are after a step.
+  void follow(std::uint64_t step, std::span<const std::uint32_t> rung_of) { paths_.add(step, rung_of); }
 
   /// Forgets what was counted; `guesses` of the logarithms of ratios of neighbouring normalising constants.
   void restart_counts(const std::vector<double>& guesses);

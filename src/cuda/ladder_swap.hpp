@@ -1,0 +1,106 @@
+/// Swaps of a step of one ladder, as temper/ladder.hpp makes them: on a device, and on the host for tests.
+///
+/// A team of threads has a ladder: `rank()` of `size()` threads that `wait()` for each other.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "lane_exact.hpp"
+#include "uniform_stream.hpp"
+
+namespace poise::cuda {
+
+/// Sums over the factors of a state: its log weight without heat, and the zeros in it.
+struct ReplicaEnergy {
+  double log_weight;
+  double zeros;
+};
+
+/// From a rung to the next one.
+struct RungStep {
+  double beta;
+  double log_zero;
+  double guess;  ///< of the logarithm of the ratio of their normalising constants
+};
+
+/// Numbers of all ladders as they lie in memory: by rung or by replica, [ladder][rung]; those of a pair of rungs are
+/// where the lower rung's are.
+struct LadderView {
+  std::uint32_t ladders;
+  std::uint32_t rungs;
+  std::uint8_t* replica_at;      ///< of each rung
+  std::uint8_t* rung_of;         ///< of each replica
+  std::uint8_t* came_from_cold;  ///< of each replica: 1 on its way down, 2 on its way back up
+  double* accepted;              ///< probabilities of swaps of each pair, summed
+  std::uint64_t* tried;          ///< such swaps
+  double* below;                 ///< sums of Bennett's ratio at the lower rung of each pair
+  double* above;                 ///< and at the upper one
+  std::uint64_t* bridged;        ///< steps that went into these, of each ladder
+  std::uint64_t* round_trips;    ///< of each ladder
+  std::uint64_t* taken;          ///< random numbers, of each ladder
+  const ReplicaEnergy* energies;
+  const RungStep* steps;  ///< of each pair of rungs
+  std::uint64_t seed;
+  std::uint64_t first_stream;  ///< of the first ladder's swaps
+};
+
+/// Of every so many steps one goes into the ratios of normalising constants.
+constexpr std::uint64_t kBridgeEvery = 4;
+
+/// log p at the upper rung of a pair less log p at the lower one.
+POISE_BOTH double gain(const RungStep& step, const ReplicaEnergy& energy) {
+  return sum_of_products(step.beta, energy.log_weight, step.log_zero, energy.zeros);
+}
+
+POISE_BOTH double logistic(double t) { return 1.0 / (1.0 + exp(-t)); }
+
+template <class Team>
+POISE_BOTH void bridge_ladder(const LadderView& view, std::uint32_t ladder, const Team& team) {
+  const std::size_t first = static_cast<std::size_t>(ladder) * view.rungs;
+  for (std::uint32_t pair = team.rank(); pair + 1 < view.rungs; pair += team.size()) {
+    const RungStep step = view.steps[pair];
+    const auto gain_at = [&](std::uint32_t rung) {
+      return gain(step, view.energies[first + view.replica_at[first + rung]]);
+    };
+    view.below[first + pair] += logistic(gain_at(pair) - step.guess);
+    view.above[first + pair] += logistic(step.guess - gain_at(pair + 1));
+  }
+  if (team.rank() == 0) ++view.bridged[ladder];
+}
+
+/// Number `step` of the run.
+template <class Team>
+POISE_BOTH void swap_ladder(const LadderView& view, std::uint32_t ladder, std::uint64_t step, const Team& team) {
+  if (step % kBridgeEvery == 0) bridge_ladder(view, ladder, team);
+  const std::size_t first = static_cast<std::size_t>(ladder) * view.rungs;
+  const auto odd = static_cast<std::uint32_t>(step % 2);
+  const std::uint32_t pairs = (view.rungs - odd) / 2;
+  const UniformStream random{view.seed, view.first_stream + ladder, view.taken[ladder]};
+  team.wait();  // until all have looked at the replicas of all rungs
+  for (std::uint32_t k = team.rank(); k < pairs; k += team.size()) {
+    const std::uint32_t pair = odd + 2 * k;
+    const std::uint8_t lower = view.replica_at[first + pair];
+    const std::uint8_t upper = view.replica_at[first + pair + 1];
+    const double log_ratio =
+        gain(view.steps[pair], view.energies[first + lower]) - gain(view.steps[pair], view.energies[first + upper]);
+    const double probability = log_ratio < 0.0 ? exp(log_ratio) : 1.0;
+    view.accepted[first + pair] += probability;
+    ++view.tried[first + pair];
+    if (!(uniform_at(random, k) < probability)) continue;
+    view.replica_at[first + pair] = upper;
+    view.replica_at[first + pair + 1] = lower;
+    view.rung_of[first + upper] = static_cast<std::uint8_t>(pair);
+    view.rung_of[first + lower] = static_cast<std::uint8_t>(pair + 1);
+  }
+  team.wait();
+  if (team.rank() != 0) return;
+  view.taken[ladder] += pairs;
+  std::uint8_t& hot = view.came_from_cold[first + view.replica_at[first]];
+  if (hot == 1) hot = 2;
+  std::uint8_t& cold = view.came_from_cold[first + view.replica_at[first + view.rungs - 1]];
+  if (cold == 2) ++view.round_trips[ladder];
+  cold = 1;
+}
+
+}  // namespace poise::cuda
