@@ -16,14 +16,7 @@
 #include <cstdint>
 
 #include <poise/lanes/lane_image.hpp>
-
-#ifdef __CUDACC__
-#define POISE_BOTH __host__ __device__ __forceinline__
-#define POISE_UNROLL _Pragma("unroll")
-#else
-#define POISE_BOTH inline
-#define POISE_UNROLL
-#endif
+#include "both.hpp"
 
 namespace poise::cuda {
 

@@ -1,5 +1,5 @@
 /// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices, and
-/// proposals on RBMs.
+/// proposals and block Gibbs on RBMs.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "cuda_flips.hpp"
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
+#include "cuda_rbm_gibbs.hpp"
 #include "spin_terms.hpp"
 
 namespace poise {
@@ -152,6 +153,7 @@ constexpr double kLaneUpdatesOfACore = 6000.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
+    if (has_cuda_rbm_gibbs(**rbm, sampler)) return true;
     return cuda_rbm_form(sampler).has_value() && (*rbm)->num_variables() <= CudaRbmChains::kMostVisible;
   }
   if (flips_one(sampler)) {
@@ -185,7 +187,8 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on lattices of at "
-        "most {} rows and columns; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave --device out",
+        "most {} rows and columns; and 'rbm-gibbs', 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs; leave "
+        "--device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, kMostSide));
   }
 }
@@ -196,7 +199,8 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
     return flips_one(sampler) ? make_cuda_flips(*lattice, sampler, options) : make(*lattice, options);
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-    return make_cuda_rbm(*rbm, sampler, options);
+    return has_cuda_rbm_gibbs(**rbm, sampler) ? make_cuda_rbm_gibbs(*rbm, options)
+                                              : make_cuda_rbm(*rbm, sampler, options);
   }
   if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
     return make_cuda_lanes(network->target, options);
