@@ -58,7 +58,7 @@ struct CudaRbmGibbsChains::OnDevice {
       : chains(count),
         words(cuda::RbmGibbsLayer::words(target.num_variables())),
         unit(target.activation_unit()),
-        random_words(RbmLayers::random_words(target)),
+        random_words(RbmLayers::random_words(target.num_variables(), target.num_hidden())),
         hidden_layer(cuda::RbmGibbsLayer(target.weights(), RbmLayer::Side::hidden, doubt), target.weights().hidden_bias,
                      0),
         visible_layer(cuda::RbmGibbsLayer(target.weights(), RbmLayer::Side::visible, doubt),
@@ -67,9 +67,7 @@ struct CudaRbmGibbsChains::OnDevice {
         visible(padded_rows(count), words),
         hidden(padded_rows(count) * cuda::RbmGibbsLayer::words(target.num_hidden())),
         reference(words),
-        steps(1),
-        log_probs(count),
-        whole_sums(2 * count) {
+        steps(1) {
     hidden.clear();
     reference.clear();
     steps.clear();
@@ -128,8 +126,7 @@ struct CudaRbmGibbsChains::OnDevice {
   Array<std::uint64_t> steps;
   Array<uint4> planes;
   Array<std::uint64_t> counts;
-  Array<double> log_probs;
-  Array<std::int64_t> whole_sums;
+  Array<double> sums;  // [draw][sum][chain]
 };
 
 CudaRbmGibbsChains::CudaRbmGibbsChains(const Rbm& target, std::size_t chains, std::uint64_t seed,
@@ -147,17 +144,21 @@ void CudaRbmGibbsChains::set_reference(std::span<const Value> reference) {
   device_->reference.upload(bits);
 }
 
-void CudaRbmGibbsChains::advance(std::uint64_t steps) {
-  if (steps == 0) return;
-  static_cast<void>(device_->visible.to_device(true));
+void CudaRbmGibbsChains::start_steps(std::uint64_t steps) {
   std::uint64_t left = steps;
   for (; left >= cuda::kGibbsCounted; left -= cuda::kGibbsCounted) {
     cuda::check(cudaGraphLaunch(device_->sweeps_as_graph(), device_->stream), "sweeps were started");
   }
   if (left > 0) device_->sweep(static_cast<std::uint32_t>(left));
   cuda::check_launch("sweeps were started");
-  cuda::check(cudaStreamSynchronize(device_->stream), "sweeps were made");
   steps_ += steps;
+}
+
+void CudaRbmGibbsChains::advance(std::uint64_t steps) {
+  if (steps == 0) return;
+  static_cast<void>(device_->visible.to_device(true));
+  start_steps(steps);
+  cuda::check(cudaStreamSynchronize(device_->stream), "sweeps were made");
 }
 
 void CudaRbmGibbsChains::set_steps(std::uint64_t steps) {
@@ -199,19 +200,41 @@ void CudaRbmGibbsChains::set_up_counts(std::size_t chain, std::span<const std::u
   device_->counts.upload(counts, chain * visible_);
 }
 
+void CudaRbmGibbsChains::start_sums(std::size_t draw) const {
+  double* const to = device_->sums.data() + draw * kSums * chains_;
+  cuda::launch_gibbs_sums(device_->view(), {to, to + chains_, to + 2 * chains_, device_->reference.data()},
+                          device_->stream);
+  cuda::check_launch("states were summed");
+}
+
 CudaRbmGibbsChains::Sums CudaRbmGibbsChains::sums() const {
   static_cast<void>(device_->visible.to_device(false));
-  std::int64_t* const whole = device_->whole_sums.data();
-  cuda::launch_gibbs_sums(
-      device_->view(), {device_->log_probs.data(), whole, whole + chains_, device_->reference.data()}, device_->stream);
-  cuda::check_launch("states were summed");
-  Sums out{std::vector<double>(chains_), {}, {}};
-  device_->log_probs.download(out.log_prob);
-  std::vector<std::int64_t> both(2 * chains_);
-  device_->whole_sums.download(both);
-  const auto middle = both.begin() + static_cast<std::ptrdiff_t>(chains_);
-  out.on.assign(both.begin(), middle);
-  out.different.assign(middle, both.end());
+  if (device_->sums.empty()) device_->sums = Array<double>(kSums * chains_);
+  start_sums(0);
+  return fetch_sums(1).front();
+}
+
+std::vector<CudaRbmGibbsChains::Sums> CudaRbmGibbsChains::advance_and_sum(std::uint64_t steps, std::size_t draws) {
+  static_cast<void>(device_->visible.to_device(true));
+  if (device_->sums.size() < draws * kSums * chains_) device_->sums = Array<double>(draws * kSums * chains_);
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    start_steps(steps);
+    start_sums(draw);
+  }
+  return fetch_sums(draws);
+}
+
+std::vector<CudaRbmGibbsChains::Sums> CudaRbmGibbsChains::fetch_sums(std::size_t draws) const {
+  std::vector<double> all(draws * kSums * chains_);
+  device_->sums.download(all);
+  std::vector<Sums> out(draws);
+  auto from = all.begin();
+  for (Sums& sums : out) {
+    for (auto* part : {&sums.log_prob, &sums.on, &sums.different}) {
+      part->assign(from, from + static_cast<std::ptrdiff_t>(chains_));
+      from += static_cast<std::ptrdiff_t>(chains_);
+    }
+  }
   return out;
 }
 

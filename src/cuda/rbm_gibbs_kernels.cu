@@ -325,7 +325,7 @@ __global__ void __launch_bounds__(kCountThreads)
 }
 
 constexpr unsigned kSumThreads = 128;
-constexpr unsigned kSumChains = 8;  // of a block, which share the weights they read
+constexpr unsigned kSumUnits = 4;  // hidden units of a thread
 
 __device__ double sum_of_block(double value, double (&rooms)[kSumThreads / kWarp]) {
   for (unsigned far = kWarp / 2; far > 0; far /= 2) value += __shfl_xor_sync(~0U, value, far);
@@ -337,37 +337,51 @@ __device__ double sum_of_block(double value, double (&rooms)[kSumThreads / kWarp
   return sum;
 }
 
+/// Chains of a block share the weights that it reads.
+template <unsigned kChains>
 __global__ void __launch_bounds__(kSumThreads) sums_kernel(GibbsView view, GibbsSums sums) {
   __shared__ double rooms[kSumThreads / kWarp];
   const GibbsLayerView& visible = view.visible;
-  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * kSumChains;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * kChains;
   // Rows come in larger numbers than there are chains in a block, so all of these can be read.
   const std::uint32_t* const words = view.chains.visible + first * visible.words;  // [chain][word]
-  double soft[kSumChains] = {};
-  for (unsigned j = threadIdx.x; j < view.hidden.units; j += kSumThreads) {
-    double activations[kSumChains];
-    for (double& activation : activations) activation = view.hidden.biases[j];
-    for (unsigned w = 0; w < visible.words; ++w) {
-      std::uint32_t any = 0, own[kSumChains];
+  double soft[kChains] = {};
+  for (unsigned j = kSumUnits * threadIdx.x; j < view.hidden.units; j += kSumUnits * kSumThreads) {
+    double activations[kChains][kSumUnits];
 #pragma unroll
-      for (unsigned c = 0; c < kSumChains; ++c) any |= own[c] = words[c * visible.words + w];
+    for (unsigned k = 0; k < kSumUnits; ++k) {
+      const double bias = j + k < view.hidden.units ? view.hidden.biases[j + k] : 0.0F;
+#pragma unroll
+      for (unsigned c = 0; c < kChains; ++c) activations[c][k] = bias;
+    }
+    for (unsigned w = 0; w < visible.words; ++w) {
+      std::uint32_t any = 0, own[kChains];
+#pragma unroll
+      for (unsigned c = 0; c < kChains; ++c) any |= own[c] = words[c * visible.words + w];
       for (; any != 0; any &= any - 1) {
         const unsigned place = __ffs(static_cast<int>(any)) - 1;
-        const double weight = __ldg(visible.weights + static_cast<std::size_t>(w * kWarp + place) * kWarp *
-                                                          visible.input_words + j);
+        const std::size_t row = static_cast<std::size_t>(w * kWarp + place) * kWarp * visible.input_words;
+        const float4 four = __ldg(reinterpret_cast<const float4*>(visible.weights + row + j));
+        const double weights[kSumUnits] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-        for (unsigned c = 0; c < kSumChains; ++c) {
-          if ((own[c] >> place & 1U) != 0) activations[c] += weight;
+        for (unsigned c = 0; c < kChains; ++c) {
+          if ((own[c] >> place & 1U) == 0) continue;
+#pragma unroll
+          for (unsigned k = 0; k < kSumUnits; ++k) activations[c][k] += weights[k];
         }
       }
     }
 #pragma unroll
-    for (unsigned c = 0; c < kSumChains; ++c) {
-      soft[c] += fmax(activations[c], 0.0) + log1p(exp(-fabs(activations[c])));
+    for (unsigned c = 0; c < kChains; ++c) {
+#pragma unroll
+      for (unsigned k = 0; k < kSumUnits; ++k) {
+        const double a = activations[c][k];
+        if (j + k < view.hidden.units) soft[c] += fmax(a, 0.0) + log1p(exp(-fabs(a)));
+      }
     }
   }
 #pragma unroll
-  for (unsigned c = 0; c < kSumChains; ++c) {
+  for (unsigned c = 0; c < kChains; ++c) {
     double linear = 0.0, on = 0.0, different = 0.0;
     for (unsigned i = threadIdx.x; i < visible.units; i += kSumThreads) {
       const std::uint32_t bit = words[c * visible.words + i / kWarp] >> i % kWarp & 1U;
@@ -380,9 +394,15 @@ __global__ void __launch_bounds__(kSumThreads) sums_kernel(GibbsView view, Gibbs
     different = sum_of_block(different, rooms);
     if (threadIdx.x != 0 || first + c >= view.chains.chains) continue;
     sums.log_prob[first + c] = log_prob;
-    sums.on[first + c] = static_cast<std::int64_t>(on);
-    sums.different[first + c] = static_cast<std::int64_t>(different);
+    sums.on[first + c] = on;
+    sums.different[first + c] = different;
   }
+}
+
+template <unsigned kChains>
+void launch_sums(const GibbsView& view, const GibbsSums& sums, cudaStream_t stream) {
+  static_assert(kGibbsRows % kChains == 0);
+  sums_kernel<kChains><<<(view.chains.chains + kChains - 1) / kChains, kSumThreads, 0, stream>>>(view, sums);
 }
 
 }  // namespace
@@ -401,8 +421,12 @@ void launch_gibbs_count(const GibbsView& view, std::uint64_t* steps, std::uint32
 }
 
 void launch_gibbs_sums(const GibbsView& view, const GibbsSums& sums, cudaStream_t stream) {
-  const unsigned blocks = (view.chains.chains + kSumChains - 1) / kSumChains;
-  sums_kernel<<<blocks, kSumThreads, 0, stream>>>(view, sums);
+  // A chain's sums have one order, however many share a block.
+  if (view.chains.chains > 2048) {
+    launch_sums<16>(view, sums, stream);
+  } else {
+    launch_sums<8>(view, sums, stream);
+  }
 }
 
 }  // namespace poise::cuda

@@ -62,11 +62,12 @@ void launch_gibbs_sweep(const GibbsView& view, std::uint32_t ahead, cudaStream_t
 /// Counts on by so many sweeps, at most kGibbsCounted since the last time.
 void launch_gibbs_count(const GibbsView& view, std::uint64_t* steps, std::uint32_t sweeps, cudaStream_t stream);
 
-/// log p in double precision, the number of units that are on, and of those that are not as in the reference.
+/// log p in double precision, the number of units that are on, and of those that are not as in the reference. All are
+/// doubles, so that one copy fetches them.
 struct GibbsSums {
   double* log_prob;
-  std::int64_t* on;
-  std::int64_t* different;
+  double* on;
+  double* different;
   const std::uint32_t* reference;  ///< [word]
 };
 void launch_gibbs_sums(const GibbsView& view, const GibbsSums& sums, cudaStream_t stream);

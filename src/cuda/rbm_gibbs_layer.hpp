@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <numbers>
 #include <vector>
 
 #include <poise/target/rbm_layer.hpp>
 #include <poise/target/rbm_weights.hpp>
 
-#include "rbm_gibbs_draw.hpp"
+#include "rbm_gibbs_round.hpp"
 
 namespace poise::cuda {
 
@@ -53,46 +51,25 @@ class RbmGibbsLayer {
   [[nodiscard]] std::size_t stride() const { return words(inputs_) * kStepInputs; }
 
  private:
-  /// A number of sixteen bits whose bytes have signs: at most 127 * 256 + 127.
-  static constexpr double kMost = 32639.0;
-
-  /// The sum over some of the weights is too small by the sum of some of the errors: at most by that of the positive
-  /// ones, and too large at most by that of the negative ones. The whole sum has 30 bits.
   void set_unit(Index unit, double bias, double doubt) {
     const float* const row = weights_.data() + unit * stride();
-    double largest = std::numeric_limits<float>::min();
+    double largest = 0.0;
     double total = std::abs(bias);
     for (Index input = 0; input < inputs_; ++input) {
       largest = std::max(largest, std::abs(static_cast<double>(row[input])));
       total += std::abs(static_cast<double>(row[input]));
     }
-    const double step = std::max(largest / kMost, std::ldexp(total, -30));
-    double low = 0.0, high = 0.0;
-    const auto round = [&](double value) {
-      const double rounded = std::nearbyint(value / step);
-      const double error = value - step * rounded;
-      (error < 0.0 ? low : high) += std::abs(error);
-      return static_cast<std::int32_t>(rounded);
-    };
-    GibbsUnit& to = bounds_[unit];
-    to.start = round(bias);
-    for (Index input = 0; input < inputs_; ++input) set_weight(unit, input, round(row[input]));
-    to.scale = static_cast<float>(-step * std::numbers::log2e);
-    to.above = static_cast<float>(std::min(std::exp(low + doubt) * (1.0 + kGibbsEstimate), 1e30));
-    to.below = static_cast<float>(std::exp(-high - doubt) * (1.0 - kGibbsEstimate));
-  }
-
-  void set_weight(Index unit, Index input, std::int32_t weight) {
-    const std::int32_t low = ((weight + 128) & 255) - 128;
-    const std::int32_t high = (weight - low) / 256;
-    // The thread, half and byte whose input this is.
-    const unsigned place = input % kStepInputs;
-    const unsigned byte = place / 8, t = place % 8 / 2, half = place % 2;
-    const std::size_t lane = unit % kFragment * 4 + t;
-    const std::size_t step = input / kStepInputs;
-    GibbsFragment& to = fragments_[(unit / kFragment * words(inputs_) + step) * kLanes + lane];
-    to.high[half] |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(high)) << 8 * byte;
-    to.low[half] |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(low)) << 8 * byte;
+    const double step = gibbs_step(largest, total);
+    GibbsErrors errors;
+    const std::int32_t start = round_weight(bias, step, errors);
+    for (Index input = 0; input < inputs_; ++input) {
+      // The thread, half and byte whose input this is.
+      const unsigned place = input % kStepInputs;
+      const std::size_t lane = unit % kFragment * 4 + place % 8 / 2;
+      const std::size_t word = unit / kFragment * words(inputs_) + input / kStepInputs;
+      put_weight(fragments_[word * kLanes + lane], place % 2, place / 8, round_weight(row[input], step, errors));
+    }
+    bounds_[unit] = make_unit(start, step, errors, doubt);
   }
 
   Index units_;

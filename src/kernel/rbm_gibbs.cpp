@@ -45,7 +45,7 @@ void turn_on(RbmUnits& units, Index unit) { units.bits()[unit / 64] |= std::uint
 RbmGibbs::Scratch::Scratch(const Rbm& target)
     : hidden(target.num_hidden()),
       visible(target.num_variables()),
-      random(RbmLayers::random_words(target)),
+      random(RbmLayers::random_words(target.num_variables(), target.num_hidden())),
       open(std::max(hidden.bits().size(), visible.bits().size())),
       unused(RbmLayer::padded(target.num_hidden())),
       counts(RbmLayer::padded(target.num_variables())),

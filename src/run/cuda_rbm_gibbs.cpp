@@ -48,15 +48,7 @@ class CudaRbmGibbsEngine final : public Engine {
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
-      const CudaRbmGibbsChains::Sums sums = chains_.sums();
-      for (std::size_t k = 0; k < group.count; ++k) {
-        const std::size_t c = group.first + k;
-        if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
-        if (!out.statistics.empty()) out.statistics[k] = static_cast<double>(sums.on[c]);
-        if (!out.distance.empty()) out.distance[k] = sums.different[c];
-      }
-    }
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(chains_.sums(), group, out);
     const std::size_t n = traits_.variables;
     for (std::size_t k = 0; k < group.count; ++k) {
       const std::size_t c = group.first + k;
@@ -65,6 +57,19 @@ class CudaRbmGibbsEngine final : public Engine {
       if (!out.levels.empty()) chains_.get_levels(c, out.levels.subspan(k * n, n));
       if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
       if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
+    }
+  }
+
+  void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
+    const Observables& wanted = draws.front();
+    const bool plain =
+        wanted.levels.empty() && wanted.frozen.empty() && wanted.empirical_marginals.empty() && wanted.evals.empty();
+    if (!plain || group.count != traits_.chains) return Engine::advance_and_observe(group, steps, draws);
+    const std::uint64_t before = chains_.steps();
+    const std::vector<CudaRbmGibbsChains::Sums> sums = chains_.advance_and_sum(steps, draws.size());
+    for (std::size_t k = 0; k < draws.size(); ++k) {
+      tell(sums[k], group, draws[k]);
+      std::fill(draws[k].accepted.begin(), draws[k].accepted.end(), static_cast<double>(before + (k + 1) * steps));
     }
   }
 
@@ -113,7 +118,8 @@ class CudaRbmGibbsEngine final : public Engine {
   void load_chain(std::size_t c, Loader& in) override {
     HostChain chain(*target_, levels_of(c), reference_, rng_of(c));
     in(chain, chain.state);
-    if (chain.rng.position() != chain.steps * RbmLayers::random_words(*target_)) {
+    if (chain.rng.position() !=
+        chain.steps * RbmLayers::random_words(target_->num_variables(), target_->num_hidden())) {
       throw std::runtime_error("the saved state was made by another model, sampler or version");
     }
     {
@@ -145,12 +151,22 @@ class CudaRbmGibbsEngine final : public Engine {
     traits.entries = target.num_moves();
     traits.statistics = Rbm::statistic_names().size();
     traits.group = traits.chains;
+    traits.draws_at_once = 64;
     // Microseconds that a sweep takes: some at least, and so many weights of all chains in one more.
     constexpr double least = 8.0, weights = 6e7, milliseconds = 5.0;
     const double sweep =
         least + static_cast<double>(traits.chains) * static_cast<double>(target.weights().weights.size()) / weights;
     traits.chunk = static_cast<std::uint64_t>(std::clamp(1000.0 * milliseconds / sweep, 1.0, 512.0));
     return traits;
+  }
+
+  static void tell(const CudaRbmGibbsChains::Sums& sums, ChainGroup group, const Observables& out) {
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::size_t c = group.first + k;
+      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
+      if (!out.statistics.empty()) out.statistics[k] = sums.on[c];
+      if (!out.distance.empty()) out.distance[k] = static_cast<std::int64_t>(sums.different[c]);
+    }
   }
 
   void place(std::size_t chain, std::span<const Value> levels) {
@@ -166,7 +182,8 @@ class CudaRbmGibbsEngine final : public Engine {
 
   [[nodiscard]] Rng rng_of(std::size_t chain) const {
     Rng rng = make_rng(seed_, Stream::chain, first_chain_ + chain);
-    rng.go_to_batch(chains_.steps() * (RbmLayers::random_words(*target_) / Rng::kBatch));
+    rng.go_to_batch(chains_.steps() *
+                    (RbmLayers::random_words(target_->num_variables(), target_->num_hidden()) / Rng::kBatch));
     return rng;
   }
 

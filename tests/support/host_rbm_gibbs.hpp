@@ -64,7 +64,8 @@ class HostRbmGibbs {
 
   void draw(const cuda::RbmGibbsLayer& layer, unsigned first_slice, const std::vector<float>& biases,
             const std::vector<Bits>& given, std::vector<Bits>& drawn) {
-    const std::uint64_t first_block = steps_ * (RbmLayers::random_words(target_) / 2);
+    const std::uint64_t first_block =
+        steps_ * (RbmLayers::random_words(target_.num_variables(), target_.num_hidden()) / 2);
     const std::size_t words = layer.input_words();
     for (unsigned slice = 0; slice * cuda::kGibbsSlice < layer.units(); ++slice) {
       for (Bits& bits : drawn) bits[slice] = 0;

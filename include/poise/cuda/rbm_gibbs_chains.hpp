@@ -43,15 +43,23 @@ class CudaRbmGibbsChains {
   [[nodiscard]] std::vector<std::uint64_t> up_counts(std::size_t chain) const;
   void set_up_counts(std::size_t chain, std::span<const std::uint64_t> counts);
 
+  /// By chain.
   struct Sums {
     std::vector<double> log_prob;
-    std::vector<std::int64_t> on;
-    std::vector<std::int64_t> different;  ///< units that are not as in the reference
+    std::vector<double> on;
+    std::vector<double> different;  ///< units that are not as in the reference
   };
   [[nodiscard]] Sums sums() const;
+  /// Makes so many steps before each of the draws, and gives sums of all of them; the host waits once.
+  std::vector<Sums> advance_and_sum(std::uint64_t steps, std::size_t draws);
 
  private:
   struct OnDevice;
+  static constexpr std::size_t kSums = 3;
+
+  void start_steps(std::uint64_t steps);
+  void start_sums(std::size_t draw) const;
+  [[nodiscard]] std::vector<Sums> fetch_sums(std::size_t draws) const;
 
   std::size_t chains_;
   Index visible_;

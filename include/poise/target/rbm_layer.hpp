@@ -90,8 +90,8 @@ struct RbmLayers {
       : hidden(std::move(the_hidden)), visible(std::move(the_visible)) {}
 
   /// Words of random bits that drawing both takes, those of the hidden units first, in whole batches.
-  [[nodiscard]] static std::size_t random_words(const Rbm& target) {
-    const std::size_t units = RbmLayer::padded(target.num_hidden()) + RbmLayer::padded(target.num_variables());
+  [[nodiscard]] static std::size_t random_words(Index visible, Index hidden) {
+    const std::size_t units = RbmLayer::padded(hidden) + RbmLayer::padded(visible);
     return (units / 4 + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch;
   }
 };
