@@ -1,6 +1,7 @@
 /// Probabilities, metrics, the gradient and Adam of contrastive divergence, a few rows and 128 units a block.
 #include "rbm_train_kernels.hpp"
 
+#include "block_sum.cuh"
 #include "philox.cuh"
 #include "rbm_gibbs_round.hpp"
 
@@ -13,16 +14,6 @@ constexpr unsigned kThreads = 128;
 constexpr unsigned kRows = 8;  // of a block, which share the weights that it reads
 
 __device__ float sigmoid(float a) { return 1.0F / (1.0F + expf(-a)); }
-
-__device__ double sum_of_block(double value, double (&rooms)[kThreads / kWarp]) {
-  for (unsigned far = kWarp / 2; far > 0; far /= 2) value += __shfl_xor_sync(~0U, value, far);
-  if (threadIdx.x % kWarp == 0) rooms[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  double sum = 0.0;
-  for (const double room : rooms) sum += room;
-  __syncthreads();
-  return sum;
-}
 
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(TrainShape shape, TrainRows rows, std::uint32_t* batch, std::uint32_t* chains) {
@@ -70,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
 /// each row.
 __global__ void __launch_bounds__(kThreads)
     pseudo_kernel(TrainShape shape, TrainNumbers rbm, TrainPhase data, TrainMetrics metrics) {
-  __shared__ double rooms[kThreads / kWarp];
+  __shared__ BlockSum<kThreads> sum_of_block;
   const std::size_t row = blockIdx.x;
   const Philox random = philox(metrics.place, metrics.stream + row, metrics.seed);
   const auto i = static_cast<unsigned>(std::uint64_t{random.word[0]} * shape.visible >> 32);
@@ -83,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
     change += fmaxf(after, 0.0F) - fmaxf(a, 0.0F) + (log1pf(expf(-fabsf(after))) - log1pf(expf(-fabsf(a))));
     hidden[j] = sigmoid(a);
   }
-  const double log_ratio = sum_of_block(change, rooms) + sign * rbm.visible_bias[i];
+  const double log_ratio = sum_of_block(change) + sign * rbm.visible_bias[i];
   if (threadIdx.x != 0) return;
   metrics.pseudo[row] = -(fmax(log_ratio, 0.0) + log1p(exp(-fabs(log_ratio)))) * shape.visible;
 }
@@ -91,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
 /// Squared distances of some rows of data from P(v = 1 | probabilities of hidden units), of 128 visible units.
 __global__ void __launch_bounds__(kThreads)
     error_kernel(TrainShape shape, TrainNumbers rbm, TrainPhase data, double* errors) {
-  __shared__ double rooms[kThreads / kWarp];
+  __shared__ BlockSum<kThreads> sum_of_block;
   __shared__ float hidden[kRows][kThreads];
   const unsigned i = blockIdx.x * kThreads + threadIdx.x, first = blockIdx.y * kRows;
   const unsigned stride = kWarp * shape.hidden_words;
@@ -118,20 +109,20 @@ __global__ void __launch_bounds__(kThreads)
       const float difference = static_cast<float>(word >> i % kWarp & 1U) - sigmoid(sums[r]);
       squared = difference * difference;
     }
-    const double sum = sum_of_block(squared, rooms);
+    const double sum = sum_of_block(squared);
     if (threadIdx.x == 0) errors[std::size_t{first + r} * gridDim.x + blockIdx.x] = sum / shape.visible;
   }
 }
 
 __global__ void __launch_bounds__(kThreads) mean_kernel(TrainMetrics metrics, std::uint32_t rows, std::uint32_t tiles) {
-  __shared__ double rooms[kThreads / kWarp];
+  __shared__ BlockSum<kThreads> sum_of_block;
   double pseudo = 0.0, error = 0.0;
   for (unsigned r = threadIdx.x; r < rows; r += kThreads) {
     pseudo += metrics.pseudo[r];
     for (unsigned tile = 0; tile < tiles; ++tile) error += metrics.errors[std::size_t{r} * tiles + tile];
   }
-  pseudo = sum_of_block(pseudo, rooms);
-  error = sum_of_block(error, rooms);
+  pseudo = sum_of_block(pseudo);
+  error = sum_of_block(error);
   if (threadIdx.x != 0) return;
   metrics.means[0] = pseudo / rows;
   metrics.means[1] = error / rows;
@@ -159,8 +150,8 @@ constexpr unsigned kTile = 32;     // units of either layer
 constexpr unsigned kEach = 4;      // hidden units of a warp
 constexpr unsigned kTileThreads = kTile / kEach * kWarp;
 
-/// <h v> of data less that of chains: a thread has a visible unit and four hidden ones, so a word of bits is what a warp
-/// needs to know of a row.
+/// <h v> of data less that of chains: a thread has a visible unit and four hidden ones, so a word of bits is what a
+/// warp needs to know of a row.
 __global__ void __launch_bounds__(kTileThreads)
     weights_kernel(TrainShape shape, TrainLearned learned, TrainPhase data, TrainPhase chains, TrainAdam adam) {
   __shared__ float hidden[kTile][kTile];      // [row][hidden unit]
@@ -173,7 +164,8 @@ __global__ void __launch_bounds__(kTileThreads)
       __syncthreads();
       for (unsigned k = threadIdx.x; k < kTile * kTile; k += kTileThreads) {
         const unsigned r = first + k / kTile, j = first_hidden + k % kTile;
-        hidden[k / kTile][k % kTile] = r < phase.rows && j < shape.hidden ? phase.hidden[std::size_t{r} * stride + j] : 0.0F;
+        const bool is_there = r < phase.rows && j < shape.hidden;
+        hidden[k / kTile][k % kTile] = is_there ? phase.hidden[std::size_t{r} * stride + j] : 0.0F;
       }
       __syncthreads();
       const unsigned count = min(kTile, phase.rows - first);
@@ -219,7 +211,9 @@ __global__ void __launch_bounds__(kThreads)
     }
     return sum / phase.rows;
   };
-  const auto of = [&](const TrainNumbers& numbers) { return (is_visible ? numbers.visible_bias : numbers.hidden_bias) + at; };
+  const auto of = [&](const TrainNumbers& numbers) {
+    return (is_visible ? numbers.visible_bias : numbers.hidden_bias) + at;
+  };
   const Place place{of(learned.rbm), of(learned.first), of(learned.second), of(learned.gradient)};
   adam_step(place, static_cast<float>(mean(data) - mean(chains)), adam);
 }

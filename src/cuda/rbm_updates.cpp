@@ -59,7 +59,7 @@ struct RoundedLayer {
 
 /// Numbers of an RBM, or as many moments.
 struct NumbersOnDevice {
-  NumbersOnDevice(const cuda::TrainShape& shape)
+  explicit NumbersOnDevice(const cuda::TrainShape& shape)
       : weights(std::size_t{shape.hidden} * shape.visible_words * kWordBits),
         visible_bias(shape.visible),
         hidden_bias(shape.hidden) {
