@@ -20,6 +20,23 @@ bool is_faster_on_device(const RbmWeights& weights, const RbmTrainerOptions& opt
   return products > few * cores && !cuda_devices(why).empty();
 }
 
+void RbmTrainer::put_on_device() const {
+  std::vector<Value> chains;
+  for (std::size_t r = 0; r < options_.batch; ++r) {
+    const float* row = chain_visible_.data() + r * visible_stride_;
+    for (Index i = 0; i < weights_.visible; ++i) chains.push_back(row[i] != 0.0F ? 1 : 0);
+  }
+  device_->put({weights_, first_moment_, second_moment_, gradient_}, chains);
+}
+
+void RbmTrainer::fetch() const {
+  const std::vector<Value> chains = device_->fetch({weights_, first_moment_, second_moment_, gradient_});
+  for (std::size_t r = 0; r < options_.batch; ++r) {
+    const Value* from = chains.data() + r * weights_.visible;
+    std::copy_n(from, weights_.visible, chain_visible_.begin() + static_cast<std::ptrdiff_t>(r * visible_stride_));
+  }
+}
+
 #ifdef POISE_CUDA
 
 RbmTrainer::OnDevice::OnDevice(const RbmWeights& weights, const RbmTrainerOptions& options) {
