@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include <poise/archive.hpp>
 #include <poise/kernel/rbm_gibbs.hpp>
 #ifdef POISE_CUDA
 #include <poise/cuda/rbm_gibbs_chains.hpp>
@@ -140,6 +141,22 @@ TEST(CudaRbmGibbs, ExponentialIsThatOfTheCpu) {
   for (int k = 0; k < 100000; ++k) {
     const double x = (rng.uniform() - 0.5) * (k % 2 == 0 ? 1500.0 : 20.0);
     ASSERT_EQ(cuda::plain_exp(x), exp8(broadcast8(x))[0]) << x;
+  }
+}
+
+/// Saved chains of a device have the random numbers that chains of the CPU would have.
+TEST(CudaRbmGibbs, StreamsGoOnWhereStepsEnd) {
+  for (const unsigned batches : {0U, 1U, 7U}) {
+    Rng filled(5, 3), moved(5, 3);
+    std::vector<std::uint64_t> random(Rng::kBatch);
+    for (unsigned k = 0; k < batches; ++k) filled.fill(random);
+    moved.go_to_batch(batches);
+    EXPECT_EQ(moved.position(), std::uint64_t{batches} * Rng::kBatch);
+    Saver one, other;
+    one(filled);
+    other(moved);
+    EXPECT_EQ(one.take(), other.take());
+    EXPECT_EQ(filled.uniform(), moved.uniform());
   }
 }
 
