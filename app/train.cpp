@@ -54,6 +54,7 @@ struct TrainFlags {
   std::string binarise = "0.5";
   std::string seed;
   std::string threads;
+  std::string device;
   std::string out;
   std::string json;
   CheckpointFlags checkpoints;
@@ -76,6 +77,7 @@ void for_each_train_word(Flags& flags, Visit&& visit) {
   visit("binarise", flags.binarise);
   visit("seed", flags.seed);
   visit("threads", flags.threads);
+  visit("device", flags.device);
   visit("json", flags.json);
   visit("checkpoint_every", flags.checkpoints.every);
 }
@@ -134,6 +136,7 @@ TrainSettings read_settings(const TrainFlags& flags) {
   std::uint64_t threads = trainer.threads;
   read_integer(flags.threads, "--threads", 0, many, threads, problems);
   trainer.threads = static_cast<unsigned>(threads);
+  read_device(flags.device, trainer.device, problems);
   const auto rate = flags.rate.empty() ? trainer.rate : parse_real(flags.rate);
   if (rate && *rate > 0.0 && *rate <= 1.0) {
     trainer.rate = *rate;
@@ -205,6 +208,7 @@ class TrainDisplay {
 
 struct Training {
   RbmWeights weights;
+  Device device = Device::cpu;
   std::vector<RbmEpoch> epochs;
   RbmMetrics last;  // of the weights on all images
   std::size_t images = 0;
@@ -260,6 +264,7 @@ Training learn(const TrainFlags& flags, const TrainSettings& settings, const Idx
   display.end();
   if (training.interrupted && !flags.quiet) fmt::print(stderr, "interrupted, saving what was learned\n");
   training.weights = trainer.weights();
+  training.device = trainer.device();
   training.weights.rows = static_cast<Index>(images.rows);
   training.weights.columns = static_cast<Index>(images.columns);
   write_rbm(flags.out, training.weights);  // before anything else: a second Ctrl-C must not lose it
@@ -305,7 +310,8 @@ nlohmann::json training_json(const TrainFlags& flags, const TrainSettings& setti
             {"optimizer", flags.optimizer},
             {"binarise", threshold},
             {"seed", settings.trainer.seed},
-            {"threads", settings.trainer.threads}}},
+            {"threads", settings.trainer.threads},
+            {"device", training.device == Device::cuda ? "cuda" : "cpu"}}},
           {"epochs", epochs},
           {"final", metrics_json(training.last)},
           {"seconds", training.seconds},
@@ -379,6 +385,9 @@ void declare(CLI::App& command, TrainFlags& flags) {
       "A pixel is on above this threshold, or sample: on with its gray level as probability [0.5]", "HOW");
   add("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.trainer.seed), "S");
   add("--threads", flags.threads, "Threads; the weights do not depend on it [0: all cores]", "T");
+  add("--device", flags.device,
+      "Where it runs: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster [cpu]",
+      "DEVICE");
   add("--out", flags.out, "Where the weights go: .safetensors or .npz", "FILE");
   add("--json", flags.json, "Write settings and metrics as JSON; - is standard output", "FILE");
   declare(command, flags.checkpoints);

@@ -3,138 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include <poise/train/rbm_trainer.hpp>
-#include "support/small_rbms.hpp"
+#include "support/rbm_training.hpp"
 
 namespace poise {
 namespace {
 
-double sigmoid(double a) { return 1.0 / (1.0 + std::exp(-a)); }
-
-/// An RBM so small that everything about it is known.
-struct Enumerated {
-  explicit Enumerated(const RbmWeights& weights)
-      : rbm(weights), states(std::size_t{1} << rbm.visible), patterns(std::size_t{1} << rbm.hidden) {}
-
-  static double bit(std::size_t pattern, std::size_t i) { return pattern >> i & 1 ? 1.0 : 0.0; }
-  [[nodiscard]] double hidden_on(std::size_t v, std::size_t j) const {
-    double a = rbm.hidden_bias[j];
-    for (std::size_t i = 0; i < rbm.visible; ++i) a += rbm.weights[j * rbm.visible + i] * bit(v, i);
-    return sigmoid(a);
-  }
-  [[nodiscard]] double visible_on(std::size_t h, std::size_t i) const {
-    double a = rbm.visible_bias[i];
-    for (std::size_t j = 0; j < rbm.hidden; ++j) a += rbm.weights[j * rbm.visible + i] * bit(h, j);
-    return sigmoid(a);
-  }
-
-  /// p(v), from the sum over hidden units in closed form.
-  [[nodiscard]] std::vector<double> law() const {
-    std::vector<double> p(states);
-    double sum = 0.0;
-    for (std::size_t v = 0; v < states; ++v) {
-      std::vector<Value> x;
-      for (std::size_t i = 0; i < rbm.visible; ++i) x.push_back(static_cast<Value>(v >> i & 1));
-      sum += p[v] = std::exp(testing::plain_log_prob(rbm, x));
-    }
-    for (double& value : p) value /= sum;
-    return p;
-  }
-
-  /// The law after one step of block Gibbs.
-  [[nodiscard]] std::vector<double> after_step(const std::vector<double>& law_before) const {
-    std::vector<double> hidden(patterns, 0.0);
-    for (std::size_t v = 0; v < states; ++v) {
-      for (std::size_t h = 0; h < patterns; ++h) {
-        double p = law_before[v];
-        for (std::size_t j = 0; j < rbm.hidden; ++j) p *= bit(h, j) > 0 ? hidden_on(v, j) : 1 - hidden_on(v, j);
-        hidden[h] += p;
-      }
-    }
-    std::vector<double> after(states, 0.0);
-    for (std::size_t h = 0; h < patterns; ++h) {
-      for (std::size_t v = 0; v < states; ++v) {
-        double p = hidden[h];
-        for (std::size_t i = 0; i < rbm.visible; ++i) p *= bit(v, i) > 0 ? visible_on(h, i) : 1 - visible_on(h, i);
-        after[v] += p;
-      }
-    }
-    return after;
-  }
-
-  /// What the gradient is a difference of: P(h_j = 1 | v) v_i, then v_i, then P(h_j = 1 | v), as one list.
-  [[nodiscard]] std::vector<double> statistics(std::size_t v) const {
-    std::vector<double> out;
-    for (std::size_t j = 0; j < rbm.hidden; ++j) {
-      for (std::size_t i = 0; i < rbm.visible; ++i) out.push_back(hidden_on(v, j) * bit(v, i));
-    }
-    for (std::size_t i = 0; i < rbm.visible; ++i) out.push_back(bit(v, i));
-    for (std::size_t j = 0; j < rbm.hidden; ++j) out.push_back(hidden_on(v, j));
-    return out;
-  }
-  [[nodiscard]] std::vector<double> mean(const std::vector<double>& p, bool squared = false) const {
-    std::vector<double> out(statistics(0).size(), 0.0);
-    for (std::size_t v = 0; v < states; ++v) {
-      const std::vector<double> one = statistics(v);
-      for (std::size_t k = 0; k < out.size(); ++k) out[k] += p[v] * (squared ? one[k] * one[k] : one[k]);
-    }
-    return out;
-  }
-
-  RbmWeights rbm;
-  std::size_t states;
-  std::size_t patterns;
-};
-
-std::vector<double> flat(const RbmWeights& rbm) {
-  std::vector<double> out(rbm.weights.begin(), rbm.weights.end());
-  out.insert(out.end(), rbm.visible_bias.begin(), rbm.visible_bias.end());
-  out.insert(out.end(), rbm.hidden_bias.begin(), rbm.hidden_bias.end());
-  return out;
-}
-
-std::vector<Value> repeated(const std::vector<std::size_t>& patterns, Index visible, std::size_t times) {
-  std::vector<Value> data;
-  for (std::size_t t = 0; t < times; ++t) {
-    for (const std::size_t pattern : patterns) {
-      for (Index i = 0; i < visible; ++i) data.push_back(static_cast<Value>(pattern >> i & 1));
-    }
-  }
-  return data;
-}
-
-std::vector<double> law_of(const std::vector<std::size_t>& patterns, std::size_t states) {
-  std::vector<double> p(states, 0.0);
-  for (const std::size_t pattern : patterns) p[pattern] += 1.0 / static_cast<double>(patterns.size());
-  return p;
-}
-
-/// So small that an update in 32 bits leaves every weight as it is.
-constexpr double kFrozen = 1e-30;
-const std::vector<std::size_t> kPatterns = {0b0011, 0b0111, 0b1000, 0b1111, 0b0000};
-
-/// The estimate is the mean over independent chains, whose law is enumerated: its error follows from the variance of
-/// one chain. The rest, 1e-6, is for the rounding of numbers in 32 bits.
-void expect_gradient(const RbmWeights& estimate, const Enumerated& enumerated, const std::vector<double>& chain_law,
-                     std::size_t chains) {
-  const std::vector<double> seen = enumerated.mean(law_of(kPatterns, enumerated.states));
-  const std::vector<double> drawn = enumerated.mean(chain_law);
-  const std::vector<double> squared = enumerated.mean(chain_law, true);
-  const std::vector<double> found = flat(estimate);
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    const double error = std::sqrt((squared[k] - drawn[k] * drawn[k]) / static_cast<double>(chains));
-    EXPECT_LT(std::abs(found[k] - (seen[k] - drawn[k])), 6 * error + 1e-6) << k;
-    EXPECT_GT(error, 0.0) << k;
-  }
-}
+using namespace poise::testing;
 
 TEST(RbmTrainerTest, CdFollowsItsExpectedGradient) {
-  const RbmWeights rbm = testing::random_rbm(4, 3, 1.5, 5);
+  const RbmWeights rbm = random_rbm(4, 3, 1.5, 5);
   const Enumerated enumerated(rbm);
   const std::size_t chains = 40'000;
   const std::vector<Value> data = repeated(kPatterns, 4, chains / kPatterns.size());
@@ -150,7 +32,7 @@ TEST(RbmTrainerTest, CdFollowsItsExpectedGradient) {
 
 /// Kept chains forget where they began, and their gradient is then that of the likelihood.
 TEST(RbmTrainerTest, PcdComesToTheGradientOfTheLikelihood) {
-  const RbmWeights rbm = testing::random_rbm(4, 3, 1.5, 5);
+  const RbmWeights rbm = random_rbm(4, 3, 1.5, 5);
   const Enumerated enumerated(rbm);
   std::vector<double> law = law_of({0}, enumerated.states);
   for (int step = 0; step < 60; ++step) law = enumerated.after_step(law);
@@ -165,7 +47,7 @@ TEST(RbmTrainerTest, PcdComesToTheGradientOfTheLikelihood) {
 
 /// The mean over all pixels of log p(pixel | others) by enumeration; the estimate takes one pixel of each row.
 TEST(RbmTrainerTest, PseudoLikelihoodAndErrorAreThoseOfTheMachine) {
-  const RbmWeights rbm = testing::random_rbm(4, 3, 1.5, 5);
+  const RbmWeights rbm = random_rbm(4, 3, 1.5, 5);
   const Enumerated enumerated(rbm);
   const std::vector<double> law = enumerated.law();
   double mean = 0.0;
@@ -189,37 +71,9 @@ TEST(RbmTrainerTest, PseudoLikelihoodAndErrorAreThoseOfTheMachine) {
   EXPECT_NEAR(metrics.reconstruction_error, distance, 1e-6);
 }
 
-/// Three rows of three pixels: a row is on or off as a whole, then each pixel is wrong with probability 0.1. Each row
-/// is a mixture of two products, so that three hidden units can have exactly this law.
-std::vector<double> noisy_rows() {
-  std::vector<double> law(512, 1.0);
-  for (std::size_t v = 0; v < 512; ++v) {
-    for (std::size_t row = 0; row < 3; ++row) {
-      const int on = std::popcount(v >> (3 * row) & 7);
-      law[v] *= 0.5 * (std::pow(0.9, on) * std::pow(0.1, 3 - on) + std::pow(0.1, on) * std::pow(0.9, 3 - on));
-    }
-  }
-  return law;
-}
-
-/// Falls by what the expected log-likelihood rises.
-double divergence(const std::vector<double>& truth, const RbmWeights& rbm) {
-  const std::vector<double> law = Enumerated(rbm).law();
-  double sum = 0.0;
-  for (std::size_t v = 0; v < truth.size(); ++v) sum += truth[v] * std::log(truth[v] / law[v]);
-  return sum;
-}
-
 TEST(RbmTrainerTest, TheLikelihoodRises) {
   const std::vector<double> truth = noisy_rows();
-  std::vector<std::size_t> drawn;
-  Rng rng(4, 0);
-  for (int row = 0; row < 2000; ++row) {
-    std::size_t v = 0;
-    for (double u = rng.uniform(); v + 1 < truth.size() && u >= truth[v]; ++v) u -= truth[v];
-    drawn.push_back(v);
-  }
-  const std::vector<Value> data = repeated(drawn, 9, 1);
+  const std::vector<Value> data = draw_noisy_rows(truth, 2000);
   for (const Divergence method : {Divergence::cd, Divergence::pcd}) {
     // From this seed every hidden unit finds a row of its own; from some, one of them is still idle after 45 epochs.
     const RbmWeights start = initial_rbm(9, 3, data, 1);
@@ -242,13 +96,6 @@ TEST(RbmTrainerTest, TheLikelihoodRises) {
     EXPECT_GT(last.pseudo_log_likelihood, first.pseudo_log_likelihood);
     EXPECT_LT(last.reconstruction_error, first.reconstruction_error);
   }
-}
-
-std::vector<Value> random_data(std::size_t count, double share) {
-  Rng rng(11, 0);
-  std::vector<Value> data(count);
-  for (Value& value : data) value = rng.uniform() < share ? 1 : 0;
-  return data;
 }
 
 /// After every batch of two epochs, also where one of them is over.
@@ -330,7 +177,7 @@ TEST(RbmTrainerTest, RefusesWhatItCannotLearnFrom) {
   EXPECT_THROW(static_cast<void>(initial_rbm(4, 2, data, 1)), InputError);
   EXPECT_THROW(static_cast<void>(initial_rbm(3, 2, data, 1)), InputError);
   EXPECT_THROW(static_cast<void>(initial_rbm(3, 2, {}, 1)), InputError);
-  RbmWeights odd = testing::random_rbm(3, 2, 1.0, 5);
+  RbmWeights odd = random_rbm(3, 2, 1.0, 5);
   RbmTrainer trainer(odd, {.batch = 1});
   EXPECT_THROW(trainer.step(std::vector<Value>{0, 1, 1, 0, 1, 1}), InputError);
   odd.weights.pop_back();

@@ -290,6 +290,9 @@ int main(int argc, char** argv) {
     run({fmt::format("RBM 784x500, {}", sampler), digits, sampler, 1000, first ? 0.07 : 0, "PyTorch 0.000263"});
     run({fmt::format("RBM 784x500, {}", sampler), digits, sampler, 10000, first ? 0.11 : 0, "PyTorch 0.0025"});
   }
+  for (const std::size_t chains : {16, 1000, 10000}) {
+    run({"RBM 784x500, rbm-gibbs", digits, "rbm-gibbs", chains, 0, ""});
+  }
   const Model fields50 = ising_model(lattice(50, true));
   run({"lattice 50x50, fields", fields50, "gibbs", 33792, 600, thrml});
   run({"lattice 50x50, fields", fields50, "gibbs", 1024, 140, ""});

@@ -56,6 +56,12 @@ class Rng {
   /// batch of the stream; the size is a multiple of kBatch.
   void fill(std::span<std::uint64_t> out);
 
+  /// Goes to where `fill` is after so many batches from the beginning of the stream.
+  void go_to_batch(std::uint64_t batches) {
+    next_block_ = batches * kBlocks;
+    position_ = kBatch;
+  }
+
   /// Standard normal (Box and Muller's first half); not for hot loops.
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log1p(-uniform()));

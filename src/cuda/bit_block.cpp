@@ -242,7 +242,7 @@ void CudaBitBlock::exchange(std::span<const std::size_t> chains, CudaBitBlock& o
   }
   if (here.mask.empty()) here.mask = Array<std::uint32_t>(mask.size());
   here.mask.upload(mask);
-  // Blocks that do not wait for each other's streams wait for this one, and it for them.
+  // In the default stream, which waits for those of both blocks, as they do for it.
   cuda::launch_exchange_bits(
       {here.sweeps.state(), there.sweeps.state(), here.mask.data(), here.words, here.positions}, nullptr);
   cuda::check_launch("states changed places");

@@ -1,5 +1,5 @@
-/// Philox 4x32-10 (Salmon and others 2011) on the device, the generator of poise/rng.hpp: four random words for a step
-/// of a chain.
+/// Philox 4x32-10 (Salmon and others 2011), the generator of poise/rng.hpp, for device and host: four random words for a
+/// step of a chain.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ POISE_BOTH Philox philox(std::uint64_t step, std::uint64_t stream, std::uint64_t
   Philox at{{static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32),
              static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)}};
   auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
-POISE_UNROLL
+  POISE_UNROLL
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t first = static_cast<std::uint64_t>(0xD2511F53U) * at.word[0];
     const std::uint64_t second = static_cast<std::uint64_t>(0xCD9E8D57U) * at.word[2];

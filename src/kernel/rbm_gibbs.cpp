@@ -12,12 +12,6 @@ namespace poise {
 
 namespace {
 
-/// Words of random bits, those of the hidden units first, in whole batches.
-std::size_t random_words(const Rbm& target) {
-  const std::size_t units = RbmLayer::padded(target.num_hidden()) + RbmLayer::padded(target.num_variables());
-  return (units / 4 + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch;
-}
-
 /// The 52 random bits whose first sixteen are at `place` of the stream.
 double uniform_at(const Rng& rng, std::uint64_t place, std::uint64_t first_bits) {
   const auto half = [](std::uint64_t value, unsigned shift) { return static_cast<std::uint32_t>(value >> shift); };
@@ -51,7 +45,7 @@ void turn_on(RbmUnits& units, Index unit) { units.bits()[unit / 64] |= std::uint
 RbmGibbs::Scratch::Scratch(const Rbm& target)
     : hidden(target.num_hidden()),
       visible(target.num_variables()),
-      random(random_words(target)),
+      random(RbmLayers::random_words(target.num_variables(), target.num_hidden())),
       open(std::max(hidden.bits().size(), visible.bits().size())),
       unused(RbmLayer::padded(target.num_hidden())),
       counts(RbmLayer::padded(target.num_variables())),

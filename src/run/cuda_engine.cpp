@@ -1,5 +1,5 @@
 /// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices and graphs,
-/// and proposals from slopes on RBMs and user targets.
+/// block Gibbs on RBMs, and proposals from slopes on RBMs and user targets.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "cuda_graph_flips.hpp"
 #include "cuda_lanes.hpp"
 #include "cuda_rbm.hpp"
+#include "cuda_rbm_gibbs.hpp"
 #include "cuda_slope_form.hpp"
 #include "cuda_user.hpp"
 #include "spin_terms.hpp"
@@ -179,6 +180,7 @@ bool runs_on_cuda(const Model& model, const Sampler& sampler) {
     return why_not_on_cuda(*callback, sampler).empty();
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
+    if (has_cuda_rbm_gibbs(**rbm, sampler)) return true;
     return cuda_slope_form(sampler).has_value() && (*rbm)->num_variables() <= CudaSlopeChains::kMostVariables;
   }
   if (flips_one(sampler)) {
@@ -225,8 +227,8 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
-        "'temper' does with what does so; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on RBMs and on targets of "
-        "your own; leave --device out",
+        "'temper' does with what does so; 'rbm-gibbs' does, on RBMs; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, "
+        "on RBMs and on targets of your own; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
   }
 }
@@ -240,7 +242,8 @@ TunableEngine make_cuda_engine(const Model& model, const Sampler& sampler, const
     return small ? make_cuda_flips(*lattice, sampler, options) : make_cuda_graph_flips(*lattice, sampler, options);
   }
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-    return make_cuda_rbm(*rbm, sampler, options);
+    return has_cuda_rbm_gibbs(**rbm, sampler) ? make_cuda_rbm_gibbs(*rbm, options)
+                                              : make_cuda_rbm(*rbm, sampler, options);
   }
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     return make_cuda_user(*callback, sampler, options);

@@ -31,14 +31,15 @@ Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine 
   parts_->take(std::move(chains));
 }
 
-/// On a GPU `auto` is Gibbs: there is no other sampler that runs on all models there.
+/// On a GPU `auto` is Gibbs, of an RBM that of its layers: there is no other sampler that runs on all models there.
 void Run::choose_device(Parts& parts) {
   RunOptions& options = parts.options;
   if (options.device == Device::automatic) {
     options.device = faster_device(parts.model, parts.sampler, options.chains, options.threads);
     if (options.device == Device::cuda) parts.notes.emplace_back("chains run on the GPU");
   } else if (options.device == Device::cuda && is_row<AutoRow>(parts.sampler)) {
-    parts.sampler = parse_sampler(GibbsRow::name);
+    const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(parts.model.description);
+    parts.sampler = parse_sampler(is_rbm ? RbmGibbsRow::name : GibbsRow::name);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <cblas.h>
 #include <fmt/format.h>
 
+#include "on_device.hpp"
 #include "units.hpp"
 
 namespace poise {
@@ -162,7 +163,14 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
     std::copy(weights_.visible_bias.begin(), weights_.visible_bias.end(), row);
     sample_units(row, weights_.visible, rng, row);
   }
+
+  const bool automatic = options_.device == Device::automatic && is_faster_on_device(weights_, options_);
+  if (!automatic && options_.device != Device::cuda) return;
+  device_ = std::make_unique<OnDevice>(weights_, options_);
+  put_on_device();
 }
+
+RbmTrainer::~RbmTrainer() = default;
 
 /// Activations are products on top of the biases.
 void RbmTrainer::hidden_activations(const std::vector<float>& visible, std::vector<float>& hidden, Rows rows) const {
@@ -258,6 +266,14 @@ RbmMetrics RbmTrainer::step(std::span<const Value> rows) {
   if (data_rows > options_.batch) {
     throw InputError(fmt::format("found a batch of {} rows, expected at most {}", data_rows, options_.batch));
   }
+  if (device_) {
+    std::vector<std::uint64_t> order(data_rows);
+    std::iota(order.begin(), order.end(), std::uint64_t{0});
+    device_->begin(rows, order);
+    const RbmMetrics metrics = device_->step(0, data_rows, ++updates_, options_.rate);
+    fetch();
+    return metrics;
+  }
   const bool kept = options_.method == Divergence::pcd;
   const std::size_t chains = kept ? options_.batch : data_rows;
   const OneBlasThread guard;
@@ -329,13 +345,18 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   RbmProgress& progress = present_->progress;
   RbmEpoch epoch;
   std::vector<Value> batch;
+  if (device_) device_->begin(data, present_->order);
   while (progress.rows < count && !epoch.interrupted) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - progress.rows);
-    batch.resize(rows * visible);
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::copy_n(data.begin() + present_->order[progress.rows + r] * visible, visible, batch.begin() + r * visible);
+    if (device_) {
+      progress.metrics = device_->step(progress.rows, rows, ++updates_, options_.rate);
+    } else {
+      batch.resize(rows * visible);
+      for (std::size_t r = 0; r < rows; ++r) {
+        std::copy_n(data.begin() + present_->order[progress.rows + r] * visible, visible, batch.begin() + r * visible);
+      }
+      progress.metrics = step(batch);
     }
-    progress.metrics = step(batch);
     progress.rows += rows;
     ++progress.batch;
     present_->sums.reconstruction_error += static_cast<double>(rows) * progress.metrics.reconstruction_error;
@@ -345,6 +366,7 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
     if (hooks.progress) hooks.progress(progress);
     epoch.interrupted = progress.rows < count && hooks.stop != nullptr && *hooks.stop;
   }
+  if (device_) fetch();
   epoch.rows = progress.rows;
   epoch.metrics.reconstruction_error = present_->sums.reconstruction_error / static_cast<double>(epoch.rows);
   epoch.metrics.pseudo_log_likelihood = present_->sums.pseudo_log_likelihood / static_cast<double>(epoch.rows);
@@ -363,6 +385,7 @@ void RbmTrainer::archive(A& archive) {
 }
 
 std::string RbmTrainer::save() const {
+  if (device_) fetch();
   Saver out;
   const_cast<RbmTrainer*>(this)->archive(out);  // the one function for both directions changes nothing here
   const Present present = present_.value_or(Present{});
@@ -383,6 +406,7 @@ void RbmTrainer::load(std::string_view bytes) {
   }
   for (const std::uint64_t row : present.order) fits = fits && row < present.order.size();
   if (!fits) throw std::runtime_error("the saved state is of another training");
+  if (device_) put_on_device();
   present_.reset();
   if (has_present) present_ = std::move(present);
 }

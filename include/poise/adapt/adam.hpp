@@ -34,7 +34,9 @@ class AdamStep {
     });
   }
 
- private:
+  [[nodiscard]] Real scale() const { return scale_; }
+  [[nodiscard]] Real second_correction() const { return second_correction_; }
+
   static constexpr double kFirstDecay = 0.9;
   static constexpr double kSecondDecay = 0.999;
   static constexpr Real kEpsilon = static_cast<Real>(1e-8);
@@ -42,6 +44,7 @@ class AdamStep {
   /// processors are slow at.
   static constexpr Real kTiny = static_cast<Real>(1e-30);
 
+ private:
   Real scale_;              // rate / correction of the first moment
   Real second_correction_;  // 1 / correction of the second
 };

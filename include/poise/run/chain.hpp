@@ -44,6 +44,12 @@ struct Chain {
     return reference.size() <= 8192 && !requires { K::kTogether; };
   }
 
+  /// All but the state.
+  template <class A>
+  void archive(A& archive) {
+    archive(rng, distance, empirical_marginals, rao_blackwell, steps, accepted, settled, scratch);
+  }
+
   typename T::State state;
   typename K::Scratch scratch;
   Rng rng;

@@ -139,8 +139,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   void save_chain(std::size_t c, Saver& out) const override {
     const Chain<T, K>& chain = *chains_[c];
-    out(chain.rng, chain.distance, chain.empirical_marginals, chain.rao_blackwell, chain.steps, chain.accepted,
-        chain.settled, chain.scratch);
+    out(chain);
     if constexpr (Archivable<typename T::State, Saver>) {
       out(chain.state);
     } else {
@@ -152,8 +151,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   void load_chain(std::size_t c, Loader& in) override {
     Chain<T, K>& chain = *chains_[c];
-    in(chain.rng, chain.distance, chain.empirical_marginals, chain.rao_blackwell, chain.steps, chain.accepted,
-       chain.settled, chain.scratch);
+    in(chain);
     if constexpr (Archivable<typename T::State, Loader>) {
       in(chain.state);
     } else {

@@ -75,6 +75,8 @@ class Rbm {
 
   /// As given: at beta = 1.
   [[nodiscard]] const RbmWeights& weights() const { return numbers_->weights; }
+  /// What activations are sums of integers of, at beta = 1: each weight and bias is rounded to a multiple of it.
+  [[nodiscard]] double activation_unit() const { return numbers_->unit; }
   /// Both layers at beta = 1; made once, for all temperatures.
   [[nodiscard]] std::shared_ptr<const RbmLayers> layers() const;
   [[nodiscard]] Index num_variables() const { return weights().visible; }

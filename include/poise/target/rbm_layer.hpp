@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <poise/rng.hpp>
 #include <poise/target/rbm.hpp>
 #include <poise/target/rbm_units.hpp>
 
@@ -87,6 +88,12 @@ struct RbmLayers {
       : hidden(target, RbmLayer::Side::hidden, doubt), visible(target, RbmLayer::Side::visible, doubt) {}
   RbmLayers(RbmLayer the_hidden, RbmLayer the_visible)
       : hidden(std::move(the_hidden)), visible(std::move(the_visible)) {}
+
+  /// Words of random bits that drawing both takes, those of the hidden units first, in whole batches.
+  [[nodiscard]] static std::size_t random_words(Index visible, Index hidden) {
+    const std::size_t units = RbmLayer::padded(hidden) + RbmLayer::padded(visible);
+    return (units / 4 + Rng::kBatch - 1) / Rng::kBatch * Rng::kBatch;
+  }
 };
 
 }  // namespace poise

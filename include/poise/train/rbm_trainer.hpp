@@ -5,18 +5,21 @@
 /// left them (PCD, Tieleman 2008). Hidden units enter both terms by their probabilities given the visible units.
 ///
 /// What is learned depends on the seed and the data alone, not on the number of threads. Matrix products are those of
-/// OpenBLAS in 32 bits, so that the last digits may differ between kinds of machines.
+/// OpenBLAS in 32 bits, so that the last digits may differ between kinds of machines. A GPU has random numbers of its
+/// own, so it learns other weights, as good as those of the CPU.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <poise/cuda/devices.hpp>
 #include <poise/rng.hpp>
 #include <poise/target/rbm_weights.hpp>
 #include <poise/thread_pool.hpp>
@@ -36,6 +39,7 @@ struct RbmTrainerOptions {
   double rate = 1e-3;              ///< of Adam, at most 1: about the most that an update changes a weight by
   std::uint64_t seed = 1;
   unsigned threads = 0;  ///< 0 takes all cores
+  Device device = Device::cpu;
 
   /// Throws an InputError with everything that is wrong.
   void check() const;
@@ -73,7 +77,9 @@ struct RbmEpoch {
 
 class RbmTrainer {
  public:
+  /// Throws an InputError where a GPU is asked for and there is none.
   RbmTrainer(RbmWeights start, const RbmTrainerOptions& options);
+  ~RbmTrainer();
 
   /// One update from up to `batch` rows of zeros and ones.
   RbmMetrics step(std::span<const Value> rows);
@@ -84,7 +90,10 @@ class RbmTrainer {
   /// Of the present weights. Changes nothing: training goes on as if it had not been called.
   [[nodiscard]] RbmMetrics evaluate(std::span<const Value> data);
 
+  /// Inside RbmTrainerHooks::progress they may be those of an earlier batch, where training is on a GPU.
   [[nodiscard]] const RbmWeights& weights() const { return weights_; }
+  /// Where training is, which tells what Device::automatic came to.
+  [[nodiscard]] Device device() const { return device_ ? Device::cuda : Device::cpu; }
 
   /// Everything that training depends on from here, also from inside RbmTrainerHooks::progress. A trainer of the same
   /// options that loads it, and is given the same data, goes on as this one would have, bit by bit. Throws
@@ -111,12 +120,16 @@ class RbmTrainer {
   [[nodiscard]] RbmMetrics mean_metrics(std::size_t rows) const;
   template <class A>
   void archive(A& archive);
+  class OnDevice;
+  void put_on_device() const;
+  void fetch() const;
 
   RbmTrainerOptions options_;
-  RbmWeights weights_;
-  RbmWeights gradient_;
-  RbmWeights first_moment_;  // of Adam
-  RbmWeights second_moment_;
+  // Copies of what is on a GPU, where training is there.
+  mutable RbmWeights weights_;
+  mutable RbmWeights gradient_;
+  mutable RbmWeights first_moment_;  // of Adam
+  mutable RbmWeights second_moment_;
   std::uint64_t updates_ = 0;
   std::size_t visible_stride_;  // units, rounded up to a multiple of eight; what the rest holds does not matter
   std::size_t hidden_stride_;
@@ -124,7 +137,7 @@ class RbmTrainer {
   // One row for each row of the batch, or for each chain.
   std::vector<float> data_visible_;
   std::vector<float> data_hidden_;  // activations, then probabilities
-  std::vector<float> chain_visible_;
+  mutable std::vector<float> chain_visible_;
   std::vector<float> chain_hidden_;  // activations, then units, and in the end probabilities
   std::vector<float> reconstruction_;
   std::vector<float> change_;  // of the activations when one visible unit changes
@@ -141,6 +154,7 @@ class RbmTrainer {
   };
   std::optional<Present> present_;
   ThreadPool pool_;
+  std::unique_ptr<OnDevice> device_;  // none on the CPU
 };
 
 }  // namespace poise
