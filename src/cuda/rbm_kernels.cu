@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(kSlopeThreads) sums_kernel(RbmView rbm, RbmCha
 }
 
 template <SlopeFunction function>
-__global__ void __launch_bounds__(kSlopeThreads) law_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, std::uint64_t* out) {
+__global__ void __launch_bounds__(kSlopeThreads)
+    law_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, std::uint64_t* out) {
   extern __shared__ std::uint32_t words[];
   __shared__ SlopeShared<kSlopeThreads> shared;
   RbmWalk<function, kSlopeThreads> chain(
