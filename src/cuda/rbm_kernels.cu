@@ -135,8 +135,8 @@ void launch_step(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw
                                                     : step_kernel<function(), true, kOfChain>;
     launch_after(
         kernel,
-        {dim3((chains.chains + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream}, rbm,
-        chains, law, phases);
+        {dim3((chains.chains + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream},
+        rbm, chains, law, phases);
   });
 }
 
