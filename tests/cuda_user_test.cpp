@@ -108,7 +108,7 @@ TEST(UserTargets, SayWhyTheyDoNotRunOnAGpu) {
   EXPECT_EQ(why({2, 2}, true, "gibbs"),
             "on targets of your own 'gwg', 'flsb', 'flsb1', 'flsb2', 'dlmc', 'dlsb' and 'dmala' do");
   EXPECT_EQ(why({2, 2}, true, "lb:g=sqrt"), why({2, 2}, true, "gibbs"));
-  EXPECT_EQ(why({2, 4}, true, "gwg"), "its variables have 2 to 4 levels, and there they must have two");
+  EXPECT_EQ(why({2, 4}, true, "gwg"), "variable 1 has 4 levels, and there all must have two");
   EXPECT_EQ(why({2, 2}, false, "dlmc"), "it has no gradient of log p, which this sampler needs");
   EXPECT_EQ(why({2, 2}, true, "dlmc"), "its code works on the CPU");
   EXPECT_EQ(why(std::vector<Index>(70000, 2), true, "dlmc"), "it has 70000 variables, and there it may have 65536");
@@ -117,6 +117,15 @@ TEST(UserTargets, SayWhyTheyDoNotRunOnAGpu) {
 class OnGpuUser : public OnGpu {};
 
 #ifdef POISE_CUDA
+
+TEST(UserBatch, LevelsAreTheBitsOfWords) {
+  const std::vector<std::uint32_t> words = {0x80f01234U, 0xdeadbeefU, 0x00000005U};
+  for (const std::size_t count : {1, 7, 8, 33, 64, 67}) {
+    std::vector<Value> levels(count, 9);
+    CudaUserChains::unpack(words, levels);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(levels[i], words[i / 32] >> i % 32 & 1U) << i;
+  }
+}
 
 std::unique_ptr<CudaUserChains> chains_of(const DeviceTable& table, CudaSlopeForm form, std::size_t chains,
                                           std::uint64_t seed) {

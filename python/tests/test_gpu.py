@@ -326,7 +326,7 @@ def test_devices_of_code_and_of_runs():
     for sampler in ("gibbs", "auto", "lsb", "pas", "temper:of=dlmc"):
         raises(ValueError, "on targets of your own 'gwg'", lambda sampler=sampler: sample(target, sampler, draws=5))
     levels = poise.target(lambda x: x.sum(1), variables=N, levels=3, framework="torch", device="cuda")
-    raises(ValueError, "its variables have 3 to 3 levels", lambda: sample(levels, "dlmc", draws=5))
+    raises(ValueError, "variable 0 has 3 levels", lambda: sample(levels, "dlmc", draws=5))
     assert poise.sample(target, "gibbs", device="auto", draws=5, warmup=0, progress=False).num_draws == 5
 
 

@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(kSlopeThreads) sums_kernel(RbmView rbm, RbmCha
 }
 
 template <SlopeFunction function>
-__global__ void __launch_bounds__(kSlopeThreads) law_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, std::uint64_t* out) {
+__global__ void __launch_bounds__(kSlopeThreads)
+    law_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, std::uint64_t* out) {
   extern __shared__ std::uint32_t words[];
   __shared__ SlopeShared<kSlopeThreads> shared;
   RbmWalk<function, kSlopeThreads> chain(
@@ -138,8 +139,8 @@ void launch_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range
                                                     : step_kernel<function(), true, kOfChain>;
     launch_after(
         kernel,
-        {dim3((range.count + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream}, rbm,
-        chains, range, law, phases);
+        {dim3((range.count + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream},
+        rbm, chains, range, law, phases);
   });
 }
 

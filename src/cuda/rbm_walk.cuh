@@ -1,5 +1,5 @@
-/// One chain of an RBM beside its walk: activations of hidden units and log p of the state and of the proposal, and their
-/// slopes in half precision.
+/// One chain of an RBM beside its walk: activations of hidden units and log p of the state and of the proposal, and
+/// their slopes in half precision.
 #pragma once
 
 #include "rbm_kernels.hpp"

@@ -1,4 +1,5 @@
-/// How kernels over chains with slopes are shaped: a warp or a block for each chain, a function that the compiler knows.
+/// How kernels over chains with slopes are shaped: a warp or a block for each chain, a function that the compiler
+/// knows.
 #pragma once
 
 #include <cstddef>

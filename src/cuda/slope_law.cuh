@@ -35,8 +35,8 @@ __device__ float log_g(const SlopeLaw& law, float u) {
   return 0.5F * u + phi(law, fabsf(u));
 }
 
-/// The weight of a single change by how its log g compares with the largest: 24 bits, and never 0. Those of 128 variables
-/// have a sum that is a word.
+/// The weight of a single change by how its log g compares with the largest: 24 bits, and never 0. Those of 128
+/// variables have a sum that is a word.
 __device__ inline unsigned weight(float log_g, float largest) {
   const unsigned parts = __float2uint_rz(power_of_two((log_g - largest) * kLog2Inverse + 24.0F));
   return parts < 1 ? 1 : parts;

@@ -44,7 +44,7 @@ struct SlopeWalk {
     meeting.wait();
   }
 
-  /// Calls use(k, u, flips) for the variables i + k of a group; u is the first-order log ratio of changing the variable.
+  /// Calls use(k, u, flips) for the variables i + k of a group; u is the first-order log ratio of changing one.
   template <class Slopes, class Use>
   __device__ void for_four(const Slopes& slopes, bool at_proposal, unsigned i, Use&& use) const {
     float slope[4];

@@ -24,10 +24,10 @@ std::string why_not_on_cuda(const CallbackDescription& callback, const Sampler& 
     return "on targets of your own 'gwg', 'flsb', 'flsb1', 'flsb2', 'dlmc', 'dlsb' and 'dmala' do";
   }
   const std::vector<Index>& levels = target.shape().cardinalities;
-  if (std::any_of(levels.begin(), levels.end(), [](Index count) { return count != 2; })) {
-    return fmt::format("its variables have {} to {} levels, and there they must have two",
-                       *std::min_element(levels.begin(), levels.end()),
-                       *std::max_element(levels.begin(), levels.end()));
+  const auto other = std::find_if(levels.begin(), levels.end(), [](Index count) { return count != 2; });
+  if (other != levels.end()) {
+    return fmt::format("variable {} has {} {}, and there all must have two", other - levels.begin(), *other,
+                       *other == 1 ? "level" : "levels");
   }
   if (levels.size() > CudaSlopeChains::kMostVariables) {
     return fmt::format("it has {} variables, and there it may have {}", levels.size(), CudaSlopeChains::kMostVariables);
