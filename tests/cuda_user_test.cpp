@@ -357,7 +357,7 @@ TEST_F(OnGpuUser, MistakesAreSentences) {
   const auto table = std::make_shared<DeviceTable>(DeviceTableOptions{.variables = 8});
   std::size_t calls = 0;
   table->before_call = [&] {
-    if (++calls == 50) throw std::domain_error("the user's own error");
+    if (++calls == 10) throw std::domain_error("the user's own error");
   };
   EXPECT_THROW(run(model_of(table), parse_sampler("dlmc:tau=0.5"), short_run_on(Device::cuda, 64)), std::domain_error);
   calls = 0;
