@@ -209,12 +209,21 @@ std::string picture(const std::string& device, nlohmann::json& rows) {
   flips.series = {against_chains(device, model, "lb:g=sqrt", Device::cuda, {1, 10, 100, 1000, 10000, 50000}),
                   against_chains("one core", model, "lb:g=sqrt", Device::cpu, {1, 10, 100}),
                   others("JAX (DISCS), the same GPU", {100, 10000}, {0.00245, 0.0119})};
-  for (const Plot* plot : {&gibbs, &flips}) {
-    for (const Series& series : plot->series) {
-      rows.push_back({{"plot", plot->title}, {"series", series.label}, {"chains", series.x}, {"rate", series.y}});
+  const Model digits = rbm(784, 500);
+  Plot slopes{.title = "Gibbs With Gradients, RBM 784x500",
+              .x_label = "chains",
+              .y_label = "steps a nanosecond",
+              .x_log = true,
+              .y_log = true};
+  slopes.series = {against_chains(device, digits, "gwg", Device::cuda, {1, 16, 100, 1000, 10000}),
+                   against_chains("one core", digits, "gwg", Device::cpu, {1, 16, 100}),
+                   others("PyTorch, the same GPU", {16, 100, 1000, 10000}, {5.0e-6, 3.27e-5, 2.63e-4, 2.5e-3})};
+  const std::vector<Plot> plots = {gibbs, flips, slopes};
+  for (const Plot& plot : plots) {
+    for (const Series& series : plot.series) {
+      rows.push_back({{"plot", plot.title}, {"series", series.label}, {"chains", series.x}, {"rate", series.y}});
     }
   }
-  const std::vector<Plot> plots = {gibbs, flips};
   return render_row(plots);
 }
 
@@ -229,7 +238,7 @@ int main(int argc, char** argv) {
   }
   const std::string path = argc > 1 ? argv[1] : "gpu.json";
   const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
-  const std::string only = argc > 3 ? argv[3] : "";  // rows whose names and chains contain it, and no picture
+  const std::string only = argc > 3 ? argv[3] : "";  // rows whose names and chains contain it; or the picture alone
   const std::string file = argc > 4 ? argv[4] : "";  // a network to be timed as well
   const char* const thrml = "thrml 23 (B200)";
   const char* const cuising = "cuIsing 900 (H100, no fields)";
@@ -332,7 +341,7 @@ int main(int argc, char** argv) {
     if (!is_wanted(name, 1)) continue;
     run({name, ising_model(lattice(8192, fields)), "gibbs", 1, fields ? 100.0 : 300.0, fields ? "" : cuising});
   }
-  if (only.empty()) std::ofstream(picture_path) << picture(devices.front().name, rows);
+  if (only.empty() || only == "picture") std::ofstream(picture_path) << picture(devices.front().name, rows);
   std::ofstream(path) << nlohmann::json{{"device", devices.front().name}, {"rows", rows}}.dump(1) << "\n";
   return 0;
 }

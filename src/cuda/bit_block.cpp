@@ -56,18 +56,20 @@ struct CudaBitBlock::OnDevice {
   struct Recording {
     explicit Recording(const OnDevice& device)
         : draws(kBytes / (sizeof(std::int64_t) * device.width_of_sums()) >= kMost ? kMost : 1),
-          slices(cuda::slices_of_sums(device.terms_view(nullptr))),
-          parts(draws * slices * device.width_of_sums()),
-          whole(draws * device.width_of_sums()),
-          host(2 * whole.size()) {}
+          sums(draws * device.width_of_sums()),
+          copies(2 * sums.size()),
+          host(copies.size()) {
+      sums.clear();
+    }
 
     static constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph;
     static constexpr std::size_t kBytes = std::size_t{64} << 20;
-    std::size_t draws;  // of a batch
-    std::size_t slices;
-    Array<std::int64_t> parts;  // [draw][slice][sum][lane]
-    Array<std::int64_t> whole;  // [draw][sum][lane]
+    std::size_t draws;           // of a batch
+    Array<std::int64_t> sums;    // [draw][sum][lane]: 0 until they are added to
+    Array<std::int64_t> copies;  // of two batches
     cuda::PinnedArray<std::int64_t> host;
+    cuda::CudaStream copying;  // while the device goes on
+    cuda::Event summed[2];
     cuda::Event done[2];
     ThreadPool pool{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
   };
@@ -76,7 +78,7 @@ struct CudaBitBlock::OnDevice {
     return *recorded;
   }
   [[nodiscard]] cuda::SumsView sums_of(const std::uint32_t* state, std::size_t draw) {
-    return {terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums()};
+    return {terms_view(state), recording().sums.data() + draw * width_of_sums()};
   }
   void launch_sums(std::size_t draw) {
     cuda::launch_sums(sums_of(sweeps.state(), draw), sweeps.stream());
@@ -85,18 +87,20 @@ struct CudaBitBlock::OnDevice {
   /// After the sums of as many draws.
   void launch_fetch(std::size_t draws, std::size_t batch) {
     Recording& to = recording();
-    const cudaStream_t stream = sweeps.stream();
-    cuda::launch_whole_sums(to.parts.data(), terms_view(nullptr), static_cast<std::uint32_t>(draws), to.whole.data(),
-                            stream);
-    cuda::check_launch("states were summed");
-    cuda::check(cudaMemcpyAsync(to.host.data() + batch % 2 * to.whole.size(), to.whole.data(),
-                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream),
-                "sums were copied from it");
-    to.done[batch % 2].record(stream);
+    const std::size_t first = batch % 2 * to.sums.size();
+    const std::size_t bytes = draws * width_of_sums() * sizeof(std::int64_t);
+    const auto copy = [&](std::int64_t* into, const std::int64_t* from, cudaMemcpyKind kind, cudaStream_t stream) {
+      cuda::check(cudaMemcpyAsync(into, from, bytes, kind, stream), "sums were copied");
+    };
+    copy(to.copies.data() + first, to.sums.data(), cudaMemcpyDeviceToDevice, sweeps.stream());
+    cuda::check(cudaMemsetAsync(to.sums.data(), 0, bytes, sweeps.stream()), "sums were cleared");
+    to.summed[batch % 2].record(sweeps.stream());
+    to.summed[batch % 2].hold(to.copying);
+    copy(to.host.data() + first, to.copies.data() + first, cudaMemcpyDeviceToHost, to.copying);
+    to.done[batch % 2].record(to.copying);
   }
   [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
-    const std::int64_t* const from =
-        recorded->host.data() + batch % 2 * recorded->whole.size() + draw * width_of_sums();
+    const std::int64_t* const from = recorded->host.data() + batch % 2 * recorded->sums.size() + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
       return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
     };
@@ -243,8 +247,8 @@ void CudaBitBlock::exchange(std::span<const std::size_t> chains, CudaBitBlock& o
   if (here.mask.empty()) here.mask = Array<std::uint32_t>(mask.size());
   here.mask.upload(mask);
   // In the default stream, which waits for those of both blocks, as they do for it.
-  cuda::launch_exchange_bits(
-      {here.sweeps.state(), there.sweeps.state(), here.mask.data(), here.words, here.positions}, nullptr);
+  cuda::launch_exchange_bits({here.sweeps.state(), there.sweeps.state(), here.mask.data(), here.words, here.positions},
+                             nullptr);
   cuda::check_launch("states changed places");
   here.host_is_current = there.host_is_current = false;
 }

@@ -4,24 +4,11 @@
 
 #include <type_traits>
 
-#include "bit_words.cuh"
-#include "launch.cuh"
+#include "bit_sums.cuh"
 
 namespace poise::cuda {
 
 namespace {
-
-/// A warp has the 32 chains of a word; they are as many as keep a large device busy.
-__host__ __device__ inline std::uint32_t slices_of(const TermsView& terms) {
-  constexpr std::uint32_t warps = 2112;
-  const std::uint32_t parts = ((terms.positions > terms.edges ? terms.positions : terms.edges) + 31) / 32;
-  const std::uint32_t slices = warps / terms.words < 1 ? 1 : warps / terms.words;
-  return slices < parts ? slices : parts < 1 ? 1 : parts;
-}
-__host__ __device__ inline std::uint32_t blocks_of_words(const TermsView& terms) {
-  constexpr std::uint32_t of_block = kThreads / 32;
-  return (terms.words + of_block - 1) / of_block;
-}
 
 /// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket). `digits` are those
 /// of the variable's table.
@@ -160,85 +147,22 @@ __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView 
                      functions);
 }
 
-/// Of the numbers of a part of 32, those whose bits are set.
-__device__ std::int64_t sum_where(std::uint32_t bits, const std::int64_t* part) {
-  std::int64_t sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < 32; k += 2) {
-    const longlong2 two = __ldg(reinterpret_cast<const longlong2*>(part + k));
-    if ((bits >> k & 1U) != 0) sum += two.x;
-    if ((bits >> k & 2U) != 0) sum += two.y;
-  }
-  return sum;
-}
-
-/// A warp sums some parts, of 32 positions and of 32 edges each, for the 32 chains of a word: every lane loads a
-/// position, and after transposing has a chain.
-__device__ inline void sum_slice(const TermsView& view, std::uint32_t word, std::uint32_t slice, unsigned lane,
-                                 std::int64_t* out) {
-  const std::uint32_t apart = slices_of(view) * 32;
-  const auto at = [&](std::uint32_t position) {
-    return view.state[static_cast<std::size_t>(position) * view.words + word];
-  };
-  std::int64_t up = 0, fields = 0, edges = 0, different = 0;
-  for (std::uint32_t first = slice * 32; first < view.positions; first += apart) {
-    const std::uint32_t position = first + lane;
-    const bool is_there = position < view.positions;
-    const std::uint32_t bits = transpose(is_there ? at(position) : 0U, lane);
-    const std::uint32_t reference = __ballot_sync(0xffffffffU, is_there && view.reference[position] != 0);
-    up += __popc(bits);
-    different += __popc(bits ^ reference);
-    if (view.fields != nullptr) fields += sum_where(bits, view.fields + first);
-  }
-  for (std::uint32_t first = slice * 32; first < view.edges; first += apart) {
-    const std::uint32_t edge = first + lane;
-    const std::uint32_t bits =
-        transpose(edge < view.edges ? at(view.ends[2 * edge]) ^ at(view.ends[2 * edge + 1]) : 0U, lane);
-    edges += view.weights == nullptr ? __popc(bits) : sum_where(bits, view.weights + first);
-  }
-  const std::size_t lanes = static_cast<std::size_t>(view.words) * kWordChains;
-  std::int64_t* const to = out + slice * 4 * lanes + word * kWordChains + lane;
-  to[0] = up;
-  to[lanes] = fields;
-  to[2 * lanes] = edges;
-  to[3 * lanes] = different;
-}
-
-/// The block of a slice and of some words.
-__device__ inline void sum_block(const SumsView& sums, std::uint32_t block, unsigned thread) {
-  const std::uint32_t groups = blocks_of_words(sums.terms);
-  const std::uint32_t word = block % groups * (kThreads / 32) + thread / 32;
-  wait_for_the_one_before();
-  if (word < sums.terms.words) sum_slice(sums.terms, word, block / groups, thread % 32, sums.out);
-}
-
-__global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) { sum_block(sums, blockIdx.x, threadIdx.x); }
+__global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) { sum_block(sums, blockIdx.x); }
 
 /// Sums come first, for they take longer.
 template <unsigned size>
 __global__ void __launch_bounds__(kThreads) sweep_and_sums_kernel(RunView run, SweepView view, SumsView sums) {
   __shared__ Functions functions;
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const std::uint32_t of_sums = blocks_of_words(sums.terms) * slices_of(sums.terms);
+  const std::uint32_t of_sums = SumsPlan(sums.terms).blocks();
   if (blockIdx.x < of_sums) {
-    sum_block(sums, blockIdx.x, thread);
+    sum_block(sums, blockIdx.x);
     return;
   }
   const std::uint32_t block = blockIdx.x - of_sums, across = (view.words + blockDim.x - 1) / blockDim.x;
   sweep<size, true>(run, view,
                     {block / across * blockDim.y + threadIdx.y, block % across * blockDim.x + threadIdx.x, thread},
                     functions);
-}
-
-/// Adds up the slices of a draw.
-__global__ void whole_sums_kernel(const std::int64_t* parts, std::size_t width, std::uint32_t slices,
-                                  std::int64_t* out) {
-  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-  if (k >= width) return;
-  const std::int64_t* const from = parts + blockIdx.y * slices * width + k;
-  std::int64_t sum = 0;
-  for (std::uint32_t slice = 0; slice < slices; ++slice) sum += from[slice * width];
-  out[blockIdx.y * width + k] = sum;
 }
 
 __global__ void pack_kernel(PackView view) {
@@ -318,7 +242,7 @@ void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream
 
 void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream) {
   const dim3 threads = threads_for(view.words);
-  const unsigned of_sums = blocks_of_words(sums.terms) * slices_of(sums.terms);
+  const unsigned of_sums = SumsPlan(sums.terms).blocks();
   const unsigned of_sweep = blocks_for(run.count, threads.y) * blocks_for(view.words, threads.x);
   with_size(run.size, [&](auto size) {
     launch_after(sweep_and_sums_kernel<size()>, {dim3(of_sums + of_sweep), threads, 0, stream}, run, view, sums);
@@ -344,18 +268,8 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
   gather_kernel<<<blocks_for(which.count, kThreads), kThreads>>>(view, which, out);
 }
 
-std::uint32_t slices_of_sums(const TermsView& terms) { return slices_of(terms); }
-
 void launch_sums(const SumsView& sums, cudaStream_t stream) {
-  launch_after(sums_kernel, {dim3(blocks_of_words(sums.terms) * slices_of(sums.terms)), dim3(kThreads), 0, stream},
-               sums);
-}
-
-void launch_whole_sums(const std::int64_t* parts, const TermsView& terms, std::uint32_t draws, std::int64_t* out,
-                       cudaStream_t stream) {
-  const std::size_t width = 4 * static_cast<std::size_t>(terms.words) * kWordChains;
-  const dim3 blocks(blocks_for(width, kThreads), draws);
-  whole_sums_kernel<<<blocks, kThreads, 0, stream>>>(parts, width, slices_of_sums(terms), out);
+  launch_after(sums_kernel, {dim3(SumsPlan(sums.terms).blocks()), dim3(kThreads), 0, stream}, sums);
 }
 
 void launch_pack(const PackView& view) {

@@ -45,10 +45,12 @@ struct DigitTables {
     digits = Array<Digits<size>>(std::size_t{count} * kDigitGroups);
     const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
       std::vector<Digits<size>> made(block.size() * kDigitGroups);  // [group][table]
-      run.pool().for_each(block.size(), [&](std::size_t k) {
-        std::array<Digits<size>, kDigitGroups> of_one{};
-        digits_of<size>(block[k], of_one);
-        for (std::size_t group = 0; group < kDigitGroups; ++group) made[group * block.size() + k] = of_one[group];
+      run.for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
+        std::vector<std::array<Digits<size>, kDigitGroups>> own(end - begin);
+        for (std::size_t k = begin; k < end; ++k) digits_of<size>(block[k], own[k - begin]);
+        for (std::size_t group = 0; group < kDigitGroups; ++group) {
+          for (std::size_t k = begin; k < end; ++k) made[group * block.size() + k] = own[k - begin][group];
+        }
       });
       for (std::size_t group = 0; group < kDigitGroups; ++group) {
         digits.upload(std::span(made).subspan(group * block.size(), block.size()), group * count + first);

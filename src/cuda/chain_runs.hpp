@@ -92,11 +92,17 @@ class ChainRun {
     nibbles_ = Array<std::uint32_t>(std::size_t{tables_} * kDigitGroups * kWords);
     const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
       std::vector<std::uint32_t> made(block.size() * kDigitGroups * kWords, 0);  // [group][table][word]
-      thresholds.pool().for_each(block.size(), [&](std::size_t k) {
-        for (std::size_t c = 0; c < block[k].size(); ++c) {
-          for (std::size_t group = 0; group < kDigitGroups; ++group) {
-            const auto digits = static_cast<std::uint32_t>(block[k][c] >> (60 - 4 * group) & 15);
-            made[(group * block.size() + k) * kWords + c / 8] |= digits << 4 * (c % 8);
+      thresholds.for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t group = 0; group < kDigitGroups; ++group) {
+          std::uint32_t* to = made.data() + (group * block.size() + begin) * kWords;
+          for (std::size_t k = begin; k < end; ++k) {
+            for (std::size_t c = 0; c < block[k].size(); c += 8) {
+              std::uint32_t eight = 0;
+              for (std::size_t j = 0; j < 8; ++j) {
+                eight |= static_cast<std::uint32_t>(block[k][c + j] >> (60 - 4 * group) & 15) << 4 * j;
+              }
+              *to++ = eight;
+            }
           }
         }
       });

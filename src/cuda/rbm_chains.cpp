@@ -19,7 +19,9 @@ using cuda::Array;
 namespace {
 
 constexpr std::uint64_t kStepsOfGraph = 32;
-constexpr std::size_t kLeastInRange = 2048;  // chains, which keep a large device busy
+// Measured: parts of a few hundred chains gain nothing, and more than three no more.
+constexpr std::size_t kLeastInPart = 1024;
+constexpr std::size_t kMostParts = 3;
 constexpr float kLargestHalf = 60000.0F;
 
 std::size_t padded(std::size_t count) { return cuda::padded_to(count, cuda::kProductTile); }
@@ -70,24 +72,22 @@ struct CudaRbmChains::OnDevice {
     share_out();
   }
 
-  /// Ranges of chains, equal but for the last, of whole tiles of the product.
+  /// Parts of the chains, which the device works on side by side: while one waits for memory, another one multiplies.
+  struct Part {
+    cuda::RbmRange range;
+    cuda::CudaStream stream;
+    std::array<cuda::Graph, 2> graphs{};  // by where slopes are
+  };
+  /// Equal but for the last, and of whole tiles of the product.
   void share_out() {
     const std::size_t chains = half.size();
-    const std::size_t of_chain =
-        2 * hidden_stride * sizeof(std::int64_t) + 2 * visible_stride * sizeof(__half) + hidden_stride * sizeof(__half);
-    const std::size_t most = std::max(kLeastInRange, cache_bytes() / 4 * 3 / of_chain);
-    const std::size_t count = (chains + most - 1) / most;
+    const std::size_t count = std::clamp<std::size_t>(chains / kLeastInPart, 1, kMostParts);
     const std::size_t each = padded((chains + count - 1) / count);
     for (std::size_t first = 0; first < chains; first += each) {
-      ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(std::min(each, chains - first))});
+      parts.push_back(std::make_unique<Part>());
+      parts.back()->range = {static_cast<std::uint32_t>(first),
+                             static_cast<std::uint32_t>(std::min(each, chains - first))};
     }
-    graphs.resize(ranges.size());
-  }
-  static std::size_t cache_bytes() {
-    int device = 0, bytes = 0;
-    cuda::check(cudaGetDevice(&device), "it was asked for its number");
-    cuda::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "it was asked for its cache");
-    return static_cast<std::size_t>(bytes);
   }
 
   void upload(const RbmWeights& rbm) {
@@ -137,48 +137,70 @@ struct CudaRbmChains::OnDevice {
             on.data()};
   }
   /// Those of proposals, or of states that are dealt with as if they were.
-  void find_slopes(const cuda::RbmRange& range) const {
+  void find_slopes(const cuda::RbmRange& range, cudaStream_t stream) const {
     const std::size_t first = range.first;
     cuda::launch_product(
         {on.data() + first * hidden_stride, halves.data(), slopes[1 - present].data() + first * visible_stride,
          range.count, static_cast<std::uint32_t>(visible_stride), static_cast<std::uint32_t>(hidden_stride)},
         stream);
   }
-  /// Decides about proposals; slopes of states are then where those of the proposals were.
-  void step(const cuda::RbmRange& range, cuda::SlopePhases phases) {
-    cuda::launch_rbm_step(rbm(), chains(), range, memory.law, phases, stream);
-    if (phases.decide) present = 1 - present;
-    if (phases.propose) find_slopes(range);
+  void launch_step(const Part& part, cuda::SlopePhases phases) const {
+    cuda::launch_rbm_step(rbm(), chains(), part.range, memory.law, phases, part.stream);
+  }
+  /// When all proposals are decided about, slopes of states are where those of the proposals were.
+  void turn() { present = 1 - present; }
+
+  void propose() {
+    for (const auto& part : parts) {
+      launch_step(*part, {false, true});
+      find_slopes(part->range, part->stream);
+    }
+  }
+  /// Decides about proposals and makes the next ones, `steps` times.
+  void go_on(const Part& part, std::uint64_t steps) {
+    const unsigned before = present;
+    for (std::uint64_t k = 0; k < steps; ++k) {
+      launch_step(part, {true, true});
+      turn();
+      find_slopes(part.range, part.stream);
+    }
+    present = before;
+  }
+  /// An even number of steps, so slopes are back at their places.
+  void go_on_by_graphs() {
+    static_assert(kStepsOfGraph % 2 == 0);
+    for (const auto& part : parts) {
+      cuda::Graph& graph = part->graphs[present];
+      if (!graph.is_made()) graph = cuda::Graph(part->stream, [&] { go_on(*part, kStepsOfGraph); });
+      graph.launch(part->stream);
+    }
   }
   /// A step is decided when the next one is proposed; the last one by itself.
-  void make_steps(std::size_t number, std::uint64_t steps) {
-    const cuda::RbmRange& range = ranges[number];
-    step(range, {false, true});
+  void make_steps(std::uint64_t steps) {
+    propose();
     std::uint64_t left = steps - 1;
-    for (; left >= kStepsOfGraph; left -= kStepsOfGraph) {
-      cuda::Graph& graph = graphs[number][present];
-      if (!graph.is_made()) {
-        graph = cuda::Graph(stream, [&] {
-          for (std::uint64_t k = 0; k < kStepsOfGraph; ++k) step(range, {true, true});
-        });
-      }
-      graph.launch(stream);
-    }
-    for (; left > 0; --left) step(range, {true, true});
-    step(range, {true, false});
+    for (; left >= kStepsOfGraph; left -= kStepsOfGraph) go_on_by_graphs();
+    for (const auto& part : parts) go_on(*part, left);
+    if (left % 2 == 1) turn();
+    for (const auto& part : parts) launch_step(*part, {true, false});
+    turn();
+  }
+  void wait(const char* what) const {
+    cuda::check_launch(what);
+    for (const auto& part : parts) cuda::check(cudaStreamSynchronize(part->stream), what);
   }
   void forget_graphs() {
-    for (auto& both : graphs) both = {};
+    for (const auto& part : parts) part->graphs = {};
   }
+  /// Of all chains.
+  [[nodiscard]] cudaStream_t stream() const { return parts.front()->stream; }
 
   cuda::SlopeMemory& memory;
   std::uint32_t visible;
   std::size_t visible_stride, hidden_stride;
   double unit;
-  cuda::CudaStream stream;
-  std::vector<cuda::RbmRange> ranges;
-  std::vector<std::array<cuda::Graph, 2>> graphs;  // of ranges, by where slopes are
-  unsigned present = 0;                            // where those of states are
+  std::vector<std::unique_ptr<Part>> parts;
+  unsigned present = 0;  // where slopes of states are
   bool is_prepared = false;
 
   Array<std::int64_t> weights, hidden_bias, visible_bias;
@@ -215,11 +237,10 @@ void CudaRbmChains::start_counting() {
 void CudaRbmChains::prepare() const {
   if (memory().state.to_device(false)) device_->is_prepared = false;
   if (device_->is_prepared) return;
-  cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream);
-  device_->find_slopes({0, static_cast<std::uint32_t>(chains_)});
-  device_->present = 1 - device_->present;
-  cuda::check_launch("chains were prepared");
-  cuda::check(cudaStreamSynchronize(device_->stream), "chains were prepared");
+  cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream());
+  device_->find_slopes({0, static_cast<std::uint32_t>(chains_)}, device_->stream());
+  device_->turn();
+  device_->wait("chains were prepared");
   device_->is_prepared = true;
 }
 
@@ -227,14 +248,8 @@ void CudaRbmChains::advance(std::uint64_t steps) {
   if (steps == 0) return;
   prepare();
   static_cast<void>(memory().state.to_device(true));
-  // All ranges begin with slopes at the same place, and end so.
-  const unsigned present = device_->present;
-  for (std::size_t number = 0; number < device_->ranges.size(); ++number) {
-    device_->present = present;
-    device_->make_steps(number, steps);
-  }
-  cuda::check_launch("steps were started");
-  cuda::check(cudaStreamSynchronize(device_->stream), "steps were made");
+  device_->make_steps(steps);
+  device_->wait("steps were made");
   steps_ += steps;
 }
 
@@ -243,7 +258,7 @@ CudaRbmChains::Sums CudaRbmChains::sums() const {
   std::int64_t* const whole = device_->whole_sums.data();
   cuda::launch_rbm_sums(device_->rbm(), device_->chains(),
                         {device_->real_sums.data(), whole, whole + chains_, memory().reference.data()},
-                        device_->stream);
+                        device_->stream());
   cuda::check_launch("states were summed");
   Sums out{std::vector<double>(chains_), {}, {}};
   device_->real_sums.download(out.log_prob);
@@ -258,7 +273,7 @@ CudaRbmChains::Sums CudaRbmChains::sums() const {
 CudaRbmChains::Law CudaRbmChains::law() const {
   prepare();
   const Array<std::uint64_t> found(chains_ * variables_);
-  cuda::launch_rbm_law(device_->rbm(), device_->chains(), memory().law, found.data(), device_->stream);
+  cuda::launch_rbm_law(device_->rbm(), device_->chains(), memory().law, found.data(), device_->stream());
   cuda::check_launch("probabilities were asked for");
   Law out{std::vector<double>(chains_), std::vector<std::uint64_t>(found.size())};
   found.download(out.proposal);

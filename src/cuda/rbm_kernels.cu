@@ -23,24 +23,28 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
   RbmWalk<function, kOfChain> chain(rbm, all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words,
                                                number, threadIdx.x % kOfChain});
   wait_for_the_one_before();
+  // What will be needed is asked for at once, so that it is waited for once.
+  unsigned half = all.half[number];
+  std::uint64_t step = all.steps[number];
+  const std::uint64_t level = all.level[number];
+  const double forth = all.forth[number];
+  const std::int64_t log_probs[2] = {all.log_prob[chain.of_half(0)], all.log_prob[chain.of_half(1)]};
   chain.load_words();
-  unsigned half = all.half[chain.number];
-  std::uint64_t step = all.steps[chain.number];
   typename RbmWalk<function, kOfChain>::Weights weights{0.0F, 0};
   bool accepted = false;
   if (phases.decide) {
     float ratio;
+    const double log_ratio = rbm.unit * static_cast<double>(half == 0 ? log_probs[1] - log_probs[0] : log_probs[0] - log_probs[1]);
     if constexpr (many) {
       const double log_back = chain.log_back_of_many(chain.proposed_slopes());
-      ratio = expf(static_cast<float>(fmin(80.0, chain.log_ratio(half) + log_back - all.forth[chain.number])));
+      ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - forth)));
     } else {
       weights = chain.weigh(chain.proposed_slopes(), true, chosen.weight);
       chain.meeting.wait();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
-      ratio = expf(static_cast<float>(fmin(80.0, chain.log_ratio(half)))) *
-              (back / static_cast<float>(all.forth[chain.number]));
+      ratio = expf(static_cast<float>(fmin(80.0, log_ratio))) * (back / static_cast<float>(forth));
     }
-    accepted = chain.decide(ratio);
+    accepted = chain.decide(ratio, level);
     if (accepted) {
       chain.take_flips(step);
       half = 1 - half;
@@ -56,6 +60,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
   }
   if (!phases.propose) return;
   const RbmSlopes slopes = phases.decide ? chain.proposed_slopes() : chain.slopes();
+  typename RbmWalk<function, kOfChain>::Four first;
   if constexpr (many) {
     chain.choose_many(slopes, step);
   } else {
@@ -69,6 +74,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
         all.whole[chain.number] = weights.whole;
       }
     }
+    first = chain.first_activations(half);
     chain.choose_one(slopes, weights, step, chosen);
   }
   chain.meeting.wait();
@@ -76,7 +82,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
   if constexpr (many) {
     chain.make_many(chain.flips, chain.activations(half), all.linear[chain.of_half(half)], 1 - half);
   } else {
-    chain.make_one(chosen.variable, half);
+    chain.make_one(chosen.variable, half, first);
   }
 }
 

@@ -40,7 +40,7 @@ struct RbmChainsView : SlopeChainsView {
   __half* on;                 ///< [chain][hidden_stride]: P(hidden unit on | proposal)
 };
 
-/// Some chains: steps of as many as the device's cache has room for take less time.
+/// Some of the chains.
 struct RbmRange {
   std::uint32_t first;
   std::uint32_t count;

@@ -54,6 +54,7 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
   struct Four {
     long long units[4];
 
+    Four() = default;
     __device__ explicit Four(const std::int64_t* from) {
       const auto* const pairs = reinterpret_cast<const longlong2*>(from);
       const longlong2 low = pairs[0], high = pairs[1];
@@ -93,15 +94,20 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
     return positive + static_cast<Word64>(__float2ll_rn(logf(product) * rbm.units_in_one));
   }
 
-  /// Changes one unit.
-  __device__ void make_one(unsigned unit, unsigned half) {
+  /// Those that this thread begins with, ahead of time.
+  __device__ Four first_activations(unsigned half) const {
+    return 4 * thread < rbm.hidden_stride ? Four(activations(half) + 4 * thread) : Four();
+  }
+
+  /// Changes one unit. `four` are the first activations of this thread.
+  __device__ void make_one(unsigned unit, unsigned half, Four four) {
     const bool away = (state[unit / 32] >> unit % 32 & 1U) != 0;
     const std::int64_t bias = rbm.visible_bias[unit], linear = chains.linear[of_half(half)] + (away ? -bias : bias);
     const std::int64_t* const weights = rbm.weights + static_cast<std::size_t>(unit) * rbm.hidden_stride;
     const std::int64_t* const from = activations(half);
     Word64 sum = 0;
     for (unsigned j = 4 * thread; j < rbm.hidden_stride; j += 4 * kThreads) {
-      Four four(from + j);
+      if (j != 4 * thread) four = Four(from + j);
       four.add(weights + j, away);
       sum += settle(four, j, 1 - half);
     }
@@ -141,11 +147,6 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
     linear += static_cast<std::int64_t>(change);
     chains.linear[of_half(to)] = linear;
     chains.log_prob[of_half(to)] = static_cast<std::int64_t>(sum) + linear;
-  }
-
-  /// log p of the proposal less that of the state.
-  __device__ double log_ratio(unsigned half) const {
-    return rbm.unit * static_cast<double>(chains.log_prob[of_half(1 - half)] - chains.log_prob[of_half(half)]);
   }
 
   /// Where the proposal was rejected, slopes of the state go to the place of its own: the next ones come where those of

@@ -32,7 +32,6 @@ class RunThresholds {
       : tables_(tables), run_(run), pool_(std::max(1U, std::thread::hardware_concurrency())) {}
 
   [[nodiscard]] std::size_t count() const { return run_.count; }
-  [[nodiscard]] ThreadPool& pool() { return pool_; }
 
   /// Calls use(thresholds of some variables, number of the first one) until it says that this is enough.
   template <class Use>
@@ -40,9 +39,19 @@ class RunThresholds {
     std::vector<Thresholds<size>> block;
     for (std::size_t first = 0; first < run_.count; first += kBlock) {
       block.resize(std::min(kBlock, run_.count - first));
-      pool_.for_each(block.size(), [&](std::size_t k) { tables_.thresholds(run_.variable[first + k], block[k]); });
+      for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = begin; k < end; ++k) tables_.thresholds(run_.variable[first + k], block[k]);
+      });
       if (!use(block, first)) return;
     }
+  }
+
+  /// Calls use(first, last) for chunks of so many variables that threads do not write side by side.
+  template <class Use>
+  void for_each_chunk(std::size_t count, Use&& use) {
+    constexpr std::size_t kChunk = 512;
+    pool_.for_each((count + kChunk - 1) / kChunk,
+                   [&](std::size_t chunk) { use(chunk * kChunk, std::min(count, (chunk + 1) * kChunk)); });
   }
 
   /// None where there are too many different ones, which it finds out soon.

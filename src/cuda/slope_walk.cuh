@@ -212,11 +212,11 @@ struct SlopeWalk {
     }
   }
 
-  /// Whether the proposal is accepted.
-  __device__ bool decide(float ratio) const {
+  /// Whether the proposal is accepted, by its level.
+  __device__ bool decide(float ratio, std::uint64_t level) const {
     const float probability = fminf(ratio, 1.0F);
     if (thread == 0) all.accepted[number] += probability;
-    return (static_cast<double>(all.level[number]) + 0.5) * 0x1p-64 < static_cast<double>(probability);
+    return (static_cast<double>(level) + 0.5) * 0x1p-64 < static_cast<double>(probability);
   }
 
   /// The proposal becomes the state.

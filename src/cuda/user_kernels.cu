@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
       const double log_ways = static_cast<double>(logf(back) - logf(static_cast<float>(all.forth[number])));
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_ways)));
     }
-    accepted = chain.decide(usable ? ratio : 0.0F);
+    accepted = chain.decide(usable ? ratio : 0.0F, all.level[chain.number]);
     if (accepted) {
       chain.keep(now.answers, proposed);
       chain.take_flips(step);
