@@ -9,6 +9,7 @@
 #include "ladder_kernels.hpp"
 #include "ladder_memory.hpp"
 #include "lane_memory.hpp"
+#include "this_device.hpp"
 
 namespace poise {
 

@@ -12,9 +12,6 @@
 
 namespace poise::cuda {
 
-/// Of the device that is used.
-[[nodiscard]] DeviceShape this_device();
-
 /// A LaneImage and ExactTables on the device.
 class ModelOnDevice {
  public:
