@@ -54,31 +54,37 @@ struct CudaBitBlock::OnDevice {
   /// Sums of draws go to two batches of places in turns, so that the device fills one while the host looks at the
   /// other.
   struct Recording {
-    explicit Recording(const OnDevice& device)
-        : draws(kBytes / (sizeof(std::int64_t) * device.width_of_sums()) >= kMost ? kMost : 1),
-          sums(draws * device.width_of_sums()),
-          copies(2 * sums.size()),
-          host(copies.size()) {
-      sums.clear();
-    }
+    Recording(const OnDevice& device, std::size_t the_draws)
+        : draws(the_draws),
+          slices(cuda::slices_of_sums(device.terms_view(nullptr))),
+          parts(draws * slices * device.width_of_sums()),
+          whole(2 * draws * device.width_of_sums()),
+          host(whole.size()) {}
 
-    static constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph;
-    static constexpr std::size_t kBytes = std::size_t{64} << 20;
-    std::size_t draws;           // of a batch
-    Array<std::int64_t> sums;    // [draw][sum][lane]: 0 until they are added to
-    Array<std::int64_t> copies;  // of two batches
+    std::size_t draws;  // of a batch
+    std::size_t slices;
+    Array<std::int64_t> parts;  // [draw][slice][sum][lane]
+    Array<std::int64_t> whole;  // [batch][draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
     cuda::CudaStream copying;  // while the device goes on
     cuda::Event summed[2];
     cuda::Event done[2];
-    ThreadPool pool{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
   };
+  /// Room for one draw, or for as many as are recorded together where their sums take little memory.
   Recording& recording() {
-    if (!recorded) recorded = std::make_unique<Recording>(*this);
+    if (!recorded) recorded = std::make_unique<Recording>(*this, 1);
     return *recorded;
   }
+  void record_many() {
+    constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph, kBytes = std::size_t{64} << 20;
+    const bool fits = kMost * width_of_sums() * sizeof(std::int64_t) <= kBytes;
+    if (!fits || (recorded && recorded->draws == kMost)) return;
+    sweeps.forget_draws();  // which have the places of their sums
+    recorded = std::make_unique<Recording>(*this, kMost);
+    if (!pool) pool = std::make_unique<ThreadPool>(std::clamp(std::thread::hardware_concurrency(), 1U, 4U));
+  }
   [[nodiscard]] cuda::SumsView sums_of(const std::uint32_t* state, std::size_t draw) {
-    return {terms_view(state), recording().sums.data() + draw * width_of_sums()};
+    return {terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums()};
   }
   void launch_sums(std::size_t draw) {
     cuda::launch_sums(sums_of(sweeps.state(), draw), sweeps.stream());
@@ -87,20 +93,20 @@ struct CudaBitBlock::OnDevice {
   /// After the sums of as many draws.
   void launch_fetch(std::size_t draws, std::size_t batch) {
     Recording& to = recording();
-    const std::size_t first = batch % 2 * to.sums.size();
-    const std::size_t bytes = draws * width_of_sums() * sizeof(std::int64_t);
-    const auto copy = [&](std::int64_t* into, const std::int64_t* from, cudaMemcpyKind kind, cudaStream_t stream) {
-      cuda::check(cudaMemcpyAsync(into, from, bytes, kind, stream), "sums were copied");
-    };
-    copy(to.copies.data() + first, to.sums.data(), cudaMemcpyDeviceToDevice, sweeps.stream());
-    cuda::check(cudaMemsetAsync(to.sums.data(), 0, bytes, sweeps.stream()), "sums were cleared");
+    const std::size_t first = batch % 2 * (to.whole.size() / 2);
+    cuda::launch_whole_sums(sums_of(nullptr, 0), static_cast<std::uint32_t>(draws), to.whole.data() + first,
+                            sweeps.stream());
+    cuda::check_launch("states were summed");
     to.summed[batch % 2].record(sweeps.stream());
     to.summed[batch % 2].hold(to.copying);
-    copy(to.host.data() + first, to.copies.data() + first, cudaMemcpyDeviceToHost, to.copying);
+    cuda::check(cudaMemcpyAsync(to.host.data() + first, to.whole.data() + first,
+                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, to.copying),
+                "sums were copied from it");
     to.done[batch % 2].record(to.copying);
   }
   [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
-    const std::int64_t* const from = recorded->host.data() + batch % 2 * recorded->sums.size() + draw * width_of_sums();
+    const std::int64_t* const from =
+        recorded->host.data() + batch % 2 * (recorded->whole.size() / 2) + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
       return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
     };
@@ -147,6 +153,7 @@ struct CudaBitBlock::OnDevice {
   Array<std::int64_t> weights;
   Array<std::uint8_t> reference;
   std::unique_ptr<Recording> recorded;
+  std::unique_ptr<ThreadPool> pool;  // that looks at draws
 
   mutable std::mutex mutex;
   mutable std::vector<std::uint32_t> host;  // [chain of the group][word of 32 positions]
@@ -265,6 +272,7 @@ CudaSpinSums CudaBitBlock::sums() const {
 void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                                  const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
+  device.record_many();
   const std::size_t together = device.recording().draws;
   const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
   const std::size_t batches = (draws + together - 1) / together;
@@ -292,8 +300,12 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
     if (batch + 1 < batches) start(batch + 1);
     device.recording().done[batch % 2].wait("sweeps were made");
     looking = std::async(std::launch::async, [&, batch] {
-      device.recording().pool.for_each(
-          size_of(batch), [&](std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); });
+      const auto look = [&](std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); };
+      if (together > 1) {
+        device.pool->for_each(size_of(batch), look);
+      } else {
+        look(0);
+      }
     });
   }
   looking.get();

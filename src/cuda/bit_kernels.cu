@@ -147,22 +147,40 @@ __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView 
                      functions);
 }
 
-__global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) { sum_block(sums, blockIdx.x); }
+__global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) {
+  __shared__ SumsTile tile;
+  sum_block(sums, blockIdx.x, tile);
+}
 
 /// Sums come first, for they take longer.
 template <unsigned size>
 __global__ void __launch_bounds__(kThreads) sweep_and_sums_kernel(RunView run, SweepView view, SumsView sums) {
-  __shared__ Functions functions;
+  __shared__ union {
+    Functions functions;
+    SumsTile tile;
+  } shared;
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
   const std::uint32_t of_sums = SumsPlan(sums.terms).blocks();
   if (blockIdx.x < of_sums) {
-    sum_block(sums, blockIdx.x);
+    sum_block(sums, blockIdx.x, shared.tile);
     return;
   }
   const std::uint32_t block = blockIdx.x - of_sums, across = (view.words + blockDim.x - 1) / blockDim.x;
   sweep<size, true>(run, view,
                     {block / across * blockDim.y + threadIdx.y, block % across * blockDim.x + threadIdx.x, thread},
-                    functions);
+                    shared.functions);
+}
+
+/// Adds up the slices of a draw.
+__global__ void whole_sums_kernel(const std::int64_t* parts, std::size_t width, std::uint32_t slices,
+                                  std::int64_t* out) {
+  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (k >= width) return;
+  const std::int64_t* const from = parts + blockIdx.y * slices * width + k;
+  std::int64_t sum = 0;
+#pragma unroll 8
+  for (std::uint32_t slice = 0; slice < slices; ++slice) sum += from[slice * width];
+  out[blockIdx.y * width + k] = sum;
 }
 
 __global__ void pack_kernel(PackView view) {
@@ -268,8 +286,16 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
   gather_kernel<<<blocks_for(which.count, kThreads), kThreads>>>(view, which, out);
 }
 
+std::uint32_t slices_of_sums(const TermsView& terms) { return SumsPlan(terms).slices; }
+
 void launch_sums(const SumsView& sums, cudaStream_t stream) {
   launch_after(sums_kernel, {dim3(SumsPlan(sums.terms).blocks()), dim3(kThreads), 0, stream}, sums);
+}
+
+void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream) {
+  const std::size_t width = 4 * static_cast<std::size_t>(first.terms.words) * kWordChains;
+  const dim3 blocks(blocks_for(width, kThreads), draws);
+  whole_sums_kernel<<<blocks, kThreads, 0, stream>>>(first.out, width, slices_of_sums(first.terms), out);
 }
 
 void launch_pack(const PackView& view) {

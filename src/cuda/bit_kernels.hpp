@@ -98,16 +98,18 @@ struct TermsView {
   const std::int64_t* weights;  ///< null where all are 1
   const std::uint8_t* reference;
 };
-/// Sums of one draw, [4][lane], which are added to: variables that are up, their fields, weights of edges whose ends
+/// Sums of one draw by slices, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends
 /// differ, differences from the reference. Fields and weights have room for a multiple of 32.
 struct SumsView {
   TermsView terms;
   std::int64_t* out;
 };
-using Sum = unsigned long long;  ///< as atomic operations have it
+[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
 void launch_sums(const SumsView& sums, cudaStream_t stream);
 /// A sweep of the first run of variables after a draw, and the sums of the draw, which is the state before.
 void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream);
+/// The slices of several draws added up, [draw][4][lane]; those of the draws follow each other.
+void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream);
 
 /// Planes count 2^level each; what is pending at a level waits there until there are two of it.
 struct PlanesView {

@@ -1,7 +1,7 @@
 /// Sums over the terms of log p of chains that are bits.
 ///
-/// A warp takes 32 positions, or 32 edges, for the 32 chains of a word: every lane loads one of them, and after
-/// transposing has a chain.
+/// A block takes the 256 chains of eight words side by side, which lie in one sector of memory. It loads 32 positions,
+/// or edges, of all of them, some times over; each warp then transposes those of one word, and its lanes have a chain.
 #pragma once
 
 #include "bit_words.cuh"
@@ -9,22 +9,28 @@
 
 namespace poise::cuda {
 
-/// How sums are divided among blocks: into so many slices that they keep a large device busy, whatever the number of
-/// chains. Words side by side lie in the same sectors of memory, so a block has eight of them.
+/// How sums are divided among blocks.
 struct SumsPlan {
   static constexpr std::uint32_t kWords = kThreads / 32;  // of a block
+  static constexpr std::uint32_t kParts = 4;              // of 32 positions or edges, that are loaded together
   std::uint32_t slices;
   std::uint32_t blocks_of_words;
 
   __host__ __device__ explicit SumsPlan(const TermsView& terms)
       : blocks_of_words((terms.words + kWords - 1) / kWords) {
-    constexpr std::uint32_t kWarps = 8448;
-    const std::uint32_t parts = ((terms.positions > terms.edges ? terms.positions : terms.edges) + 31) / 32;
-    slices = kWarps / terms.words;
-    if (slices > parts) slices = parts;
+    constexpr std::uint32_t kBlocks = 528;  // that keep a large device busy
+    const std::uint32_t most = terms.positions > terms.edges ? terms.positions : terms.edges;
+    const std::uint32_t groups = (most + 32 * kParts - 1) / (32 * kParts);
+    slices = kBlocks / blocks_of_words;
+    if (slices > groups) slices = groups;
     if (slices < 1) slices = 1;
   }
   [[nodiscard]] __host__ __device__ std::uint32_t blocks() const { return blocks_of_words * slices; }
+};
+
+/// Words of the parts that were loaded; rows are one word longer than those of a block, against conflicts of banks.
+struct SumsTile {
+  std::uint32_t word[SumsPlan::kParts][32][SumsPlan::kWords + 1];
 };
 
 /// Of the numbers of a part of 32, those whose bits are set.
@@ -39,54 +45,65 @@ __device__ inline std::int64_t sum_where(std::uint32_t bits, const std::int64_t*
   return sum;
 }
 
-/// Adds a slice to the sums; these are integers, so their order does not matter.
-__device__ inline void sum_slice(const SumsView& sums, std::uint32_t slices, std::uint32_t word, std::uint32_t slice) {
-  const TermsView& view = sums.terms;
-  const unsigned lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32;
-  const auto at = [&](std::uint32_t position) {
-    return view.state[static_cast<std::size_t>(position) * view.words + word];
-  };
-  const std::size_t lanes = static_cast<std::size_t>(view.words) * kWordChains;
-  auto* const to = reinterpret_cast<Sum*>(sums.out) + word * kWordChains + lane;
-  const auto add = [&](std::size_t number, std::int64_t sum) { atomicAdd(to + number * lanes, static_cast<Sum>(sum)); };
-  if (slice * 32 < view.positions) {
-    std::int64_t up = 0, fields = 0, different = 0;
-    for (std::uint32_t first = slice * 32; first < view.positions; first += slices * 32) {
-      const std::uint32_t position = first + lane;
-      const bool is_there = position < view.positions;
-      const std::uint32_t bits = transpose(is_there ? at(position) : 0U, lane);
-      const std::uint32_t reference = __ballot_sync(0xffffffffU, is_there && view.reference[position] != 0);
-      up += __popc(bits);
-      different += __popc(bits ^ reference);
-      if (view.fields != nullptr) fields += sum_where(bits, view.fields + first);
+/// Calls use(bits, first) for parts of `count` numbers that a block has: `bits` are those of a lane's chain in numbers
+/// first to first + 31. load(number, word) gives them for 32 chains.
+template <class Load, class Use>
+__device__ inline void for_parts(const SumsPlan& plan, std::uint32_t block, std::uint32_t count, SumsTile& tile,
+                                 Load&& load, Use&& use) {
+  constexpr std::uint32_t kParts = SumsPlan::kParts, kWords = SumsPlan::kWords;
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const unsigned row = thread / kWords, column = thread % kWords;
+  const std::uint32_t word = block % plan.blocks_of_words * kWords + column;
+  for (std::uint32_t first = block / plan.blocks_of_words * 32 * kParts; first < count;
+       first += plan.slices * 32 * kParts) {
+#pragma unroll
+    for (unsigned k = 0; k < kParts; ++k) {
+      const std::uint32_t number = first + 32 * k + row;
+      tile.word[k][row][column] = number < count ? load(number, word) : 0U;
     }
-    add(0, up);
-    if (view.fields != nullptr) add(1, fields);
-    add(3, different);
-  }
-  if (slice * 32 < view.edges) {
-    std::int64_t edges = 0;
-    for (std::uint32_t first = slice * 32; first < view.edges; first += slices * 32) {
-      const std::uint32_t edge = first + lane;
-      std::uint32_t differs = 0;
-      if (edge < view.edges) {
-        const uint2 ends = __ldg(reinterpret_cast<const uint2*>(view.ends) + edge);
-        differs = at(ends.x) ^ at(ends.y);
-      }
-      const std::uint32_t bits = transpose(differs, lane);
-      edges += view.weights == nullptr ? __popc(bits) : sum_where(bits, view.weights + first);
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < kParts; ++k) {
+      if (first + 32 * k < count) use(transpose(tile.word[k][lane][warp], lane), first + 32 * k);
     }
-    add(2, edges);
+    __syncthreads();
   }
 }
 
 /// What a block of those that sum has.
-__device__ inline void sum_block(const SumsView& sums, std::uint32_t block) {
-  const SumsPlan plan(sums.terms);
-  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const std::uint32_t word = block % plan.blocks_of_words * SumsPlan::kWords + thread / 32;
+__device__ inline void sum_block(const SumsView& sums, std::uint32_t block, SumsTile& tile) {
+  const TermsView& view = sums.terms;
+  const SumsPlan plan(view);
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % 32;
+  const auto at = [&](std::uint32_t position, std::uint32_t word) {
+    return word < view.words ? view.state[static_cast<std::size_t>(position) * view.words + word] : 0U;
+  };
+  std::int64_t up = 0, fields = 0, edges = 0, different = 0;
   wait_for_the_one_before();
-  if (word < sums.terms.words) sum_slice(sums, plan.slices, word, block / plan.blocks_of_words);
+  for_parts(
+      plan, block, view.edges, tile,
+      [&](std::uint32_t edge, std::uint32_t word) {
+        const uint2 ends = __ldg(reinterpret_cast<const uint2*>(view.ends) + edge);
+        return at(ends.x, word) ^ at(ends.y, word);
+      },
+      [&](std::uint32_t bits, std::uint32_t first) {
+        edges += view.weights == nullptr ? __popc(bits) : sum_where(bits, view.weights + first);
+      });
+  for_parts(plan, block, view.positions, tile, at, [&](std::uint32_t bits, std::uint32_t first) {
+    const std::uint32_t position = first + lane;
+    const bool is_up = position < view.positions && view.reference[position] != 0;
+    up += __popc(bits);
+    different += __popc(bits ^ __ballot_sync(0xffffffffU, is_up));
+    if (view.fields != nullptr) fields += sum_where(bits, view.fields + first);
+  });
+  const std::uint32_t word = block % plan.blocks_of_words * SumsPlan::kWords + thread / 32;
+  if (word >= view.words) return;
+  const std::size_t lanes = static_cast<std::size_t>(view.words) * kWordChains;
+  std::int64_t* const to = sums.out + block / plan.blocks_of_words * 4 * lanes + word * kWordChains + lane;
+  to[0] = up;
+  to[lanes] = fields;
+  to[2 * lanes] = edges;
+  to[3 * lanes] = different;
 }
 
 }  // namespace poise::cuda

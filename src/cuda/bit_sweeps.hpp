@@ -79,6 +79,8 @@ class BitSweeps {
   [[nodiscard]] bool has_graph(std::uint64_t sweeps, std::size_t draws) const {
     return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches;
   }
+  /// To be called when sums go to other places.
+  void forget_draws() { drawings_ = {}; }
   /// Each draw is a state after so many sweeps; sums_of(state, draw) says what is wanted of it.
   template <class SumsOf>
   void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, SumsOf&& sums_of) {
