@@ -52,6 +52,7 @@ struct ResumeFlags {
   std::string path;
   std::string draws;
   std::string threads;
+  std::string device;
   bool strict = false;
   bool quiet = false;
 };
@@ -228,10 +229,14 @@ int sample(const SampleFlags& flags, std::optional<Checkpoint> resumed = std::nu
   }
   const bool resumes = resumed.has_value();
   std::optional<CheckpointedSink> sink;
+  SampleFlags decided = flags;  // so that whoever goes on with the run need not decide again
+  if (options.device == Device::automatic) {
+    decided.run.device = device_of_run(model, sampler, options) == Device::cuda ? "cuda" : "cpu";
+  }
   if (!flags.out.empty() && is_root()) {
     const NetcdfOptions shape = file_shape(model, options);
     sink.emplace(flags.out, shape, draw_shape(model.layout, shape.chains, shape.monitors, shape.variables > 0),
-                 checkpoints, command_of(flags), std::move(resumed));
+                 checkpoints, command_of(decided), std::move(resumed));
   }
 
   if (ranks() != nullptr && checkpoints.enabled) {
@@ -298,6 +303,7 @@ Checkpoint checkpoint_of_run(const std::string& path) {
 int resume_training(const ResumeFlags& flags, Checkpoint checkpoint) {
   if (ranks() != nullptr) throw InputError("training is the work of one process: start it without mpirun or srun");
   if (!flags.draws.empty()) throw InputError(fmt::format("--draws: {} is a training, which has none", flags.path));
+  if (!flags.device.empty()) throw InputError("--device: a training goes on where it was begun");
   return go_on_training({flags.path, flags.threads, flags.quiet}, std::move(checkpoint));
 }
 
@@ -325,6 +331,7 @@ int resume(const ResumeFlags& flags) {
   again.strict = flags.strict;
   again.quiet = flags.quiet;
   if (!flags.threads.empty()) again.run.threads = flags.threads;
+  if (!flags.device.empty()) again.run.device = flags.device;
   if (!flags.draws.empty()) {
     if (!again.run.seconds.empty()) throw InputError("--draws: the run was asked for so many seconds, not for draws");
     Problems problems;
@@ -386,6 +393,10 @@ Command add_resume(CLI::App& program) {
       ->type_name("N");
   command->add_option("--threads", flags->threads, "Threads; the draws do not depend on it [as before]")
       ->type_name("T");
+  command
+      ->add_option("--device", flags->device,
+                   "Where chains run: cpu or cuda, where both have the same draws, see docs/gpu.md [as before]")
+      ->type_name("NAME");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(resume_footer());

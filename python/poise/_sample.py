@@ -86,7 +86,10 @@ def sample(
     )  # fmt: skip
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
-    words = json.dumps({"sampler": name, "settings": {k: v for k, v in settings.items() if k != "given"}})
+    stored = {k: v for k, v in settings.items() if k != "given"}
+    if stored.get("device") == "auto":  # decided now, so that whoever goes on with the run need not decide again
+        stored["device"] = _core.device_of_run(core, name, settings)
+    words = json.dumps({"sampler": name, "settings": stored})
     _read_checkpoint(checkpoint, file, settings)
     with ProgressBars(progress) as bars, folder_may_be_missing(file):
         fit = _core.sample(core, name, settings, bars.callback, file, words)
@@ -99,13 +102,15 @@ def resume(
     *,
     draws: int | None = None,
     threads: int | None = None,
+    device: str | None = None,
     progress: bool | None = None,
 ) -> Fit:
     """Goes on with a run of :func:`sample` with ``out=file`` that was killed or interrupted, or, with ``draws``, makes
     a finished one longer: so many draws per chain in all.
 
     ``model`` must be the one that the run was made with; sampler and settings are in the file. The draws are those of a
-    run that was never stopped, bit by bit.
+    run that was never stopped, bit by bit. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by
+    default the one that the run was begun on.
 
     >>> import poise, tempfile
     >>> model = poise.ising(size=4, coupling=0.2)
@@ -127,6 +132,8 @@ def resume(
     settings = stored["settings"]
     if threads is not None:
         settings["threads"] = whole("threads", threads, 0, 2**16)
+    if device is not None:
+        settings["device"] = choice("device", device, ["cpu", "cuda"])
     if draws is not None:
         settings["draws"] = whole("draws", draws, found["draws"], 2**62)
     elif found["finished"]:

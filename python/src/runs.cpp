@@ -263,6 +263,11 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name,
   return sample_from(model, sampler_name, settings, progress, out, words, {});
 }
 
+/// By name: what `auto` will be.
+const char* device_of_settings(const Model& model, const std::string& sampler_name, const nb::dict& settings) {
+  return device_of_run(model, parse_sampler(sampler_name), run_options(settings)) == Device::cuda ? "cuda" : "cpu";
+}
+
 std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model, const std::string& sampler_name,
                             const nb::dict& settings, const nb::object& progress) {
   return sample_from(model, sampler_name, settings, progress, "", "", {std::nullopt, fit});
@@ -452,6 +457,7 @@ void bind_runs(nb::module_& module) {
 
   module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
              nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("words") = "");
+  module.def("device_of_run", &device_of_settings, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"));
   module.def("extend", &extend, nb::arg("fit"), nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
              nb::arg("progress").none() = nb::none());
   module.def("checkpoint_of", &checkpoint_of, nb::arg("path"));

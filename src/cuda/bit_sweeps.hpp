@@ -59,10 +59,10 @@ class BitSweeps {
       prepare(first, some, counts);
       if (some == kOfGraph) {
         Graph& graph = graphs_[counts != nullptr];
-        if (!graph.is_made()) graph = Graph(stream_, [&] { launch_sweeps(some, counts); });
+        if (!graph.is_made()) graph = Graph([&](cudaStream_t stream) { launch_sweeps(some, counts, stream); });
         graph.launch(stream_);
       } else {
-        launch_sweeps(some, counts);
+        launch_sweeps(some, counts, stream_);
       }
       check_launch("sweeps were started");
       note(some, counts);
@@ -92,7 +92,7 @@ class BitSweeps {
     }
     Drawing& drawing = drawings_[counts != nullptr];
     if (drawing.sweeps != sweeps) {
-      drawing = {Graph(stream_, [&] { launch_draws(of_draw, counts, sums_of); }), sweeps};
+      drawing = {Graph([&](cudaStream_t stream) { launch_draws(of_draw, counts, sums_of, stream); }), sweeps};
     }
     drawing.graph.launch(stream_);
     check_launch("sweeps were started");
@@ -117,27 +117,27 @@ class BitSweeps {
     counts->note(sweeps);
   }
 
-  void launch_sweeps(std::uint32_t sweeps, const BitCounts* counts) {
+  void launch_sweeps(std::uint32_t sweeps, const BitCounts* counts, cudaStream_t stream) {
     for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) {
       const SweepView view = view_of(state_.data(), state_.data(), ahead);
-      for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream_);
-      count(state_.data(), ahead, counts);
+      for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream);
+      count(state_.data(), ahead, counts, stream);
     }
-    advance(sweeps, counts);
+    advance(sweeps, counts, stream);
   }
   [[nodiscard]] SweepView view_of(std::uint32_t* state, const std::uint32_t* before, std::uint32_t ahead) const {
     return {state, before, keys_.data(), chains_.data(), words_, variables_, progress_.data(), ahead};
   }
-  void count(const std::uint32_t* state, std::uint32_t ahead, const BitCounts* counts) {
-    if (counts != nullptr) launch_count(counts->view(), state, progress_.data(), ahead, stream_);
+  void count(const std::uint32_t* state, std::uint32_t ahead, const BitCounts* counts, cudaStream_t stream) {
+    if (counts != nullptr) launch_count(counts->view(), state, progress_.data(), ahead, stream);
   }
-  void advance(std::uint32_t sweeps, const BitCounts* counts) {
-    launch_progress(progress_.data(), sweeps, counts == nullptr ? 0 : sweeps, stream_);
+  void advance(std::uint32_t sweeps, const BitCounts* counts, cudaStream_t stream) {
+    launch_progress(progress_.data(), sweeps, counts == nullptr ? 0 : sweeps, stream);
   }
 
   /// An even number of draws, so the last one is where the state was.
   template <class SumsOf>
-  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, SumsOf&& sums_of) {
+  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, SumsOf&& sums_of, cudaStream_t stream) {
     static_assert(kDrawsOfGraph % 2 == 0);
     std::uint32_t *before = state_.data(), *now = other_.data();
     for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw) {
@@ -145,14 +145,14 @@ class BitSweeps {
         const std::uint32_t ahead = draw * sweeps + k;
         const SweepView view = view_of(now, k == 0 ? before : now, ahead);
         const bool sums = k == 0 && draw > 0;
-        if (sums) launch_sweep_and_sums(runs_.front().view(), view, sums_of(before, draw - 1), stream_);
-        for (std::size_t run = sums ? 1 : 0; run < runs_.size(); ++run) launch_sweep(runs_[run].view(), view, stream_);
-        count(now, ahead, counts);
+        if (sums) launch_sweep_and_sums(runs_.front().view(), view, sums_of(before, draw - 1), stream);
+        for (std::size_t run = sums ? 1 : 0; run < runs_.size(); ++run) launch_sweep(runs_[run].view(), view, stream);
+        count(now, ahead, counts, stream);
       }
       std::swap(before, now);
     }
-    launch_sums(sums_of(before, kDrawsOfGraph - 1), stream_);
-    advance(kDrawsOfGraph * sweeps, counts);
+    launch_sums(sums_of(before, kDrawsOfGraph - 1), stream);
+    advance(kDrawsOfGraph * sweeps, counts, stream);
   }
 
   struct Drawing {

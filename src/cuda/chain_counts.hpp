@@ -53,7 +53,7 @@ class ChainCounts {
   }
   void set_accepted(std::size_t chain, double accepted) {
     const std::lock_guard lock(mutex_);
-    forget();
+    if (!accepted_here_.empty()) accepted_here_[chain] = accepted;
     accepted_.upload(std::span<const double>(&accepted, 1), chain);
   }
 
@@ -71,7 +71,7 @@ class ChainCounts {
   [[nodiscard]] std::vector<std::int64_t> up(std::size_t chain, std::span<const Value> levels,
                                              std::uint64_t step) const {
     const std::lock_guard lock(mutex_);
-    if (chain < first_here_ || (chain - first_here_ + 1) * variables_ > up_here_.size()) fetch(chain);
+    if (!is_here(chain)) fetch(chain);
     const auto begin = up_here_.begin() + static_cast<std::ptrdiff_t>((chain - first_here_) * variables_);
     std::vector<std::int64_t> counts(begin, begin + static_cast<std::ptrdiff_t>(variables_));
     const auto since = static_cast<std::int64_t>(step - counted_from_);
@@ -81,17 +81,22 @@ class ChainCounts {
   void set_up(std::size_t chain, std::span<const std::int64_t> counts, std::span<const Value> levels,
               std::uint64_t step) {
     const std::lock_guard lock(mutex_);
-    forget();
     std::vector<std::int64_t> stored(counts.begin(), counts.end());
     const auto since = static_cast<std::int64_t>(step - counted_from_);
     for (std::size_t i = 0; i < variables_; ++i) stored[i] -= levels[i] != 0 ? since : 0;
     up_.upload(stored, chain * variables_);
+    if (!is_here(chain)) return;
+    std::copy(stored.begin(), stored.end(),
+              up_here_.begin() + static_cast<std::ptrdiff_t>((chain - first_here_) * variables_));
   }
 
  private:
   void forget() {
     accepted_here_.clear();
     up_here_.clear();
+  }
+  [[nodiscard]] bool is_here(std::size_t chain) const {
+    return chain >= first_here_ && (chain - first_here_ + 1) * variables_ <= up_here_.size();
   }
   /// Counts of a chain and of those after it.
   void fetch(std::size_t chain) const {

@@ -12,6 +12,21 @@ namespace {
 
 constexpr int kLeastCapability = 75;
 
+/// Puts the present device back, which belongs to the whole process: user code may have chosen another one.
+class KeepsDevice {
+ public:
+  KeepsDevice() { known_ = cudaGetDevice(&number_) == cudaSuccess; }
+  ~KeepsDevice() {
+    if (known_) static_cast<void>(cudaSetDevice(number_));
+  }
+  KeepsDevice(const KeepsDevice&) = delete;
+  KeepsDevice& operator=(const KeepsDevice&) = delete;
+
+ private:
+  int number_ = 0;
+  bool known_ = false;
+};
+
 }  // namespace
 
 std::vector<CudaDevice> cuda_devices(std::string& why) {
@@ -27,6 +42,7 @@ std::vector<CudaDevice> cuda_devices(std::string& why) {
               : fmt::format("no GPU can be used: {}", cudaGetErrorString(status));
     return {};
   }
+  const KeepsDevice keeps;
   std::vector<CudaDevice> devices;
   for (int number = 0; number < count; ++number) {
     cudaDeviceProp properties{};
@@ -44,7 +60,6 @@ std::vector<CudaDevice> cuda_devices(std::string& why) {
     }
     devices.push_back(device);
   }
-  static_cast<void>(cudaSetDevice(0));
   if (devices.empty()) {
     why = fmt::format("the GPUs of this machine are too old: compute capability {}.{} is the least",
                       kLeastCapability / 10, kLeastCapability % 10);

@@ -33,16 +33,29 @@ class Graph {
     return *this;
   }
 
-  /// Of everything that `launch` starts in the stream, and in others that it has wait for it and waits for.
+  /// Of everything that launch(stream) starts in the stream it is given. That is one of its own which does not wait for
+  /// the default stream: otherwise no thread of the process could use the latter meanwhile.
   template <class Launch>
-  Graph(cudaStream_t stream, Launch&& launch) {
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "launches were put together");
-    launch();
-    check(cudaStreamEndCapture(stream, &captured), "launches were put together");
-    const cudaError_t status = cudaGraphInstantiate(&graph_, captured, 0);
-    static_cast<void>(cudaGraphDestroy(captured));
-    check(status, "launches were put together");
+  explicit Graph(Launch&& launch) {
+    constexpr const char* kWhat = "launches were put together";
+    struct Captured {
+      cudaStream_t stream = nullptr;
+      cudaGraph_t graph = nullptr;
+      ~Captured() {
+        if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+        static_cast<void>(cudaStreamDestroy(stream));
+      }
+    } captured;
+    check(cudaStreamCreateWithFlags(&captured.stream, cudaStreamNonBlocking), kWhat);
+    check(cudaStreamBeginCapture(captured.stream, cudaStreamCaptureModeThreadLocal), kWhat);
+    try {
+      launch(captured.stream);
+    } catch (...) {
+      static_cast<void>(cudaStreamEndCapture(captured.stream, &captured.graph));
+      throw;
+    }
+    check(cudaStreamEndCapture(captured.stream, &captured.graph), kWhat);
+    check(cudaGraphInstantiate(&graph_, captured.graph, 0), kWhat);
   }
 
   [[nodiscard]] bool is_made() const { return graph_ != nullptr; }

@@ -144,25 +144,25 @@ struct CudaRbmChains::OnDevice {
          range.count, static_cast<std::uint32_t>(visible_stride), static_cast<std::uint32_t>(hidden_stride)},
         stream);
   }
-  void launch_step(const Part& part, cuda::SlopePhases phases) const {
-    cuda::launch_rbm_step(rbm(), chains(), part.range, memory.law, phases, part.stream);
+  void launch_step(const Part& part, cuda::SlopePhases phases, cudaStream_t stream) const {
+    cuda::launch_rbm_step(rbm(), chains(), part.range, memory.law, phases, stream);
   }
   /// When all proposals are decided about, slopes of states are where those of the proposals were.
   void turn() { present = 1 - present; }
 
   void propose() {
     for (const auto& part : parts) {
-      launch_step(*part, {false, true});
+      launch_step(*part, {false, true}, part->stream);
       find_slopes(part->range, part->stream);
     }
   }
   /// Decides about proposals and makes the next ones, `steps` times.
-  void go_on(const Part& part, std::uint64_t steps) {
+  void go_on(const Part& part, std::uint64_t steps, cudaStream_t stream) {
     const unsigned before = present;
     for (std::uint64_t k = 0; k < steps; ++k) {
-      launch_step(part, {true, true});
+      launch_step(part, {true, true}, stream);
       turn();
-      find_slopes(part.range, part.stream);
+      find_slopes(part.range, stream);
     }
     present = before;
   }
@@ -171,7 +171,7 @@ struct CudaRbmChains::OnDevice {
     static_assert(kStepsOfGraph % 2 == 0);
     for (const auto& part : parts) {
       cuda::Graph& graph = part->graphs[present];
-      if (!graph.is_made()) graph = cuda::Graph(part->stream, [&] { go_on(*part, kStepsOfGraph); });
+      if (!graph.is_made()) graph = cuda::Graph([&](cudaStream_t stream) { go_on(*part, kStepsOfGraph, stream); });
       graph.launch(part->stream);
     }
   }
@@ -180,9 +180,9 @@ struct CudaRbmChains::OnDevice {
     propose();
     std::uint64_t left = steps - 1;
     for (; left >= kStepsOfGraph; left -= kStepsOfGraph) go_on_by_graphs();
-    for (const auto& part : parts) go_on(*part, left);
+    for (const auto& part : parts) go_on(*part, left, part->stream);
     if (left % 2 == 1) turn();
-    for (const auto& part : parts) launch_step(*part, {true, false});
+    for (const auto& part : parts) launch_step(*part, {true, false}, part->stream);
     turn();
   }
   void wait(const char* what) const {

@@ -83,9 +83,9 @@ struct CudaUserChains::OnDevice {
   void make_room_for(std::size_t draws) {
     const std::size_t chains = memory.level.size();
     if (recorded_reals.size() >= 2 * draws * chains) return;
-    recorded_reals = Array<double>(2 * draws * chains);
     recorded_differences = Array<std::int64_t>(draws * chains);
     recorded_words = Array<std::uint32_t>(draws * chains * memory.reference.size());
+    recorded_reals = Array<double>(2 * draws * chains);  // the last one, by which it is known that there is room
   }
   void record(std::size_t draw, cudaStream_t stream) const {
     const std::size_t chains = memory.level.size();

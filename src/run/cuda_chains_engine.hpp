@@ -140,6 +140,7 @@ class CudaChainsEngine : public Engine {
     if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
     traits.group = traits.chains;
     traits.together = true;
+    traits.of_device = true;
     return traits;
   }
 

@@ -419,9 +419,10 @@ void Run::Parts::fill_head(RunResult& result) const {
 }
 
 std::string Run::Parts::fingerprint() const {
-  return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}", POISE_VERSION,
+  const bool of_device = made.engine != nullptr && made.engine->traits().of_device;
+  return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}{}", POISE_VERSION,
                      model.name, race ? "auto" : sampler.name, options.chains, model.layout.variables, options.thin,
-                     options.seed, options.first_chain, static_cast<int>(options.keep));
+                     options.seed, options.first_chain, static_cast<int>(options.keep), of_device ? " on a GPU" : "");
 }
 
 }  // namespace poise

@@ -31,16 +31,29 @@ Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine 
   parts_->take(std::move(chains));
 }
 
+namespace {
+
 /// On a GPU `auto` is Gibbs, of an RBM that of its layers: there is no other sampler that runs on all models there.
+Sampler sampler_on_gpu(const Model& model, const Sampler& sampler) {
+  if (!is_row<AutoRow>(sampler)) return sampler;
+  const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description);
+  return parse_sampler(is_rbm ? RbmGibbsRow::name : GibbsRow::name);
+}
+
+}  // namespace
+
+Device device_of_run(const Model& model, const Sampler& sampler, const RunOptions& options) {
+  if (options.device != Device::automatic) return options.device;
+  return faster_device(model, sampler_on_gpu(model, sampler), options.chains, options.threads);
+}
+
 void Run::choose_device(Parts& parts) {
   RunOptions& options = parts.options;
-  if (options.device == Device::automatic) {
-    options.device = faster_device(parts.model, parts.sampler, options.chains, options.threads);
-    if (options.device == Device::cuda) parts.notes.emplace_back("chains run on the GPU");
-  } else if (options.device == Device::cuda && is_row<AutoRow>(parts.sampler)) {
-    const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(parts.model.description);
-    parts.sampler = parse_sampler(is_rbm ? RbmGibbsRow::name : GibbsRow::name);
-  }
+  const bool was_automatic = options.device == Device::automatic;
+  options.device = device_of_run(parts.model, parts.sampler, options);
+  if (options.device != Device::cuda) return;
+  parts.sampler = sampler_on_gpu(parts.model, parts.sampler);
+  if (was_automatic) parts.notes.push_back(fmt::format("chains run on the GPU, by {}", parts.sampler.name));
 }
 
 Run::Run(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

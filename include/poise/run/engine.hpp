@@ -47,6 +47,7 @@ struct EngineTraits {
   std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
   std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most
   bool together = false;              ///< all chains are moved on by one call
+  bool of_device = false;             ///< saved states are those of a GPU: no other device goes on with them
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
 };
 

@@ -163,6 +163,9 @@ struct RunResult {
 ///
 /// With the sampler `auto` the first thing that moves chains begins with a pilot, which makes the first steps of the
 /// warm-up of some candidates. The chosen one goes on just as if it had been named.
+/// Where the chains of a run will be: as its options say, or where they are faster.
+[[nodiscard]] Device device_of_run(const Model& model, const Sampler& sampler, const RunOptions& options);
+
 class Run {
  public:
   /// Makes the chains. Throws InputError where the options make no sense.
