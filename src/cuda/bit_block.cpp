@@ -5,7 +5,6 @@
 #include <atomic>
 #include <future>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -137,7 +136,6 @@ struct CudaBitBlock::OnDevice {
   cuda::BitSweeps sweeps;
   cuda::BitCounts counts;
   Array<std::uint32_t> position;
-  Array<std::uint32_t> mask;  // of chains that change places
   Array<std::int64_t> fields;
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
@@ -228,25 +226,6 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
   const std::vector<std::uint64_t> sorted =
       device_->counts.get(lane(chain), std::size_t{device_->words} * cuda::kWordChains, device_->positions);
   for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
-}
-
-void CudaBitBlock::exchange(std::span<const std::size_t> chains, CudaBitBlock& other) {
-  OnDevice& here = *device_;
-  OnDevice& there = *other.device_;
-  here.to_device();
-  there.to_device();
-  std::vector<std::uint32_t> mask(here.words, 0);
-  for (const std::size_t chain : chains) {
-    if (other.lane(chain) != lane(chain)) throw std::logic_error("chains that change places are the same bits");
-    mask[lane(chain) / cuda::kWordChains] |= 1U << lane(chain) % cuda::kWordChains;
-  }
-  if (here.mask.empty()) here.mask = Array<std::uint32_t>(mask.size());
-  here.mask.upload(mask);
-  // In the default stream, which waits for those of both blocks, as they do for it.
-  cuda::launch_exchange_bits(
-      {here.sweeps.state(), there.sweeps.state(), here.mask.data(), here.words, here.positions}, nullptr);
-  cuda::check_launch("states changed places");
-  here.host_is_current = there.host_is_current = false;
 }
 
 CudaSpinSums CudaBitBlock::sums() const {
