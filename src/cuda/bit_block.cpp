@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <mutex>
-#include <thread>
 #include <utility>
-
-#include <poise/thread_pool.hpp>
 
 #include "bit_kernels.hpp"
 #include "bit_sweeps.hpp"
 #include "call.hpp"
+#include "draw_batches.hpp"
 
 namespace poise {
 
@@ -68,7 +65,7 @@ struct CudaBitBlock::OnDevice {
     Array<std::int64_t> whole;  // [draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
     cuda::Event done[2];
-    ThreadPool pool{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
+    cuda::DrawBatches batches;
   };
   Recording& recording() {
     if (!recorded) recorded = std::make_unique<Recording>(*this);
@@ -236,17 +233,13 @@ CudaSpinSums CudaBitBlock::sums() const {
   return device_->fetched(0, 0);
 }
 
-/// The device works on one batch of draws while a thread looks at the one before.
 void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                                  const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
   const std::size_t together = device.recording().draws;
-  const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
-  const std::size_t batches = (draws + together - 1) / together;
   device.to_device();
   device.host_is_current = false;
-  const auto start = [&](std::size_t batch) {
-    const std::size_t size = size_of(batch);
+  const auto start = [&](std::size_t batch, std::size_t size) {
     if (device.sweeps.has_graph(sweeps, size)) {
       device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), [&](const std::uint32_t* state, std::size_t draw) {
         return device.sums_of(state, draw);
@@ -260,18 +253,11 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
     }
     device.launch_fetch(size, batch);
   };
-  std::future<void> looking;
-  start(0);
-  for (std::size_t batch = 0; batch < batches; ++batch) {
-    if (looking.valid()) looking.get();  // so the places of the next batch are free
-    if (batch + 1 < batches) start(batch + 1);
-    device.recording().done[batch % 2].wait("sweeps were made");
-    looking = std::async(std::launch::async, [&, batch] {
-      device.recording().pool.for_each(
-          size_of(batch), [&](std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); });
-    });
-  }
-  looking.get();
+  device.recording().batches.run(
+      draws, together,
+      {.start = start,
+       .wait = [&](std::size_t batch) { device.recording().done[batch % 2].wait("sweeps were made"); },
+       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 
 void CudaBitBlock::get_all_levels(std::span<Value> levels) const {

@@ -23,21 +23,9 @@ std::size_t append(std::vector<unsigned char>& bytes, const std::vector<T>& valu
 
 }  // namespace
 
-DeviceShape this_device() {
-  int number = 0, multiprocessors = 0, of_block = 0, of_multiprocessor = 0;
-  check(cudaGetDevice(&number), "its number was asked for");
-  const auto ask = [&](int& value, cudaDeviceAttr what) {
-    check(cudaDeviceGetAttribute(&value, what, number), "its size was asked for");
-  };
-  ask(multiprocessors, cudaDevAttrMultiProcessorCount);
-  ask(of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  ask(of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  return {static_cast<unsigned>(multiprocessors), static_cast<std::size_t>(of_block),
-          static_cast<std::size_t>(of_multiprocessor)};
-}
-
 ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
     : image_(*from.model),
+      log_sums_(from.log_sums),
       unit_(from.exact.unit),
       values_(from.exact.values),
       factors_(from.exact.factors),
