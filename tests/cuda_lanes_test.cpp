@@ -12,6 +12,7 @@
 #include <poise/run/exact_tables.hpp>
 #include <poise/target/ising_model.hpp>
 #include "../src/cuda/lane_plan.hpp"
+#include "support/cuda_lane_models.hpp"
 #include "support/host_lanes.hpp"
 #include "support/lane_models.hpp"
 #include "support/on_gpu.hpp"
@@ -20,15 +21,6 @@ namespace poise {
 namespace {
 
 using namespace poise::testing;
-
-std::shared_ptr<const MarkovNetwork> target_of(const Network& network) {
-  return std::make_shared<const MarkovNetwork>(network);
-}
-
-template <class T>
-std::shared_ptr<const LaneModel> model_of(const std::shared_ptr<const T>& target) {
-  return std::make_shared<const LaneModel>(lane_source(target));
-}
 
 template <class T>
 void expect_host_draws(const std::shared_ptr<const T>& target, ChainGroup group, std::uint64_t first_chain,
@@ -170,14 +162,6 @@ TEST(CudaLanePlan, HugeModelsAreSpreadOut) {
 class CudaLanes : public OnGpu {};
 
 template <class T>
-std::shared_ptr<const CudaLaneModel> on_device(const std::shared_ptr<const T>& target) {
-  auto model = std::make_shared<CudaLaneModel>();
-  model->model = model_of(target);
-  model->exact = exact_tables(*target, *model->model);
-  return model;
-}
-
-template <class T>
 void expect_device_draws(const std::shared_ptr<const T>& target, ChainGroup group, std::uint64_t first_chain) {
   const auto model = on_device(target);
   for (const auto placement :
@@ -207,37 +191,6 @@ TEST_F(CudaLanes, DrawsAreThoseOfTheCpu) {
 TEST_F(CudaLanes, IsExactWhereFloatsAreCoarse) {
   for (const double scale : {20.0, 1e3, 1e6}) expect_device_draws(full_graph(12, scale, 6), {0, 70}, 0);
   expect_device_draws(target_of(uneven_network(20.0, 0.0, 2)), {0, 30}, 0);
-}
-
-void expect_same(const RunResult& here, const RunResult& there) {
-  EXPECT_EQ(here.trace.x, there.trace.x);
-  EXPECT_EQ(here.trace.monitors, there.trace.monitors);
-  EXPECT_EQ(here.trace.acceptance_rate, there.trace.acceptance_rate);
-  EXPECT_EQ(here.empirical_marginals, there.empirical_marginals);
-  ASSERT_EQ(here.rao_blackwell.size(), there.rao_blackwell.size());
-  for (std::size_t k = 0; k < here.rao_blackwell.size(); ++k) {
-    EXPECT_NEAR(here.rao_blackwell[k], there.rao_blackwell[k], 1e-5);
-  }
-}
-
-Model model_with(const Network& network) { return network_model(std::make_shared<const Network>(network)); }
-
-/// Nobody has fewer than eight neighbours.
-Model dense_graph_model() {
-  IsingModel ising;
-  ising.variables = 40;
-  ising.name = "graph";
-  ising.field = random_field(40, 1.0, 2);
-  Rng rng(2, 1);
-  for (Index i = 0; i < 40; ++i) {
-    for (Index away = 1; away <= 4; ++away) ising.edges.push_back({i, (i + away) % 40, rng.uniform() - 0.5});
-  }
-  return ising_model(std::move(ising));
-}
-
-std::vector<Model> models() {
-  return {model_with(chain_network(30, 2, 0.0, 1)), model_with(chain_network(30, 3, 0.1, 2)),
-          model_with(mixed_network_with_evidence(0.2, 4)), dense_graph_model()};
 }
 
 TEST_F(CudaLanes, RunsAreThoseOfTheCpu) {

@@ -203,7 +203,10 @@ void expect_same(const RunResult& here, const RunResult& there) {
   for (std::size_t k = 0; k < here.tempering->acceptance.size(); ++k) {
     EXPECT_NEAR(here.tempering->acceptance[k], there.tempering->acceptance[k], 1e-9);
   }
-  EXPECT_NEAR(here.tempering->log_partition, there.tempering->log_partition, 1e-6);
+  // Infinite where states of neighbouring rungs do not overlap, as in runs of a few steps.
+  const bool is_known = std::isfinite(here.tempering->log_partition);
+  ASSERT_EQ(is_known, std::isfinite(there.tempering->log_partition));
+  if (is_known) EXPECT_NEAR(here.tempering->log_partition, there.tempering->log_partition, 1e-6);
   ASSERT_EQ(here.tempering->paths.size(), there.tempering->paths.size());
   for (std::size_t k = 0; k < here.tempering->paths.size(); ++k) {
     EXPECT_EQ(here.tempering->paths.rung(k, 1), there.tempering->paths.rung(k, 1));
@@ -212,14 +215,13 @@ void expect_same(const RunResult& here, const RunResult& there) {
 
 TEST_F(CudaTemper, RunsAreThoseOfTheCpu) {
   for (const TemperedModel& one : tempered_models()) {
-    for (const std::size_t chains : {1U, 2U, 7U, 70U}) {
-      for (const std::uint64_t first : {0U, 36U}) {
-        SCOPED_TRACE(one.name + ", " + std::to_string(chains) + ", " + std::to_string(first));
-        RunOptions cpu = tempered_run(Device::cpu, chains), cuda = tempered_run(Device::cuda, chains);
-        cpu.first_chain = cuda.first_chain = first;
-        const Sampler sampler = parse_sampler(one.sampler);
-        expect_same(run(one.model, sampler, cpu), run(one.model, sampler, cuda));
-      }
+    for (const auto& [chains, first] :
+         {std::pair(1U, 0U), std::pair(2U, 36U), std::pair(7U, 0U), std::pair(70U, 36U)}) {
+      SCOPED_TRACE(one.name + ", " + std::to_string(chains) + ", " + std::to_string(first));
+      RunOptions cpu = tempered_run(Device::cpu, chains), cuda = tempered_run(Device::cuda, chains);
+      cpu.first_chain = cuda.first_chain = first;
+      const Sampler sampler = parse_sampler(one.sampler);
+      expect_same(run(one.model, sampler, cpu), run(one.model, sampler, cuda));
     }
   }
 }
@@ -228,10 +230,28 @@ TEST_F(CudaTemper, RunsAreThoseOfTheCpu) {
 TEST_F(CudaTemper, ManyStepsAreThoseOfTheCpu) {
   for (const TemperedModel& one : tempered_models()) {
     SCOPED_TRACE(one.name);
-    RunOptions cpu = tempered_run(Device::cpu, 4), cuda = tempered_run(Device::cuda, 4);
-    cpu.thin = cuda.thin = 100;
+    RunOptions cpu = tempered_run(Device::cpu, 3), cuda = tempered_run(Device::cuda, 3);
+    cpu.warmup = cuda.warmup = 5;
+    cpu.thin = cuda.thin = 50;
     const Sampler sampler = parse_sampler(one.sampler);
     expect_same(run(one.model, sampler, cpu), run(one.model, sampler, cuda));
+  }
+}
+
+/// Sums of many draws are made on the device, batch by batch; paths of replicas get their points meanwhile, as many as
+/// they have room for and more.
+TEST_F(CudaTemper, RecordedNumbersAreThoseOfTheCpu) {
+  for (const TemperedModel& one : tempered_models()) {
+    SCOPED_TRACE(one.name);
+    const Sampler sampler = parse_sampler(one.sampler);
+    for (const auto& [draws, thin] : {std::pair(600U, 1U), std::pair(131U, 3U)}) {
+      RunOptions cpu = tempered_run(Device::cpu, 5), cuda = tempered_run(Device::cuda, 5);
+      cpu.keep = cuda.keep = Keep::monitors;
+      cpu.rao_blackwell = cuda.rao_blackwell = false;  // which takes draws one by one
+      cpu.draws = cuda.draws = draws;
+      cpu.thin = cuda.thin = thin;
+      expect_same(run(one.model, sampler, cpu), run(one.model, sampler, cuda));
+    }
   }
 }
 
@@ -249,7 +269,8 @@ TEST_F(CudaTemper, GoesOnFromAState) {
   for (const TemperedModel& one : tempered_models()) {
     SCOPED_TRACE(one.name);
     const Sampler sampler = parse_sampler(one.sampler);
-    RunOptions cpu = tempered_run(Device::cpu, 6), cuda = tempered_run(Device::cuda, 6);
+    RunOptions cpu = tempered_run(Device::cpu, 3), cuda = tempered_run(Device::cuda, 3);
+    cpu.warmup = cuda.warmup = 7;
     cpu.thin = cuda.thin = 30;
     const RunResult whole = run(one.model, sampler, cpu);
     for (const auto& [from, to] : {std::pair(cpu, cuda), std::pair(cuda, cpu), std::pair(cuda, cuda)}) {
@@ -270,19 +291,22 @@ TEST_F(CudaTemper, DrawsDependOnSeedAndChain) {
   for (const TemperedModel& one : tempered_models()) {
     SCOPED_TRACE(one.name);
     RunOptions options = tempered_run(Device::cuda, 40);
-    options.warmup = 0;
-    const RunResult whole = run(one.model, parse_sampler(one.sampler), options);
+    const auto states_of = [&] {
+      poise::Run run(one.model, parse_sampler(one.sampler), options);
+      run.advance(40);
+      return run.states();
+    };
+    const std::vector<Value> whole = states_of();
     options.first_chain = 36;
     options.chains = 4;
-    const RunResult part = run(one.model, parse_sampler(one.sampler), options);
-    EXPECT_TRUE(std::equal(part.trace.x.begin(), part.trace.x.end(),
-                           whole.trace.x.end() - static_cast<std::ptrdiff_t>(part.trace.x.size())));
+    const std::vector<Value> part = states_of();
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.end() - static_cast<std::ptrdiff_t>(part.size())));
   }
 }
 
 /// What swaps are decided by, of all states, to the last digit.
 template <class T>
-void expect_energies(const std::shared_ptr<const T>& target, CudaLaneLadders::LogSums log_sums) {
+void expect_energies(const std::shared_ptr<const T>& target, CudaLogSums log_sums) {
   constexpr std::size_t kRungs = 16;
   auto model = std::make_shared<CudaLaneModel>();
   model->model = std::make_shared<const LaneModel>(lane_source(target), LaneZeros::soft);
@@ -290,7 +314,7 @@ void expect_energies(const std::shared_ptr<const T>& target, CudaLaneLadders::Lo
   CudaLaneLadders::Options options;
   options.ladders = 9;
   options.lanes_apart = 64;
-  options.log_sums = log_sums;
+  model->log_sums = log_sums;
   options.first_neighbour.assign(model->model->variables().size(), 0);
   CudaLaneLadders ladders(model, options);
   ladders.set_rungs(std::vector<LaneHeat>(kRungs), std::vector<CudaRungStep>(kRungs - 1));
@@ -318,9 +342,9 @@ void expect_energies(const std::shared_ptr<const T>& target, CudaLaneLadders::Lo
 }
 
 TEST_F(CudaTemper, EnergiesAreThoseOfTheCpu) {
-  expect_energies(target_of(chain_network(30, 3, 0.2, 2)), CudaLaneLadders::LogSums::in_order);
-  expect_energies(target_of(mixed_network_with_evidence(0.3, 4)), CudaLaneLadders::LogSums::in_order);
-  expect_energies(full_graph(12, 0.5, 6), CudaLaneLadders::LogSums::in_integers);
+  expect_energies(target_of(chain_network(30, 3, 0.2, 2)), CudaLogSums::in_order);
+  expect_energies(target_of(mixed_network_with_evidence(0.3, 4)), CudaLogSums::in_order);
+  expect_energies(full_graph(12, 0.5, 6), CudaLogSums::in_integers);
 }
 
 /// Cold replicas of many ladders after some steps, against all states.

@@ -61,6 +61,7 @@ const Pinned kPinned[] = {
     {"graph", "gibbs:block=2", 0x11c240fa1545e3a2},
     {"graph", "hb", 0x4d76ff13d2309da2},
     {"graph", "temper", 0xadfa9216419e9d8a},
+    {"lattice", "temper", 0x1734b319ce2f36ca},
     {"potts", "lsb", 0xa761bb1b29aed9b3},
     {"potts", "lb", 0xf243c2d2bf60932f},
     {"potts", "lb:g=barker", 0x82ee42d12de0c345},

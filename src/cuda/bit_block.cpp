@@ -3,17 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <mutex>
-#include <stdexcept>
-#include <thread>
 #include <utility>
-
-#include <poise/thread_pool.hpp>
 
 #include "bit_kernels.hpp"
 #include "bit_sweeps.hpp"
 #include "call.hpp"
+#include "draw_batches.hpp"
 
 namespace poise {
 
@@ -81,7 +77,10 @@ struct CudaBitBlock::OnDevice {
     if (!fits || (recorded && recorded->draws == kMost)) return;
     sweeps.forget_draws();  // which have the places of their sums
     recorded = std::make_unique<Recording>(*this, kMost);
-    if (!pool) pool = std::make_unique<ThreadPool>(std::clamp(std::thread::hardware_concurrency(), 1U, 4U));
+  }
+  cuda::DrawBatches& draw_batches() {
+    if (!batches) batches = std::make_unique<cuda::DrawBatches>();
+    return *batches;
   }
   [[nodiscard]] cuda::SumsView sums_of(const std::uint32_t* state, std::size_t draw) {
     return {terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums()};
@@ -147,13 +146,12 @@ struct CudaBitBlock::OnDevice {
   cuda::BitSweeps sweeps;
   cuda::BitCounts counts;
   Array<std::uint32_t> position;
-  Array<std::uint32_t> mask;  // of chains that change places
   Array<std::int64_t> fields;
   Array<std::array<std::uint32_t, 2>> edges;
   Array<std::int64_t> weights;
   Array<std::uint8_t> reference;
   std::unique_ptr<Recording> recorded;
-  std::unique_ptr<ThreadPool> pool;  // that looks at draws
+  std::unique_ptr<cuda::DrawBatches> batches;
 
   mutable std::mutex mutex;
   mutable std::vector<std::uint32_t> host;  // [chain of the group][word of 32 positions]
@@ -241,25 +239,6 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
   for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
 }
 
-void CudaBitBlock::exchange(std::span<const std::size_t> chains, CudaBitBlock& other) {
-  OnDevice& here = *device_;
-  OnDevice& there = *other.device_;
-  here.to_device();
-  there.to_device();
-  std::vector<std::uint32_t> mask(here.words, 0);
-  for (const std::size_t chain : chains) {
-    if (other.lane(chain) != lane(chain)) throw std::logic_error("chains that change places are the same bits");
-    mask[lane(chain) / cuda::kWordChains] |= 1U << lane(chain) % cuda::kWordChains;
-  }
-  if (here.mask.empty()) here.mask = Array<std::uint32_t>(mask.size());
-  here.mask.upload(mask);
-  // In the default stream, which waits for those of both blocks, as they do for it.
-  cuda::launch_exchange_bits({here.sweeps.state(), there.sweeps.state(), here.mask.data(), here.words, here.positions},
-                             nullptr);
-  cuda::check_launch("states changed places");
-  here.host_is_current = there.host_is_current = false;
-}
-
 CudaSpinSums CudaBitBlock::sums() const {
   device_->to_device();
   device_->launch_sums(0);
@@ -268,18 +247,14 @@ CudaSpinSums CudaBitBlock::sums() const {
   return device_->fetched(0, 0);
 }
 
-/// The device works on one batch of draws while a thread looks at the one before.
 void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                                  const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
   device.record_many();
   const std::size_t together = device.recording().draws;
-  const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
-  const std::size_t batches = (draws + together - 1) / together;
   device.to_device();
   device.host_is_current = false;
-  const auto start = [&](std::size_t batch) {
-    const std::size_t size = size_of(batch);
+  const auto start = [&](std::size_t batch, std::size_t size) {
     if (device.sweeps.has_graph(sweeps, size)) {
       device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), [&](const std::uint32_t* state, std::size_t draw) {
         return device.sums_of(state, draw);
@@ -293,22 +268,11 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
     }
     device.launch_fetch(size, batch);
   };
-  std::future<void> looking;
-  start(0);
-  for (std::size_t batch = 0; batch < batches; ++batch) {
-    if (looking.valid()) looking.get();  // so the places of the next batch are free
-    if (batch + 1 < batches) start(batch + 1);
-    device.recording().done[batch % 2].wait("sweeps were made");
-    looking = std::async(std::launch::async, [&, batch] {
-      const auto look = [&](std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); };
-      if (together > 1) {
-        device.pool->for_each(size_of(batch), look);
-      } else {
-        look(0);
-      }
-    });
-  }
-  looking.get();
+  device.draw_batches().run(
+      draws, together,
+      {.start = start,
+       .wait = [&](std::size_t batch) { device.recording().done[batch % 2].wait("sweeps were made"); },
+       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 
 void CudaBitBlock::get_all_levels(std::span<Value> levels) const {

@@ -48,15 +48,6 @@ __global__ void add_kernel(BitProgress* progress, std::uint32_t sweeps, std::uin
   progress->states += states;
 }
 
-__global__ void exchange_bits_kernel(ExchangeView view) {
-  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-  if (k >= static_cast<std::size_t>(view.positions) * view.words) return;
-  const std::uint32_t first = view.first[k], second = view.second[k];
-  const std::uint32_t differ = view.mask[k % view.words] & (first ^ second);
-  view.first[k] = first ^ differ;
-  view.second[k] = second ^ differ;
-}
-
 __global__ void count_kernel(PlanesView view, const std::uint32_t* state, const BitProgress* progress,
                              std::uint32_t ahead) {
   const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
@@ -265,11 +256,6 @@ void launch_sweep_and_sums(const RunView& run, const SweepView& view, const Sums
   with_size(run.size, [&](auto size) {
     launch_after(sweep_and_sums_kernel<size()>, {dim3(of_sums + of_sweep), threads, 0, stream}, run, view, sums);
   });
-}
-
-void launch_exchange_bits(const ExchangeView& view, cudaStream_t stream) {
-  const std::size_t size = static_cast<std::size_t>(view.positions) * view.words;
-  exchange_bits_kernel<<<blocks_for(size, kThreads), kThreads, 0, stream>>>(view);
 }
 
 void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,

@@ -78,16 +78,6 @@ struct SweepView {
 };
 void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream);
 
-/// Two sets of states, and the bits of each word that change places.
-struct ExchangeView {
-  std::uint32_t* first;
-  std::uint32_t* second;
-  const std::uint32_t* mask;
-  std::uint32_t words;
-  std::uint32_t positions;
-};
-void launch_exchange_bits(const ExchangeView& view, cudaStream_t stream);
-
 struct TermsView {
   const std::uint32_t* state;
   std::uint32_t words;

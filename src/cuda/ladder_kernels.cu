@@ -135,6 +135,16 @@ __global__ void count_cold_kernel(ColdView view, const ImageVariable* variables,
   }
 }
 
+__global__ void keep_cold_kernel(ColdView view, std::uint32_t positions, std::uint8_t* out) {
+  const std::uint32_t ladder = blockIdx.x * blockDim.x + threadIdx.x;
+  if (ladder >= view.ladders) return;
+  const std::size_t lane = cold_lane(view, ladder);
+  for (std::uint32_t k = blockIdx.y * blockDim.y + threadIdx.y; k < positions; k += gridDim.y * blockDim.y) {
+    out[static_cast<std::size_t>(k) * view.ladders + ladder] =
+        view.levels[static_cast<std::size_t>(k) * view.lanes + lane];
+  }
+}
+
 __global__ void gather_cold_kernel(ColdView view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out) {
   const std::size_t number = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (number >= static_cast<std::size_t>(view.ladders) * rows) return;
@@ -177,6 +187,12 @@ void launch_count_cold(const ColdView& view, const PackedImage& image, std::uint
   const dim3 blocks(blocks_for(view.ladders, threads.x), std::min(1024U, blocks_for(positions, threads.y)));
   count_cold_kernel<<<blocks, threads>>>(view, reinterpret_cast<const ImageVariable*>(image.bytes), positions, counts,
                                          stride);
+}
+
+void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_t* out) {
+  const dim3 threads(32, 8);
+  const dim3 blocks(blocks_for(view.ladders, threads.x), std::min(1024U, blocks_for(positions, threads.y)));
+  keep_cold_kernel<<<blocks, threads>>>(view, positions, out);
 }
 
 void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out) {

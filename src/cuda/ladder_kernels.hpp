@@ -32,6 +32,8 @@ struct ColdView {
 /// Adds their levels to counts of one byte, [entry][ladder], whose rows are `stride` long.
 void launch_count_cold(const ColdView& view, const PackedImage& image, std::uint32_t positions, std::uint8_t* counts,
                        std::uint32_t stride);
+/// Copies their states to [position][ladder], so many positions.
+void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_t* out);
 /// [ladder][row], `place` says where each row is.
 void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out);
 

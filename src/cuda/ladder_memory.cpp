@@ -2,6 +2,7 @@
 #include "ladder_memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poise::cuda {
 
@@ -121,7 +122,23 @@ void LaddersOnDevice::set(std::span<const CudaLadder> ladders) {
   taken_.upload(taken);
 }
 
-std::vector<std::uint8_t> LaddersOnDevice::rungs_of_replicas() const { return downloaded(rung_of_); }
+bool LaddersOnDevice::follow() {
+  constexpr std::size_t kMostPoints = 64, kBytes = std::size_t{16} << 20;
+  if (followed_.empty()) {
+    followed_ =
+        Array<std::uint8_t>(std::clamp<std::size_t>(kBytes / rung_of_.size(), 1, kMostPoints) * rung_of_.size());
+  }
+  check(cudaMemcpyAsync(followed_.data() + points_ * rung_of_.size(), rung_of_.data(), rung_of_.size(),
+                        cudaMemcpyDeviceToDevice, nullptr),
+        "rungs of replicas were kept");
+  return (++points_ + 1) * rung_of_.size() <= followed_.size();
+}
+
+std::vector<std::uint8_t> LaddersOnDevice::followed() {
+  std::vector<std::uint8_t> points(std::exchange(points_, 0) * rung_of_.size());
+  followed_.download(points);
+  return points;
+}
 
 ComponentsOnDevice::ComponentsOnDevice(const std::vector<std::uint32_t>& first_neighbour,
                                        const std::vector<std::uint32_t>& neighbours, std::size_t twos)

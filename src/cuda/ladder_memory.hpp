@@ -22,7 +22,12 @@ class LaddersOnDevice {
 
   [[nodiscard]] std::vector<CudaLadder> get() const;
   void set(std::span<const CudaLadder> ladders);
-  [[nodiscard]] std::vector<std::uint8_t> rungs_of_replicas() const;
+
+  /// Keeps the rungs of all replicas on the device, after what it has been asked to do. False where there is no room
+  /// for more of them before they are fetched.
+  bool follow();
+  /// Those that were kept, [point][ladder][replica], since this was asked last.
+  [[nodiscard]] std::vector<std::uint8_t> followed();
 
  private:
   std::size_t ladders_;
@@ -31,6 +36,8 @@ class LaddersOnDevice {
   Array<std::uint8_t> replica_at_;
   Array<std::uint8_t> rung_of_;
   Array<std::uint8_t> came_from_cold_;
+  Array<std::uint8_t> followed_;
+  std::size_t points_ = 0;  // that were kept
   Array<double> accepted_;
   Array<std::uint64_t> tried_;
   Array<double> below_;

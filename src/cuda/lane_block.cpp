@@ -7,6 +7,7 @@
 
 #include <poise/lanes/keyed_words.hpp>
 #include "lane_memory.hpp"
+#include "lane_recording.hpp"
 #include "this_device.hpp"
 
 namespace poise {
@@ -31,8 +32,9 @@ class CudaLaneBlock::OnDevice {
  public:
   OnDevice(const CudaLaneModel& from, cuda::LaneBatch the_lanes, Placement the_placement)
       : model(from),
+        rows(from.model->num_variables()),
         lanes(the_lanes),
-        levels(model.positions(), from.model->num_variables(), the_lanes),
+        levels(model.positions(), rows, the_lanes),
         totals(from.model->num_entries(), the_lanes.lanes / 2),
         placement(the_placement),
         device(cuda::this_device()) {}
@@ -78,7 +80,8 @@ class CudaLaneBlock::OnDevice {
     throw InputError("the GPU has too little memory on its multiprocessors for two chains of this model");
   }
 
-  /// As many sweeps as were made: all in one launch, or colour by colour.
+  /// As many sweeps as were made: all in one launch, or colour by colour. States that are recorded from shared memory
+  /// lack the positions that no sweep looks at.
   void sweep(const cuda::LaneBlockView& view, cuda::LanePlan plan, std::uint64_t first, std::uint32_t count) {
     if (plan.resident && cuda::launch_resident(view, plan, first, count)) return;
     if (plan.resident) plan = cuda::plan_spread({.pairs = view.pairs, .colours = model.image().colours});
@@ -87,34 +90,30 @@ class CudaLaneBlock::OnDevice {
       for (std::size_t c = 0; c + 1 < colours.size(); ++c) {
         cuda::launch_colour(view, plan, first + k, colours[c], colours[c + 1]);
       }
+      if (!view.record.is_due(k)) continue;
+      const std::size_t bytes = view.record.words * sizeof(std::uint16_t);
+      cuda::check(cudaMemcpyAsync(view.record.place(k), levels.words(), bytes, cudaMemcpyDeviceToDevice, nullptr),
+                  "states were recorded");
     }
   }
 
-  [[nodiscard]] cuda::FactorsView factors() const {
-    return {model.exact(), model.factors(), levels.bytes(), lanes.lanes};
+  cuda::LaneRecording& recording() {
+    if (!recorded) recorded = std::make_unique<cuda::LaneRecording>(model, rows, lanes);
+    return *recorded;
   }
 
-  /// What was found for each lane, without those that are no chains.
-  template <class T>
-  [[nodiscard]] std::vector<T> chains_of(const std::vector<T>& all, std::size_t row = 0) const {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * lanes.lanes + lanes.first);
-    return {begin, begin + lanes.count};
-  }
-
-  /// Numbers that a kernel finds for all lanes, in so many rows. The memory is kept: to ask for it takes longer than to
-  /// find them.
-  template <class T, class Launch>
-  [[nodiscard]] std::vector<T> find(cuda::Array<T>& memory, std::size_t rows, Launch&& launch) const {
-    levels.to_device();
-    if (memory.empty()) memory = cuda::Array<T>(rows * lanes.lanes);
-    launch(memory.data());
-    cuda::check_launch("states were summed");
-    std::vector<T> found(memory.size());
-    memory.download(found);
-    return found;
+  /// Has states of a batch begin with the positions that sweeps do not look at.
+  void copy_rest(std::size_t draws) {
+    const std::size_t done = std::size_t{model.used_positions()} * lanes.lanes, all = recording().bytes();
+    for (std::size_t draw = 0; draw < draws && done < all; ++draw) {
+      cuda::check(cudaMemcpyAsync(recording().states() + draw * all + done, levels.bytes() + done, all - done,
+                                  cudaMemcpyDeviceToDevice, nullptr),
+                  "states were recorded");
+    }
   }
 
   cuda::ModelOnDevice model;
+  std::uint32_t rows;
   cuda::LaneBatch lanes;
   cuda::LevelsOnDevice levels;
   cuda::LaneTotalsOnDevice totals;
@@ -122,9 +121,7 @@ class CudaLaneBlock::OnDevice {
   Placement placement;
   cuda::DeviceShape device;
   std::mutex mutex;  // of the totals
-  cuda::Array<double> log_sums;
-  cuda::Array<std::int64_t> exact_sums;
-  cuda::Array<std::uint32_t> tallies;
+  std::unique_ptr<cuda::LaneRecording> recorded;
 };
 
 CudaLaneBlock::CudaLaneBlock(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
@@ -149,10 +146,16 @@ void CudaLaneBlock::set_progress(const BlockProgress& progress) {
 }
 
 void CudaLaneBlock::sweep(std::uint64_t sweeps) {
+  start_sweeps(sweeps, {});
+  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
+}
+
+void CudaLaneBlock::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record) {
   OnDevice& device = *device_;
   device.levels.to_device();
   device.levels.changed();
-  const cuda::LaneBlockView view = device.view(*model_, counting_, averaging_);
+  cuda::LaneBlockView view = device.view(*model_, counting_, averaging_);
+  view.record = record;
   const cuda::LanePlan plan = device.plan(view);
   // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
   constexpr double kLaunch = 5000.0;  // microseconds
@@ -163,13 +166,13 @@ void CudaLaneBlock::sweep(std::uint64_t sweeps) {
     if (counting_ || averaging_) some = std::min(some, kMostRecent - sweeps_ % kMostRecent);
     device.sweep(view, plan, sweeps_, static_cast<std::uint32_t>(some));
     cuda::check_launch("sweeps were started");
+    view.record.made += some;
     sweeps_ += some;
     sweeps -= some;
     if (!counting_ && !averaging_) continue;
     device.totals.changed(some);
     if (sweeps_ % kMostRecent == 0) device.totals.spill();
   }
-  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
 }
 
 void CudaLaneBlock::reset_counts() {
@@ -249,25 +252,38 @@ void CudaLaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
   });
 }
 
-std::vector<double> CudaLaneBlock::log_sums() const {
-  OnDevice& device = *device_;
-  return device.chains_of(
-      device.find(device.log_sums, 1, [&](double* out) { cuda::launch_log_sums(device.factors(), out); }));
+CudaLaneSums CudaLaneBlock::sums() const {
+  device_->levels.to_device();
+  cuda::LaneRecording& recording = device_->recording();
+  recording.start(device_->levels.bytes(), 1, 0);
+  recording.wait(0);
+  return recording.sums(0, 0);
 }
 
-std::vector<std::int64_t> CudaLaneBlock::exact_sums() const {
+void CudaLaneBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                                  const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
   OnDevice& device = *device_;
-  return device.chains_of(
-      device.find(device.exact_sums, 1, [&](std::int64_t* out) { cuda::launch_exact_sums(device.factors(), out); }));
-}
-
-CudaLaneBlock::Tally CudaLaneBlock::tally() const {
-  OnDevice& device = *device_;
-  const cuda::TallyView view{device.levels.bytes(), device.lanes.lanes, model_->model->num_variables(),
-                             device.model.most_levels(), device.model.reference()};
-  const std::vector<std::uint32_t> all =
-      device.find(device.tallies, 3, [&](std::uint32_t* out) { cuda::launch_tally(view, out); });
-  return {device.chains_of(all, 0), device.chains_of(all, 1), device.chains_of(all, 2)};
+  cuda::LaneRecording& recording = device.recording();
+  const std::size_t together = recording.draws();
+  const auto start = [&](std::size_t batch, std::size_t size) {
+    if (together == 1) {  // states are summed where they are: a copy would take as much memory again
+      start_sweeps(sweeps, {});
+      recording.start(device.levels.bytes(), 1, batch);
+      return;
+    }
+    device.levels.to_device();
+    device.copy_rest(size);
+    start_sweeps(sweeps * size, {.states = reinterpret_cast<std::uint16_t*>(recording.states()),
+                                 .words = recording.bytes() / sizeof(std::uint16_t),
+                                 .every = sweeps,
+                                 .made = 0});
+    recording.start(recording.states(), size, batch);
+  };
+  recording.batches().run(
+      draws, together,
+      {.start = start,
+       .wait = [&](std::size_t batch) { recording.wait(batch); },
+       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, recording.sums(batch, draw)); }});
 }
 
 void CudaLaneBlock::get_all_levels(std::span<Value> levels) const { device_->levels.get_all(levels); }

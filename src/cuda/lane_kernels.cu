@@ -85,78 +85,6 @@ __global__ void scatter_sums_kernel(LaneSums in, std::uint32_t rows, LaneBatch b
   to.recent[at] = in.recent[from];
 }
 
-constexpr unsigned kAcross = 32;  // lanes
-constexpr unsigned kDown = 16;    // factors at a time
-
-__device__ inline std::int64_t factor_units(const FactorsView& view, std::uint32_t number, std::uint32_t lane) {
-  const ExactFactor factor = view.exact.factors[number];
-  std::size_t entry = factor.first_entry;
-  for (std::uint32_t s = factor.first_site; s < factor.end_site; ++s) {
-    const ExactSite site = view.exact.sites[s];
-    entry += static_cast<std::size_t>(site.stride) *
-             view.levels[static_cast<std::size_t>(site.position) * view.lanes + lane];
-  }
-  return view.exact.values[entry];
-}
-
-/// All threads look up, those of the first row add.
-__global__ void log_sums_kernel(FactorsView view, double* out) {
-  __shared__ double units[2][kDown][kAcross];
-  const std::uint32_t lane = blockIdx.x * kAcross + threadIdx.x;
-  double sum = 0.0;
-  unsigned which = 0;
-  for (std::uint32_t first = 0; first < view.factors; first += kDown, which ^= 1U) {
-    const std::uint32_t number = first + threadIdx.y;
-    units[which][threadIdx.y][threadIdx.x] =
-        number < view.factors && lane < view.lanes ? static_cast<double>(factor_units(view, number, lane)) : 0.0;
-    __syncthreads();
-    if (threadIdx.y != 0) continue;
-#pragma unroll
-    for (unsigned k = 0; k < kDown; ++k) sum += units[which][k][threadIdx.x];
-  }
-  if (threadIdx.y == 0 && lane < view.lanes) out[lane] = sum;
-}
-
-__global__ void exact_sums_kernel(FactorsView view, std::int64_t* out) {
-  __shared__ std::int64_t part[kDown][kAcross];
-  const std::uint32_t lane = blockIdx.x * kAcross + threadIdx.x;
-  std::int64_t sum = 0;
-  if (lane < view.lanes) {
-    for (std::uint32_t number = threadIdx.y; number < view.factors; number += kDown) {
-      sum += factor_units(view, number, lane);
-    }
-  }
-  part[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || lane >= view.lanes) return;
-  for (unsigned k = 1; k < kDown; ++k) sum += part[k][threadIdx.x];
-  out[lane] = sum;
-}
-
-__global__ void tally_kernel(TallyView view, std::uint32_t* out) {
-  extern __shared__ std::uint32_t at_level[];  // [level][lane], and the differences
-  const std::uint32_t lane = blockIdx.x * kAcross + threadIdx.x;
-  std::uint32_t* const unlike = at_level + view.most_levels * kAcross;
-  for (std::uint32_t k = threadIdx.y; k <= view.most_levels; k += blockDim.y) at_level[k * kAcross + threadIdx.x] = 0;
-  __syncthreads();
-  if (lane < view.lanes) {
-    for (std::uint32_t k = threadIdx.y; k < view.positions; k += blockDim.y) {
-      const std::uint32_t level = view.levels[static_cast<std::size_t>(k) * view.lanes + lane];
-      if (level < view.most_levels) atomicAdd(at_level + level * kAcross + threadIdx.x, 1U);
-      if (view.reference != nullptr && level != view.reference[k]) atomicAdd(unlike + threadIdx.x, 1U);
-    }
-  }
-  __syncthreads();
-  if (threadIdx.y != 0 || lane >= view.lanes) return;
-  std::uint32_t largest = 0;
-  for (std::uint32_t level = 0; level < view.most_levels; ++level) {
-    largest = max(largest, at_level[level * kAcross + threadIdx.x]);
-  }
-  out[lane] = unlike[threadIdx.x];
-  out[view.lanes + lane] = view.most_levels > 1 ? at_level[kAcross + threadIdx.x] : 0;
-  out[2 * static_cast<std::size_t>(view.lanes) + lane] = largest;
-}
-
 }  // namespace
 
 bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
@@ -202,19 +130,6 @@ void launch_gather_sums(const LaneSums& from, std::uint32_t rows, LaneBatch batc
 void launch_scatter_sums(const LaneSums& in, std::uint32_t rows, LaneBatch batch, const LaneSums& to) {
   const dim3 blocks(blocks_for(rows, 128), batch.count);
   scatter_sums_kernel<<<blocks, 128>>>(in, rows, batch, to);
-}
-
-void launch_log_sums(const FactorsView& view, double* out) {
-  log_sums_kernel<<<blocks_for(view.lanes, kAcross), dim3(kAcross, kDown)>>>(view, out);
-}
-
-void launch_exact_sums(const FactorsView& view, std::int64_t* out) {
-  exact_sums_kernel<<<blocks_for(view.lanes, kAcross), dim3(kAcross, kDown)>>>(view, out);
-}
-
-void launch_tally(const TallyView& view, std::uint32_t* out) {
-  const std::size_t bytes = (view.most_levels + std::size_t{1}) * kAcross * sizeof(std::uint32_t);
-  tally_kernel<<<blocks_for(view.lanes, kAcross), dim3(kAcross, 32), bytes>>>(view, out);
 }
 
 }  // namespace poise::cuda

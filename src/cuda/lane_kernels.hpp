@@ -28,6 +28,20 @@ struct HeatView {
   std::uint32_t sums_stride;  ///< from the sums of one entry to those of the next: [entry][ladder]
 };
 
+/// Where states go while chains move, one after every so many sweeps.
+struct LaneRecord {
+  std::uint16_t* states;  ///< [draw][position][pair], or null
+  std::size_t words;      ///< of a state
+  std::uint64_t every;
+  std::uint64_t made;  ///< sweeps before those of a launch, since the first draw was begun
+
+  /// Whether a sweep of the launch ends a draw.
+  POISE_BOTH bool is_due(std::uint32_t sweep) const { return states != nullptr && (made + sweep + 1) % every == 0; }
+  POISE_BOTH std::uint16_t* place(std::uint32_t sweep) const {
+    return states + ((made + sweep + 1) / every - 1) * words;
+  }
+};
+
 struct LaneBlockView {
   PackedImage image;
   ExactView exact;
@@ -45,6 +59,7 @@ struct LaneBlockView {
   std::uint64_t words;  ///< random ones, of a sweep
   bool two_levels;      ///< whether no variable has more
   HeatView heat = {};   ///< of heated lanes, whose sums are those of ladders and which count nothing here
+  LaneRecord record = {};
 };
 
 /// Sweeps of chains that stay in shared memory, all in one launch. False where the device refuses so much of it.
@@ -86,26 +101,11 @@ struct LaneSums {
 void launch_gather_sums(const LaneSums& from, std::uint32_t rows, LaneBatch batch, const LaneSums& out);
 void launch_scatter_sums(const LaneSums& in, std::uint32_t rows, LaneBatch batch, const LaneSums& to);
 
-/// What log p is summed from.
+/// What energies are summed from.
 struct FactorsView {
   ExactView exact;
   std::uint32_t factors;
   const std::uint8_t* levels;  ///< [position][lane]
   std::uint32_t lanes;
 };
-/// By lane, one factor after the other, as the CPU adds them up.
-void launch_log_sums(const FactorsView& view, double* out);
-/// The same in integers, for which the order does not matter.
-void launch_exact_sums(const FactorsView& view, std::int64_t* out);
-
-struct TallyView {
-  const std::uint8_t* levels;  ///< [position][lane]
-  std::uint32_t lanes;
-  std::uint32_t positions;
-  std::uint32_t most_levels;
-  const std::uint8_t* reference;  ///< by position, or null
-};
-/// [3][lane]: variables that are not as in the reference, those at level 1, and those at the most frequent level.
-void launch_tally(const TallyView& view, std::uint32_t* out);
-
 }  // namespace poise::cuda

@@ -9,6 +9,7 @@
 #include "ladder_kernels.hpp"
 #include "ladder_memory.hpp"
 #include "lane_memory.hpp"
+#include "lane_recording.hpp"
 #include "this_device.hpp"
 
 namespace poise {
@@ -107,7 +108,7 @@ class CudaLaneLadders::OnDevice {
 
   void sum_energies() const {
     const cuda::FactorsView factors{model.exact(), model.factors(), levels->bytes(), lanes().lanes};
-    if (options.log_sums == LogSums::in_integers) {
+    if (model.log_sums() == CudaLogSums::in_integers) {
       cuda::launch_exact_energies(factors, ladders->energies().data());
     } else {
       cuda::launch_energies(factors, ladders->energies().data());
@@ -130,6 +131,18 @@ class CudaLaneLadders::OnDevice {
     const std::uint64_t stream = static_cast<std::uint64_t>(Stream::components) + options.first_chain;
     auto* const bytes = reinterpret_cast<std::uint8_t*>(levels->words());
     cuda::launch_exchange(components.view({bytes, lanes().lanes}, options.seed, stream), ladder_view(), rung);
+  }
+
+  /// Of the cold replicas, whose lanes are the ladders.
+  cuda::LaneRecording& recording() {
+    const auto count = static_cast<std::uint32_t>(options.ladders);
+    if (!recorded) recorded = std::make_unique<cuda::LaneRecording>(model, variables, cuda::LaneBatch{0, count, count});
+    return *recorded;
+  }
+  /// Copies their states to where those of a draw are summed.
+  void keep_cold(std::size_t draw) {
+    cuda::launch_keep_cold(cold(), variables, recording().states() + draw * recording().bytes());
+    cuda::check_launch("states were recorded");
   }
 
   void to_host_cold() const {
@@ -155,6 +168,7 @@ class CudaLaneLadders::OnDevice {
   cuda::Array<cuda::PairKey> keys;
   std::unique_ptr<cuda::LevelsOnDevice> levels;
   std::unique_ptr<cuda::LaddersOnDevice> ladders;
+  std::unique_ptr<cuda::LaneRecording> recorded;
   std::mutex mutex;                        // of the totals and of
   mutable std::vector<Value> cold_levels;  // [ladder][variable]
   mutable bool cold_is_current = false;
@@ -178,7 +192,7 @@ void CudaLaneLadders::set_progress(const BlockProgress& progress) {
   if (progress.averages != 0) reset_sums();
 }
 
-void CudaLaneLadders::advance(std::uint64_t step, std::uint64_t steps) {
+void CudaLaneLadders::start(std::uint64_t step, std::uint64_t steps) {
   OnDevice& device = *device_;
   device.levels->to_device();
   device.levels->changed();
@@ -201,8 +215,9 @@ void CudaLaneLadders::advance(std::uint64_t step, std::uint64_t steps) {
     device.totals.changed(1);
     if (sweeps_ % kMostRecentSteps == 0) device.totals.spill();
   }
-  cuda::check(cudaDeviceSynchronize(), "steps of ladders were made");
 }
+
+void CudaLaneLadders::wait() const { cuda::check(cudaDeviceSynchronize(), "steps of ladders were made"); }
 
 void CudaLaneLadders::reset_counts() {
   device_->totals.reset_counts();
@@ -225,7 +240,36 @@ std::vector<CudaExchange> CudaLaneLadders::exchanges() const { return device_->c
 
 void CudaLaneLadders::set_exchanges(std::span<const CudaExchange> exchanges) { device_->components.set(exchanges); }
 
-std::vector<std::uint8_t> CudaLaneLadders::rungs_of_replicas() const { return device_->ladders->rungs_of_replicas(); }
+bool CudaLaneLadders::follow() { return device_->ladders->follow(); }
+
+std::vector<std::uint8_t> CudaLaneLadders::followed() { return device_->ladders->followed(); }
+
+CudaLaneSums CudaLaneLadders::sums() const {
+  device_->levels->to_device();
+  cuda::LaneRecording& recording = device_->recording();
+  device_->keep_cold(0);
+  recording.start(recording.states(), 1, 0);
+  recording.wait(0);
+  return recording.sums(0, 0);
+}
+
+void CudaLaneLadders::sum_draws(std::size_t draws, const std::function<void()>& start_draw,
+                                const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
+  cuda::LaneRecording& recording = device_->recording();
+  const std::size_t together = recording.draws();
+  const auto start = [&](std::size_t batch, std::size_t size) {
+    for (std::size_t draw = 0; draw < size; ++draw) {
+      start_draw();
+      device_->keep_cold(draw);
+    }
+    recording.start(recording.states(), size, batch);
+  };
+  recording.batches().run(
+      draws, together,
+      {.start = start,
+       .wait = [&](std::size_t batch) { recording.wait(batch); },
+       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, recording.sums(batch, draw)); }});
+}
 
 CudaLaneLadders::Energies CudaLaneLadders::energies() const {
   device_->levels->to_device();

@@ -25,6 +25,7 @@ std::size_t append(std::vector<unsigned char>& bytes, const std::vector<T>& valu
 
 ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
     : image_(*from.model),
+      log_sums_(from.log_sums),
       unit_(from.exact.unit),
       values_(from.exact.values),
       factors_(from.exact.factors),

@@ -27,6 +27,7 @@ class ModelOnDevice {
   /// The end of the positions that updates look at or change.
   [[nodiscard]] std::uint32_t used_positions() const { return used_positions_; }
   [[nodiscard]] std::uint32_t most_levels() const { return most_levels_; }
+  [[nodiscard]] CudaLogSums log_sums() const { return log_sums_; }
 
  private:
   [[nodiscard]] bool has_zeros() const { return !image_.zeros.empty(); }
@@ -35,6 +36,7 @@ class ModelOnDevice {
   std::size_t pairs_at_ = 0, terms_at_ = 0, others_at_ = 0, tables_at_ = 0, zeros_at_ = 0, zero_tables_at_ = 0;
   std::uint32_t used_positions_ = 0;
   std::uint32_t most_levels_ = 1;
+  CudaLogSums log_sums_;
   Array<unsigned char> bytes_;
   double unit_;
   Array<std::int64_t> values_;

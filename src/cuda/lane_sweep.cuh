@@ -143,6 +143,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       __syncthreads();
     }
     two.scattered += view.words * kWordStep64;
+    if (view.record.is_due(sweep)) {
+      move_rows<false>(view.record.place(sweep), levels, view.positions, pairs, view);
+      __syncthreads();
+    }
   }
   move_rows<false>(view.levels, levels, view.positions, pairs, view);
   if (view.counts != nullptr) move_rows<false>(view.counts, counts, view.entries, pairs, view);

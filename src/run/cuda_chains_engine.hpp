@@ -61,13 +61,11 @@ class CudaChainsEngine : public Engine {
     chains_->set_up_counts(chain, std::vector<std::int64_t>(traits_.variables, 0));
   }
 
-  void exchange(std::span<const std::size_t> chains, Engine& other) override {
+  void exchange(std::size_t c, Engine& other) override {
     auto& there = dynamic_cast<CudaChainsEngine&>(other);
-    for (const std::size_t c : chains) {
-      const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
-      move_to(c, theirs);
-      there.move_to(c, mine);
-    }
+    const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
+    move_to(c, theirs);
+    there.move_to(c, mine);
   }
 
   void start_marginals(ChainGroup, bool rao_blackwell) override {

@@ -148,7 +148,9 @@ bool has_bits(const Model& model) {
   return graph != nullptr && has_bits(*graph);
 }
 
+/// Whether chains, or replicas of ladders, can be across lanes there.
 bool has_lanes(const Model& model) {
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
   if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
     return LaneModel::fits(lane_source(*graph));
   }
@@ -204,7 +206,7 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
       return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
     }
     const bool tempered = is_row<TemperRow>(sampler);
-    if (tempered && !has_lanes(model)) return false;
+    if (tempered && !(is_single_site_gibbs(tempered_sampler(model, sampler)) && has_lanes(model))) return false;
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
     if (tempered) {
       return together * kReplicas * static_cast<double>(model.layout.variables) > kReplicaUpdatesOfACore * cores;

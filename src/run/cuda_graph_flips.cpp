@@ -9,6 +9,7 @@
 #include <poise/run/samplers.hpp>
 #include "cuda_chains_engine.hpp"
 #include "engines.hpp"
+#include "lattice_graph.hpp"
 #include "spin_terms.hpp"
 
 namespace poise {
@@ -22,17 +23,9 @@ CudaGraph graph_of(const std::shared_ptr<const GraphIsing>& target, const std::v
 /// Log ratios are those of the same model on a graph, whose unit suits both fields and couplings; log p, which is to be
 /// the lattice's own to the last bit, is summed in the lattice's unit.
 CudaGraph graph_of(const std::shared_ptr<const LatticeIsing>& target, const std::vector<Value>& reference) {
-  std::vector<double> field;
-  std::vector<Edge> edges;
   CudaGraph graph;
-  for (Index i = 0; i < target->num_variables(); ++i) {
-    field.push_back(target->field(i));
-    graph.lattice_fields.push_back(target->field_units(i));
-    for (const Index j : target->neighbours(i)) {
-      if (j > i) edges.push_back({i, j, target->coupling()});
-    }
-  }
-  graph.target = std::make_shared<const GraphIsing>(std::move(field), edges);
+  for (Index i = 0; i < target->num_variables(); ++i) graph.lattice_fields.push_back(target->field_units(i));
+  graph.target = lattice_graph(*target);
   graph.reference = reference;
   return graph;
 }

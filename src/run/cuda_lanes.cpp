@@ -10,38 +10,11 @@
 #include <poise/run/block_engine.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/lane_layout.hpp>
+#include "cuda_lane_sums.hpp"
 
 namespace poise {
 
 namespace {
-
-/// log p and statistics from sums that were made on the device.
-void observe_sums(const MarkovNetwork& target, const CudaLaneBlock& block, const CudaLaneBlock::Tally& tally,
-                  const Observables& out) {
-  if (!out.log_prob.empty()) {
-    const std::vector<double> sums = block.log_sums();
-    for (std::size_t k = 0; k < sums.size(); ++k) out.log_prob[k] = target.log_prob_of(sums[k]);
-  }
-  if (out.statistics.empty()) return;
-  for (std::size_t k = 0; k < tally.most.size(); ++k) out.statistics[k] = target.order(tally.most[k]);
-}
-
-void observe_sums(const GraphIsing& target, const CudaLaneBlock& block, const CudaLaneBlock::Tally& tally,
-                  const Observables& out) {
-  GraphIsing::State summed;
-  if (!out.log_prob.empty()) {
-    const std::vector<std::int64_t> sums = block.exact_sums();
-    for (std::size_t k = 0; k < sums.size(); ++k) {
-      summed.log_prob = sums[k];
-      out.log_prob[k] = target.log_prob(summed);
-    }
-  }
-  if (out.statistics.empty()) return;
-  for (std::size_t k = 0; k < tally.up.size(); ++k) {
-    summed.magnetization = 2 * std::int64_t{tally.up[k]} - static_cast<std::int64_t>(target.num_variables());
-    target.statistics(summed, out.statistics.subspan(k, 1));
-  }
-}
 
 /// One block has all chains.
 template <class T>
@@ -54,6 +27,7 @@ class CudaLaneLayout {
   explicit CudaLaneLayout(const std::shared_ptr<const T>& target) : model_(std::make_shared<CudaLaneModel>()) {
     model_->model = std::make_shared<const LaneModel>(lane_source(target));
     model_->exact = exact_tables(*target, *model_->model);
+    model_->log_sums = log_sums_of(*target);
   }
 
   void set_reference(std::span<const Value> reference) {
@@ -67,11 +41,16 @@ class CudaLaneLayout {
     return {model_, group, seed, first_chain};
   }
   void observe(const T& target, const CudaLaneBlock& block, const Observables& out) const {
-    CudaLaneBlock::Tally tally;
-    if (!out.statistics.empty() || !out.distance.empty()) tally = block.tally();
-    observe_sums(target, block, tally, out);
-    if (!out.distance.empty()) std::copy(tally.different.begin(), tally.different.end(), out.distance.begin());
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
+      observe_sums(target, block.sums(), out);
+    }
     if (!out.levels.empty()) block.get_all_levels(out.levels);
+  }
+  static std::size_t draws_at_once(std::size_t chains) { return lane_draws_at_once(chains); }
+  void sweep_and_observe(const T& target, CudaLaneBlock& block, std::uint64_t sweeps,
+                         std::span<const Observables> draws) const {
+    block.sweep_and_sum(sweeps, draws.size(),
+                        [&](std::size_t draw, const CudaLaneSums& sums) { observe_sums(target, sums, draws[draw]); });
   }
 
  private:

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include <poise/cuda/lane_ladders.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include "cuda_lane_sums.hpp"
 #include "lane_ladders.hpp"
 
 namespace poise {
@@ -55,17 +55,20 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   CudaTemperedLanes(const std::shared_ptr<const T>& target, const std::shared_ptr<const LaneModel>& model,
                     const EngineOptions& options)
       : Base(target, model, LaneEnergy<T>(*target, *model).log_hot(), options),
-        ladders_(device_model(*target, model), device_options(*model, options)),
+        ladders_(device_model(*target, model, options), device_options(*model, options)),
         chains_(traits_.chains) {
     constexpr std::size_t kMostSteps = 256;  // tens of microseconds each, of a small model
     constexpr std::size_t kUpdates = std::size_t{1} << 30;
     const std::size_t updates = traits_.chains * LaneBlock::kMost * std::max<Index>(1, traits_.variables);
     traits_.chunk = std::clamp<std::size_t>(kUpdates / updates, 1, kMostSteps);
     traits_.group = traits_.chains;
+    traits_.draws_at_once = lane_draws_at_once(traits_.chains);
     set_rungs();
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      for (std::size_t r = 0; r < betas().size(); ++r) ladders_.set_levels(c, r, options.starts[c]);
+    const typename T::State state = target->make_state(options.starts.front());
+    for (Index i = 0; i < traits_.variables; ++i) {
+      if (target->cardinality(i) == 1) observed_.push_back({i, target->level(state, i)});
     }
+    for (std::size_t c = 0; c < traits_.chains; ++c) place(c, options.starts[c]);
   }
 
   std::vector<ChainGroup> share_out(unsigned) override { return {{0, traits_.chains}}; }
@@ -73,21 +76,34 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   void advance(ChainGroup group, std::uint64_t steps) override {
     if (group.count != traits_.chains) throw std::logic_error("ladders on a GPU are moved on together");
     send_ladders();
-    while (steps > 0) {
-      // Up to where paths of replicas have their next point.
-      const std::uint64_t step = rungs(0).step;
-      const std::uint64_t stride = rungs(0).ladder.paths().stride();
-      const std::uint64_t some = std::min(steps, (stride - step % stride) % stride + 1);
-      ladders_.advance(step, some);
-      device_is_newer_ = true;
-      for (std::size_t c = 0; c < traits_.chains; ++c) rungs(c).step += some;
-      steps -= some;
-      if ((step + some - 1) % stride == 0) follow(step + some - 1);
+    start(steps);
+    ladders_.wait();
+    add_paths();
+  }
+
+  void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
+    if (group.count != traits_.chains || !wants_sums_alone(draws.front())) {
+      return Engine::advance_and_observe(group, steps, draws);
     }
+    send_ladders();
+    const std::uint64_t before = rungs(0).step;
+    ladders_.sum_draws(
+        draws.size(), [&] { start(steps); },
+        [&](std::size_t draw, const CudaLaneSums& sums) {
+          observe_sums(this->target(), sums, draws[draw]);
+          const auto made = static_cast<double>(before + (draw + 1) * steps);
+          std::fill(draws[draw].accepted.begin(), draws[draw].accepted.end(), made);
+        });
+    add_paths();
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
     send_ladders();
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
+      const CudaLaneSums all = ladders_.sums();
+      const auto part = [&](auto sums) { return sums.subspan(group.first, group.count); };
+      observe_sums(this->target(), {part(all.units), part(all.different), part(all.at_level)}, out);
+    }
     for (std::size_t k = 0; k < group.count; ++k) {
       const std::size_t c = group.first + k;
       this->observe_steps(c, k, out);
@@ -95,14 +111,14 @@ class CudaTemperedLanes final : public LaneLadders<T> {
         this->observe_counts(ladders_.totals(c).counts, rungs(c).step - chains_[c].counted_from,
                              Base::row(out.empirical_marginals, k, traits_.entries));
       }
-      if (!Base::wants_state(out)) continue;
+      if (out.levels.empty()) continue;
       const std::span<const Value> levels = ladders_.cold_levels(c);
-      this->observe_state({levels.begin(), levels.end()}, k, out);
+      std::copy(levels.begin(), levels.end(), Base::row(out.levels, k, traits_.variables).begin());
     }
   }
 
   void restart(std::size_t c, std::span<const Value> levels) override {
-    for (std::size_t r = 0; r < betas().size(); ++r) ladders_.set_levels(c, r, levels);
+    place(c, {levels.begin(), levels.end()});
     chains_[c].counted_from = rungs(c).step;
     if (!ladders_.counts()) return;
     LaneTotals totals = ladders_.totals(c);
@@ -177,6 +193,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
       std::vector<Value> levels;
       LaneTotals of_replica;
       in(levels, of_replica);
+      set_observed(levels);
       ladders_.set_levels(c, r, levels);
       for (std::size_t k = 0; k < totals.sums.size(); ++k) {
         totals.sums[k] += of_replica.sums[k];
@@ -224,12 +241,20 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     std::uint64_t counted_from = 0;
     std::uint64_t averaged_from = 0;
   };
+  struct Observed {
+    Index variable;
+    Value level;
+  };
 
   static std::shared_ptr<const CudaLaneModel> device_model(const T& target,
-                                                           const std::shared_ptr<const LaneModel>& model) {
+                                                           const std::shared_ptr<const LaneModel>& model,
+                                                           const EngineOptions& options) {
     auto out = std::make_shared<CudaLaneModel>();
     out->model = model;
     out->exact = exact_tables(target, *model);
+    out->log_sums = log_sums_of(target);
+    out->reference.resize(options.reference.size());
+    for (Index i = 0; i < options.reference.size(); ++i) out->reference[model->position(i)] = options.reference[i];
     return out;
   }
 
@@ -240,7 +265,6 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     out.first_chain = options.first_chain;
     out.first_lane = this->first_lane(0);
     out.lanes_apart = LaneBlock::kMost;
-    if constexpr (std::is_same_v<T, GraphIsing>) out.log_sums = CudaLaneLadders::LogSums::in_integers;
     const ComponentExchange components(model);
     const std::size_t positions = components.start().size() - 1;
     out.first_neighbour.push_back(0);
@@ -282,17 +306,52 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     ladders_.set_exchanges(exchanges);
   }
 
-  void follow(std::uint64_t step) {
-    const std::vector<std::uint8_t> all = ladders_.rungs_of_replicas();
+  /// As the target has them, whatever a start says: sums of the device look at all levels.
+  void set_observed(std::vector<Value>& levels) const {
+    for (const Observed& observed : observed_) levels[observed.variable] = observed.level;
+  }
+  void place(std::size_t c, std::vector<Value> levels) {
+    set_observed(levels);
+    for (std::size_t r = 0; r < betas().size(); ++r) ladders_.set_levels(c, r, levels);
+  }
+
+  /// Has the device make steps.
+  void start(std::uint64_t steps) {
+    device_is_newer_ = true;
+    while (steps > 0) {
+      // Up to where paths of replicas have their next point.
+      const std::uint64_t step = rungs(0).step;
+      const ReplicaPaths& paths = rungs(0).ladder.paths();
+      const std::uint64_t some = std::min(steps, (paths.stride() - step % paths.stride()) % paths.stride() + 1);
+      ladders_.start(step, some);
+      for (std::size_t c = 0; c < traits_.chains; ++c) rungs(c).step += some;
+      steps -= some;
+      if ((step + some - 1) % paths.stride() != 0) continue;
+      followed_.push_back(step + some - 1);
+      const bool has_room = ladders_.follow();
+      // A path that is full has its points further apart from there on.
+      if (!has_room || paths.size() + followed_.size() == ReplicaPaths::kMost) add_paths();
+    }
+  }
+
+  /// Adds to the paths what was followed on the device.
+  void add_paths() {
+    if (followed_.empty()) return;
+    const std::vector<std::uint8_t> all = ladders_.followed();
     std::vector<std::uint32_t> rung_of(betas().size());
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(c * rung_of.size()), rung_of.size(), rung_of.begin());
-      rungs(c).ladder.follow(step, rung_of);
+    auto from = all.begin();
+    for (const std::uint64_t step : std::exchange(followed_, {})) {
+      for (std::size_t c = 0; c < traits_.chains; ++c) {
+        for (std::uint32_t& rung : rung_of) rung = *from++;
+        rungs(c).ladder.follow(step, rung_of);
+      }
     }
   }
 
   mutable CudaLaneLadders ladders_;
   std::vector<Chain> chains_;
+  std::vector<Observed> observed_;
+  std::vector<std::uint64_t> followed_;   // steps after which rungs were kept on the device
   mutable bool host_is_newer_ = true;     // than the ladders of the device
   mutable bool device_is_newer_ = false;  // than those of the host
 };

@@ -21,9 +21,7 @@ void Engine::advance_and_observe(ChainGroup group, std::uint64_t steps, std::spa
   }
 }
 
-void Engine::exchange(std::span<const std::size_t>, Engine&) {
-  throw std::logic_error("these chains exchange no states");
-}
+void Engine::exchange(std::size_t, Engine&) { throw std::logic_error("these chains exchange no states"); }
 
 std::string no_start(std::uint64_t chain, unsigned attempts) {
   if (attempts == 0) {

@@ -120,7 +120,11 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
 }
 
 void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
-  const std::size_t at_once = std::min(draws, engine.traits().draws_at_once);
+  std::size_t at_once = std::min(draws, engine.traits().draws_at_once);
+  if (keep_ == Keep::draws) {  // states take more room than all else
+    constexpr std::size_t kBytes = std::size_t{64} << 20;
+    at_once = std::min(at_once, kBytes / std::max<std::size_t>(1, group.count * layout_.variables));
+  }
   if (at_once <= 1) {
     for (std::size_t draw = 0; draw < draws; ++draw) {
       engine.advance(group, steps);

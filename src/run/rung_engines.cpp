@@ -183,18 +183,10 @@ void RungEngines::swap(ChainGroup group) {
     mine.ladder.swap(step, mine.rng, gain, [&](std::size_t pair) { swapped.emplace_back(group.first + k, pair); });
     ++mine.step;
   }
-  if (source_.fibers) {
-    for_each(swapped.size(), [&](std::size_t k) {
-      const auto& [chain, pair] = swapped[k];
-      engines_[pair].engine->exchange({&chain, 1}, *engines_[pair + 1].engine);
-    });
-    return;
-  }
-  std::vector<std::vector<std::size_t>> chains(count);  // of each pair
-  for (const auto& [chain, pair] : swapped) chains[pair].push_back(chain);
-  for (std::size_t pair = 0; pair + 1 < count; ++pair) {
-    if (!chains[pair].empty()) engines_[pair].engine->exchange(chains[pair], *engines_[pair + 1].engine);
-  }
+  for_each(swapped.size(), [&](std::size_t k) {
+    const auto& [chain, pair] = swapped[k];
+    engines_[pair].engine->exchange(chain, *engines_[pair + 1].engine);
+  });
 }
 
 void RungEngines::observe(ChainGroup group, const Observables& out) const {

@@ -9,7 +9,9 @@
 #include <poise/run/tempered_lanes.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/batch_target.hpp>
+#include <poise/target/lattice_ising.hpp>
 #include "cuda_temper.hpp"
+#include "lattice_graph.hpp"
 
 namespace poise {
 
@@ -65,6 +67,9 @@ TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, c
                                            : try_lanes(network->target, options);
     } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
       made = try_lanes(*graph, options);
+    } else if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+      // Replicas as bits would have a block for every rung, and a call for each of them at every step.
+      made = try_lanes(lattice_graph(**lattice), options);
     }
     if (made.engine) return made;
   }

@@ -68,9 +68,6 @@ class CudaBitBlock {
   [[nodiscard]] BitTotals get_totals(std::size_t chain) const;
   void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
 
-  /// Swaps the states of some chains with those of the same chains in another block, where these are the same bits.
-  void exchange(std::span<const std::size_t> chains, CudaBitBlock& other);
-
   /// Good until the next ones are asked for.
   [[nodiscard]] CudaSpinSums sums() const;
   /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on other threads and in any order.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,11 +19,28 @@
 
 namespace poise {
 
+namespace cuda {
+struct LaneRecord;
+}
+
+/// How log p is added up: factor by factor, as networks have it, or in integers, which takes a model without zeros, as
+/// Ising models are.
+enum class CudaLogSums { in_order, in_integers };
+
 /// What a block is made from.
 struct CudaLaneModel {
   std::shared_ptr<const LaneModel> model;
   ExactTables exact;
   std::vector<Value> reference;  ///< by position
+  CudaLogSums log_sums = CudaLogSums::in_order;
+};
+
+/// Sums of the states of all chains of a group.
+struct CudaLaneSums {
+  std::span<const double> units;             ///< of log p
+  std::span<const std::uint32_t> different;  ///< variables that are not as in the reference
+  /// Those at level 1 where log p is summed in integers, otherwise those at the most frequent level.
+  std::span<const std::uint32_t> at_level;
 };
 
 class CudaLaneBlock {
@@ -64,16 +82,11 @@ class CudaLaneBlock {
   void get_sums(std::size_t chain, std::span<double> sums) const;
 
   // Of all chains of the group, in one go.
-  /// Units of log p, one factor after the other as the CPU adds them up.
-  [[nodiscard]] std::vector<double> log_sums() const;
-  /// The same, where their sum is exact in integers.
-  [[nodiscard]] std::vector<std::int64_t> exact_sums() const;
-  struct Tally {
-    std::vector<std::uint32_t> different;  ///< variables that are not as in the reference
-    std::vector<std::uint32_t> up;         ///< those at level 1
-    std::vector<std::uint32_t> most;       ///< those at the most frequent level
-  };
-  [[nodiscard]] Tally tally() const;
+  /// Good until the next ones are asked for.
+  [[nodiscard]] CudaLaneSums sums() const;
+  /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on other threads and in any order.
+  void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                     const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use);
   /// Chain after chain.
   void get_all_levels(std::span<Value> levels) const;
 
@@ -81,6 +94,8 @@ class CudaLaneBlock {
   static constexpr std::uint64_t kMostRecent = 255;  // sweeps that a byte can count
 
   class OnDevice;
+  /// Without waiting for them; what is recorded goes to where `record` says.
+  void start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record);
   template <class Use>
   void for_each_entry(Use&& use) const;
   [[nodiscard]] std::uint32_t lane(std::size_t chain) const;

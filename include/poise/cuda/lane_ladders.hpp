@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,8 +45,6 @@ struct CudaRungStep {
 
 class CudaLaneLadders {
  public:
-  /// How log weights are added up: factor by factor, or in integers, which takes a model without zeros.
-  enum class LogSums { in_order, in_integers };
   struct Options {
     std::size_t ladders = 0;
     std::size_t rungs = 0;  ///< an even number up to 64
@@ -53,7 +52,6 @@ class CudaLaneLadders {
     std::uint64_t first_chain = 0;  ///< number of the first ladder
     std::uint64_t first_lane = 0;   ///< number of its first replica, an even one
     std::uint64_t lanes_apart = 0;  ///< between the first replicas of two ladders, an even number
-    LogSums log_sums = LogSums::in_order;
     /// Positions that share a factor with each, and where those of each begin, for components.
     std::vector<std::uint32_t> first_neighbour;
     std::vector<std::uint32_t> neighbours;
@@ -72,9 +70,11 @@ class CudaLaneLadders {
   /// Totals start anew.
   void set_progress(const BlockProgress& progress);
 
-  /// Steps of all ladders, the first of them number `step`. Counts levels of the cold replicas once `reset_counts` was
-  /// called, and averages their conditionals once `reset_sums` was. Returns when the steps are made.
-  void advance(std::uint64_t step, std::uint64_t steps);
+  /// Has the device make steps of all ladders, the first of them number `step`, and does not wait for them. Counts
+  /// levels of the cold replicas once `reset_counts` was called, and averages their conditionals once `reset_sums` was.
+  void start(std::uint64_t step, std::uint64_t steps);
+  /// Until they are made.
+  void wait() const;
   void reset_counts();
   void reset_sums();
   [[nodiscard]] bool counts() const { return counting_; }
@@ -86,14 +86,23 @@ class CudaLaneLadders {
   /// Of each two ladders.
   [[nodiscard]] std::vector<CudaExchange> exchanges() const;
   void set_exchanges(std::span<const CudaExchange> exchanges);
-  /// Rungs of all replicas, ladder by ladder.
-  [[nodiscard]] std::vector<std::uint8_t> rungs_of_replicas() const;
+  /// Keeps the rungs of all replicas as they are after the steps that were started. False where they are to be fetched
+  /// before there is room for more.
+  bool follow();
+  /// Rungs of all replicas, ladder by ladder, each time that they were kept since this was asked last.
+  [[nodiscard]] std::vector<std::uint8_t> followed();
   /// Sums over all factors of the states of all replicas, ladder by ladder: log weights without heat, and zeros.
   struct Energies {
     std::vector<double> log_weight;
     std::vector<double> zeros;
   };
   [[nodiscard]] Energies energies() const;
+  /// Of the cold replicas of all ladders; good until the next ones are asked for.
+  [[nodiscard]] CudaLaneSums sums() const;
+  /// The same `draws` times, each after a call of `start_draw`, which starts its steps: calls use(draw, sums), on other
+  /// threads and in any order.
+  void sum_draws(std::size_t draws, const std::function<void()>& start_draw,
+                 const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use);
 
   // Of one replica or ladder; not while others set them.
   void set_levels(std::size_t ladder, std::size_t replica, std::span<const Value> levels);

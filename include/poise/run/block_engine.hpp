@@ -96,19 +96,13 @@ class BlockEngine final : public Engine {
     block.set_totals(c, totals);
   }
 
-  void exchange(std::span<const std::size_t> chains, Engine& other) override {
+  void exchange(std::size_t c, Engine& other) override {
     auto& there = dynamic_cast<BlockEngine&>(other);
-    if constexpr (requires { blocks_.front().exchange(chains, there.blocks_.front()); }) {
-      blocks_.front().exchange(chains, there.blocks_.front());  // which has them all
-      return;
-    }
     std::vector<Value> x(traits_.variables), y(traits_.variables);
-    for (const std::size_t c : chains) {
-      block_of(c).get_levels(c, x);
-      there.block_of(c).get_levels(c, y);
-      block_of(c).set_levels(c, y);
-      there.block_of(c).set_levels(c, x);
-    }
+    block_of(c).get_levels(c, x);
+    there.block_of(c).get_levels(c, y);
+    block_of(c).set_levels(c, y);
+    there.block_of(c).set_levels(c, x);
   }
 
   void start_marginals(ChainGroup group, bool rao_blackwell) override {

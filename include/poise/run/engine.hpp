@@ -86,9 +86,9 @@ class Engine {
   /// Puts a chain at a state and computes everything anew, as after the target has changed.
   virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
 
-  /// Swaps the states of some chains and of the chains of the same numbers in an engine for the same model at another
+  /// Swaps the states of a chain and of the chain of the same number in an engine for the same model at another
   /// temperature, made by the same sampler. Counts go on. Engines whose chains never do so throw.
-  virtual void exchange(std::span<const std::size_t> chains, Engine& other);
+  virtual void exchange(std::size_t chain, Engine& other);
 
   /// Starts counting how long variables are at their levels and, if asked to, averaging P(variable at level | all
   /// others).

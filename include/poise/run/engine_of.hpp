@@ -99,9 +99,27 @@ class EngineOf final : public Engine, public StatesOf<T> {
     start_empirical_marginals(*chains_[c]);
   }
 
-  void exchange(std::span<const std::size_t> chains, Engine& other) override {
+  void exchange(std::size_t c, Engine& other) override {
     auto& there = dynamic_cast<EngineOf&>(other);
-    for (const std::size_t c : chains) exchange_one(c, there);
+    typename T::State& mine = chains_[c]->state;
+    typename T::State& theirs = there.chains_[c]->state;
+    if constexpr (!BulkKernel<K, T>) {  // which count every step by themselves
+      settle(*target_, *chains_[c]);
+      settle(*there.target_, *there.chains_[c]);
+    }
+    if constexpr (requires { target_->adopt(mine); }) {
+      std::swap(mine, theirs);
+      target_->adopt(mine);
+      there.target_->adopt(theirs);
+    } else {
+      std::vector<Value> x(traits_.variables), y(traits_.variables);
+      copy_levels(*target_, mine, std::span<Value>(x));
+      copy_levels(*target_, theirs, std::span<Value>(y));
+      mine = target_->make_state(y);
+      theirs = there.target_->make_state(x);
+    }
+    prepare(c);
+    there.prepare(c);
   }
 
   [[nodiscard]] const typename T::State& state(std::size_t c) const override { return chains_[c]->state; }
@@ -164,28 +182,6 @@ class EngineOf final : public Engine, public StatesOf<T> {
   }
 
  private:
-  void exchange_one(std::size_t c, EngineOf& there) {
-    typename T::State& mine = chains_[c]->state;
-    typename T::State& theirs = there.chains_[c]->state;
-    if constexpr (!BulkKernel<K, T>) {  // which count every step by themselves
-      settle(*target_, *chains_[c]);
-      settle(*there.target_, *there.chains_[c]);
-    }
-    if constexpr (requires { target_->adopt(mine); }) {
-      std::swap(mine, theirs);
-      target_->adopt(mine);
-      there.target_->adopt(theirs);
-    } else {
-      std::vector<Value> x(traits_.variables), y(traits_.variables);
-      copy_levels(*target_, mine, std::span<Value>(x));
-      copy_levels(*target_, theirs, std::span<Value>(y));
-      mine = target_->make_state(y);
-      theirs = there.target_->make_state(x);
-    }
-    prepare(c);
-    there.prepare(c);
-  }
-
   friend class TunerOf<T, K>;
   friend class SelfTuningOf<T, K>;
 

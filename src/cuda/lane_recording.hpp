@@ -1,0 +1,47 @@
+/// Draws of chains across lanes on the device: their states side by side, and sums of these for the host.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <poise/cuda/lane_block.hpp>
+#include "call.hpp"
+#include "draw_batches.hpp"
+#include "lane_memory.hpp"
+#include "lane_sums.hpp"
+
+namespace poise::cuda {
+
+class LaneRecording {
+ public:
+  /// Of states that have so many rows, [position][lane]; `lanes` says which of them are chains.
+  LaneRecording(const ModelOnDevice& model, std::uint32_t rows, LaneBatch lanes);
+
+  /// Of a batch: as many as take little memory.
+  [[nodiscard]] std::size_t draws() const { return draws_; }
+  /// Bytes of a state.
+  [[nodiscard]] std::size_t bytes() const { return std::size_t{rows_} * lanes_.lanes; }
+  /// Room for the states of a batch, one after the other.
+  [[nodiscard]] std::uint8_t* states();
+
+  /// Has the device sum so many states, one after the other, once it has made them; a batch replaces the last but one.
+  void start(const std::uint8_t* states, std::size_t draws, std::size_t batch);
+  void wait(std::size_t batch) { done_[batch % 2].wait("states were summed"); }
+  /// Of a draw of a batch that was waited for.
+  [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
+
+  [[nodiscard]] DrawBatches& batches() { return batches_; }
+
+ private:
+  const ModelOnDevice& model_;
+  std::uint32_t rows_;
+  LaneBatch lanes_;
+  std::size_t draws_;
+  Array<std::uint8_t> states_;
+  Array<unsigned char> found_;
+  PinnedArray<unsigned char> host_;  // two batches
+  Event done_[2];
+  DrawBatches batches_;
+};
+
+}  // namespace poise::cuda
