@@ -11,35 +11,12 @@
 #include <poise/cuda/lane_ladders.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include "cuda_ladder.hpp"
 #include "lane_ladders.hpp"
 
 namespace poise {
 
 namespace {
-
-CudaLadder to_device(const Ladder& ladder, std::uint64_t taken) {
-  const LadderNumbers from = ladder.numbers();
-  return {.replica_at = {from.replica_at.begin(), from.replica_at.end()},
-          .came_from_cold = from.came_from_cold,
-          .accepted = from.counts.accepted,
-          .tried = from.counts.tried,
-          .below = from.bridges.below,
-          .above = from.bridges.above,
-          .bridged = static_cast<std::uint64_t>(from.bridges.count),
-          .round_trips = from.round_trips,
-          .taken = taken};
-}
-
-LadderNumbers to_host(const CudaLadder& from) {
-  LadderNumbers numbers;
-  numbers.replica_at.assign(from.replica_at.begin(), from.replica_at.end());
-  numbers.came_from_cold = from.came_from_cold;
-  numbers.counts.accepted = from.accepted;
-  numbers.counts.tried = from.tried;
-  numbers.bridges = {from.below, from.above, static_cast<double>(from.bridged)};
-  numbers.round_trips = from.round_trips;
-  return numbers;
-}
 
 template <class T>
 class CudaTemperedLanes final : public LaneLadders<T> {
@@ -77,7 +54,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
       // Up to where paths of replicas have their next point.
       const std::uint64_t step = rungs(0).step;
       const std::uint64_t stride = rungs(0).ladder.paths().stride();
-      const std::uint64_t some = std::min(steps, (stride - step % stride) % stride + 1);
+      const std::uint64_t some = std::min(steps, steps_to_point(rungs(0).ladder, step));
       ladders_.advance(step, some);
       device_is_newer_ = true;
       for (std::size_t c = 0; c < traits_.chains; ++c) rungs(c).step += some;
