@@ -11,6 +11,7 @@
 #ifdef POISE_CUDA
 #include <poise/cuda/rbm_gibbs_chains.hpp>
 #endif
+#include "../src/run/saved_rbm_chain.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"
@@ -23,13 +24,6 @@ using namespace poise::testing;
 class OnGpuRbmGibbs : public OnGpu {};
 
 Model model_of(const RbmWeights& weights) { return rbm_model("rbm", std::make_shared<const Rbm>(weights)); }
-
-/// Weights of normal numbers, but none that RBMs refuse.
-RbmWeights bounded_rbm(Index visible, Index hidden, double scale, std::uint64_t seed) {
-  RbmWeights weights = random_rbm(visible, hidden, scale, seed);
-  for (float& weight : weights.weights) weight = std::clamp(weight, -75.0F, 75.0F);
-  return weights;
-}
 
 struct Case {
   RbmWeights weights;
@@ -157,6 +151,63 @@ TEST(CudaRbmGibbs, StreamsGoOnWhereStepsEnd) {
     other(moved);
     EXPECT_EQ(one.take(), other.take());
     EXPECT_EQ(filled.uniform(), moved.uniform());
+  }
+}
+
+/// What a device knows of a chain is enough for one of the CPU to go on with, at any temperature.
+TEST(CudaRbmGibbs, SavedChainsAreThoseOfTheCpu) {
+  const auto cold = std::make_shared<const Rbm>(random_rbm(50, 30, 0.4, 12));
+  const Rbm::Base base{std::vector<double>(50, 0.3), std::vector<double>(30, -0.2)};
+  for (const double beta : {1.0, 0.4}) {
+    const auto target = beta == 1.0 ? cold : std::make_shared<const Rbm>(cold->heated(beta, base));
+    EngineOptions options;
+    options.seed = 3;
+    options.first_chain = 4;
+    options.starts.assign(2, std::vector<Value>(50, 1));
+    options.reference = options.starts.front();
+    const auto make = [&] { return make_engine(rbm_model("rbm", target), parse_sampler("rbm-gibbs"), options).engine; };
+    const std::unique_ptr<Engine> first = make(), second = make();
+    const ChainGroup all{0, 2};
+    first->advance(all, 7);
+    first->start_marginals(all, true);
+    first->advance(all, 20);
+    first->visit_marginals(all);
+    for (std::size_t c = 0; c < 2; ++c) {
+      const RbmChainOf of{*target, options.reference, options.seed, options.first_chain + c};
+      Saver from_cpu, from_device;
+      first->save_chain(c, from_cpu);
+      const std::string bytes = from_cpu.take();
+      Loader in(bytes);
+      const SavedRbmChain chain = load_rbm_chain(of, in);
+      EXPECT_TRUE(in.at_end());
+      EXPECT_EQ(chain.steps, 27U);
+      EXPECT_EQ(chain.counted_from, 7U);
+      save_rbm_chain(of, chain, from_device);
+      const std::string again = from_device.take();
+      EXPECT_EQ(again.size(), bytes.size());
+      Loader other(again);
+      second->load_chain(c, other);
+      EXPECT_TRUE(other.at_end());
+    }
+    std::vector<Value> levels[2] = {std::vector<Value>(100), std::vector<Value>(100)};
+    std::vector<double> marginals[2] = {std::vector<double>(100), std::vector<double>(100)};
+    std::vector<Evals> evals[2] = {std::vector<Evals>(2), std::vector<Evals>(2)};
+    std::vector<double> accepted[2] = {std::vector<double>(2), std::vector<double>(2)};
+    for (const int k : {0, 1}) {
+      Engine& engine = k == 0 ? *first : *second;
+      engine.advance(all, 30);
+      engine.visit_marginals(all);
+      engine.observe(
+          all, {.accepted = accepted[k], .levels = levels[k], .empirical_marginals = marginals[k], .evals = evals[k]});
+    }
+    EXPECT_EQ(levels[0], levels[1]);
+    EXPECT_EQ(marginals[0], marginals[1]);
+    EXPECT_EQ(accepted[0], accepted[1]);
+    for (std::size_t c = 0; c < 2; ++c) {
+      EXPECT_EQ(evals[0][c].target, evals[1][c].target);
+      EXPECT_EQ(evals[0][c].gradient, evals[1][c].gradient);
+      EXPECT_EQ(first->rao_blackwell(c).sums, second->rao_blackwell(c).sums);
+    }
   }
 }
 

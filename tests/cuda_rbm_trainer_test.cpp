@@ -78,18 +78,11 @@ TEST_F(OnGpuRbmTrainer, TheLikelihoodRises) {
   for (const Divergence method : {Divergence::cd, Divergence::pcd}) {
     const RbmWeights start = initial_rbm(9, 3, data, 1);
     const double independent = divergence(truth, start);
-    double best = independent;
-    // From some seeds a hidden unit is still idle after 45 epochs; of three one is not.
-    for (const std::uint64_t seed : {1, 2, 3}) {
-      RbmTrainer trainer(
-          start,
-          {.method = method, .gibbs_steps = 5, .batch = 100, .rate = 0.02, .seed = seed, .device = Device::cuda});
-      for (int epoch = 0; epoch < 45; ++epoch) EXPECT_EQ(trainer.epoch(data).rows, 2000U);
-      const double after = divergence(truth, trainer.weights());
-      EXPECT_LT(after, independent);
-      best = std::min(best, after);
-    }
-    EXPECT_LT(best, independent / 10);
+    // Some hidden units are idle after 45 epochs; from ten seeds on the CPU none is after 90.
+    RbmTrainer trainer(
+        start, {.method = method, .gibbs_steps = 5, .batch = 100, .rate = 0.02, .seed = 1, .device = Device::cuda});
+    for (int epoch = 0; epoch < 90; ++epoch) EXPECT_EQ(trainer.epoch(data).rows, 2000U);
+    EXPECT_LT(divergence(truth, trainer.weights()), independent / 10);
   }
 }
 

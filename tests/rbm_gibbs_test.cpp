@@ -55,13 +55,6 @@ Levels plain_step(const RbmWeights& weights, const Levels& x, Rng& rng) {
   return after;
 }
 
-/// Weights of normal numbers, but none that RBMs refuse.
-RbmWeights bounded_rbm(Index visible, Index hidden, double scale, std::uint64_t seed) {
-  RbmWeights weights = random_rbm(visible, hidden, scale, seed);
-  for (float& weight : weights.weights) weight = std::clamp(weight, -75.0F, 75.0F);
-  return weights;
-}
-
 /// A group of chains with all that a kernel needs.
 struct Group {
   Group(const Rbm& target, std::size_t count, std::uint64_t first_chain) {
@@ -150,6 +143,24 @@ TEST(RbmGibbs, BoundsAreNeverWrong) {
           }
         }
       }
+    }
+  }
+}
+
+/// Where biases of the hot end pull the other way than the weights, as far as they may.
+TEST(RbmGibbs, HotEndsOfAnyBiasAreExact) {
+  const Rbm cold(bounded_rbm(90, 65, 30.0, 5));
+  Rng rng(1, 1);
+  Rbm::Base base;
+  for (Index i = 0; i < 90; ++i) base.visible.push_back(200.0 * (rng.uniform() - 0.5));
+  for (Index j = 0; j < 65; ++j) base.hidden.push_back(200.0 * (rng.uniform() - 0.5));
+  for (const double beta : {0.0, 0.2, 0.5, 0.9}) {
+    const Rbm target = cold.heated(beta, base);
+    Group quick(target, 16, 0), exact(target, 16, 0);
+    for (int step = 0; step < 20; ++step) {
+      RbmGibbs(target).advance(target, quick.members, 1);
+      RbmGibbs(target, 1e6).advance(target, exact.members, 1);
+      for (std::size_t c = 0; c < 16; ++c) ASSERT_EQ(quick.states[c]->x, exact.states[c]->x) << beta;
     }
   }
 }

@@ -256,7 +256,10 @@ int main(int argc, char** argv) {
     const std::optional<TemperingReport> ladders = engine->tempering();
     const double replicas = ladders ? static_cast<double>(ladders->betas.size()) : 1.0;
     const bool sweeps = one.sampler == "gibbs" || ladders;
-    const double updates = sweeps ? replicas * one.model.layout.variables / 1e9 : 1e-9;
+    // Of ladders of RBMs, sweeps of all replicas, of which a step has four.
+    const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(one.model.description);
+    const double of_replica = is_rbm ? (ladders ? 4.0 : 1.0) : (sweeps ? one.model.layout.variables : 1.0);
+    const double updates = replicas * of_replica / 1e9;
     const Measured plain = measure(*engine, false);
     const Measured counted = measure(*engine, true);
     fmt::print("{:<44} {:>7} {:>12.4g} {:>8} {:>9.2f}x  {}  (counting {:.4g}, made in {:.2f} s)\n", one.name,
@@ -302,6 +305,7 @@ int main(int argc, char** argv) {
   for (const std::size_t chains : {16, 1000, 10000}) {
     run({"RBM 784x500, rbm-gibbs", digits, "rbm-gibbs", chains, 0, ""});
   }
+  for (const std::size_t ladders : {1, 64, 1024}) run({"RBM 784x500, ladders", digits, "temper", ladders, 0, ""});
   const Model fields50 = ising_model(lattice(50, true));
   run({"lattice 50x50, fields", fields50, "gibbs", 33792, 600, thrml});
   run({"lattice 50x50, fields", fields50, "gibbs", 1024, 140, ""});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ladder_swap.cuh"
 #include "lane_sweep.cuh"
 
 namespace poise::cuda {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr unsigned kAcross = 32;  // lanes
 constexpr unsigned kDown = 16;    // factors at a time
-constexpr unsigned kSwapThreads = 128;
 constexpr unsigned kMostTeam = 512;  // threads that have two ladders
 
 /// What a factor adds to the log weight of a lane, in units; zeros are counted, and count as the lowest entry.
@@ -70,18 +70,6 @@ __global__ void exact_energies_kernel(FactorsView view, ReplicaEnergy* out) {
   if (threadIdx.y != 0 || lane >= view.lanes) return;
   for (unsigned k = 1; k < kDown; ++k) sum += part[k][threadIdx.x];
   out[lane] = {view.exact.unit * static_cast<double>(sum), 0.0};
-}
-
-/// A warp that has a ladder.
-struct WarpTeam {
-  __device__ std::uint32_t rank() const { return threadIdx.x % 32; }
-  __device__ std::uint32_t size() const { return 32; }
-  __device__ void wait() const { __syncwarp(); }
-};
-
-__global__ void swap_kernel(const __grid_constant__ LadderView view, std::uint64_t step) {
-  const std::uint32_t ladder = blockIdx.x * (kSwapThreads / 32) + threadIdx.x / 32;
-  if (ladder < view.ladders) swap_ladder(view, ladder, step, WarpTeam());
 }
 
 /// A block that has two ladders.
@@ -172,8 +160,8 @@ void launch_exact_energies(const FactorsView& view, ReplicaEnergy* out) {
   exact_energies_kernel<<<blocks_for(view.lanes, kAcross), dim3(kAcross, kDown)>>>(view, out);
 }
 
-void launch_swaps(const LadderView& view, std::uint64_t step) {
-  swap_kernel<<<blocks_for(view.ladders, kSwapThreads / 32), kSwapThreads>>>(view, step);
+void launch_swaps(const LadderView& view, const EnergyGains& gains, std::uint64_t step) {
+  launch_swaps_of(view, gains, step, nullptr);
 }
 
 void launch_exchange(const ComponentsView& view, const LadderView& ladders, std::uint32_t rung) {

@@ -16,7 +16,7 @@ void launch_energies(const FactorsView& view, ReplicaEnergy* out);
 void launch_exact_energies(const FactorsView& view, ReplicaEnergy* out);
 
 /// Swaps of step `step` of all ladders.
-void launch_swaps(const LadderView& view, std::uint64_t step);
+void launch_swaps(const LadderView& view, const EnergyGains& gains, std::uint64_t step);
 
 /// Exchange of components between each two ladders, at one rung.
 void launch_exchange(const ComponentsView& view, const LadderView& ladders, std::uint32_t rung);

@@ -31,10 +31,10 @@ void append(std::vector<T>& all, const std::vector<T>& some, std::size_t width) 
 
 }  // namespace
 
-LaddersOnDevice::LaddersOnDevice(std::size_t ladders, const std::vector<RungStep>& steps)
+LaddersOnDevice::LaddersOnDevice(std::size_t ladders, const std::vector<double>& guesses)
     : ladders_(ladders),
-      rungs_(steps.size() + 1),
-      steps_(steps),
+      rungs_(guesses.size() + 1),
+      guesses_(guesses),
       replica_at_(ladders * rungs_),
       rung_of_(ladders * rungs_),
       came_from_cold_(ladders * rungs_),
@@ -44,8 +44,7 @@ LaddersOnDevice::LaddersOnDevice(std::size_t ladders, const std::vector<RungStep
       above_(ladders * rungs_),
       bridged_(ladders),
       round_trips_(ladders),
-      taken_(ladders),
-      energies_(ladders * rungs_) {
+      taken_(ladders) {
   CudaLadder one;
   for (std::size_t k = 0; k < rungs_; ++k) one.replica_at.push_back(static_cast<std::uint8_t>(k));
   one.came_from_cold.resize(rungs_);
@@ -65,8 +64,7 @@ LadderView LaddersOnDevice::view(std::uint64_t seed, std::uint64_t first_stream)
           .bridged = bridged_.data(),
           .round_trips = round_trips_.data(),
           .taken = taken_.data(),
-          .energies = energies_.data(),
-          .steps = steps_.data(),
+          .guesses = guesses_.data(),
           .seed = seed,
           .first_stream = first_stream};
 }

@@ -1,4 +1,4 @@
-/// What ladders whose replicas are lanes have in the memory of the device, beside the replicas.
+/// What ladders have in the memory of the device, beside the replicas.
 #pragma once
 
 #include <span>
@@ -14,11 +14,10 @@ namespace poise::cuda {
 class LaddersOnDevice {
  public:
   /// All replicas are at the rungs of their numbers.
-  LaddersOnDevice(std::size_t ladders, const std::vector<RungStep>& steps);
+  LaddersOnDevice(std::size_t ladders, const std::vector<double>& guesses);
   [[nodiscard]] LadderView view(std::uint64_t seed, std::uint64_t first_stream) const;
   [[nodiscard]] const std::uint8_t* replica_at() const { return replica_at_.data(); }
   [[nodiscard]] const std::uint8_t* rung_of() const { return rung_of_.data(); }
-  [[nodiscard]] const Array<ReplicaEnergy>& energies() const { return energies_; }
 
   [[nodiscard]] std::vector<CudaLadder> get() const;
   void set(std::span<const CudaLadder> ladders);
@@ -32,7 +31,7 @@ class LaddersOnDevice {
  private:
   std::size_t ladders_;
   std::size_t rungs_;
-  Array<RungStep> steps_;
+  Array<double> guesses_;
   Array<std::uint8_t> replica_at_;
   Array<std::uint8_t> rung_of_;
   Array<std::uint8_t> came_from_cold_;
@@ -45,7 +44,6 @@ class LaddersOnDevice {
   Array<std::uint64_t> bridged_;
   Array<std::uint64_t> round_trips_;
   Array<std::uint64_t> taken_;
-  Array<ReplicaEnergy> energies_;
 };
 
 /// What each two ladders exchange.

@@ -45,7 +45,13 @@ class CudaLaneLadders::OnDevice {
       floats.push_back({static_cast<float>(heat.beta), std::max(static_cast<float>(heat.log_zero), cuda::kHardZero)});
     }
     std::vector<cuda::RungStep> between;
-    for (const CudaRungStep& step : steps) between.push_back({step.beta, step.log_zero, step.guess});
+    std::vector<double> guesses;
+    for (const CudaRungStep& step : steps) {
+      between.push_back({step.beta, step.log_zero});
+      guesses.push_back(step.guess);
+    }
+    rung_steps = cuda::Array<cuda::RungStep>(between);
+    energies = cuda::Array<cuda::ReplicaEnergy>(lanes().lanes);
     rung_heats = cuda::Array<cuda::RungHeat>(floats);
     levels = std::make_unique<cuda::LevelsOnDevice>(model.positions(), variables, lanes());
     std::vector<cuda::PairKey> all(lanes().lanes / 2);
@@ -56,7 +62,7 @@ class CudaLaneLadders::OnDevice {
       all[p] = {key.first, key.second};
     }
     keys = cuda::Array<cuda::PairKey>(all);
-    ladders = std::make_unique<cuda::LaddersOnDevice>(options.ladders, between);
+    ladders = std::make_unique<cuda::LaddersOnDevice>(options.ladders, guesses);
     components.set_rungs(options.rungs);
     cold_is_current = false;
   }
@@ -109,9 +115,9 @@ class CudaLaneLadders::OnDevice {
   void sum_energies() const {
     const cuda::FactorsView factors{model.exact(), model.factors(), levels->bytes(), lanes().lanes};
     if (model.log_sums() == CudaLogSums::in_integers) {
-      cuda::launch_exact_energies(factors, ladders->energies().data());
+      cuda::launch_exact_energies(factors, energies.data());
     } else {
-      cuda::launch_energies(factors, ladders->energies().data());
+      cuda::launch_energies(factors, energies.data());
     }
   }
 
@@ -165,6 +171,8 @@ class CudaLaneLadders::OnDevice {
   std::uint32_t variables;
   std::uint32_t entries;
   cuda::Array<cuda::RungHeat> rung_heats;
+  cuda::Array<cuda::RungStep> rung_steps;
+  cuda::Array<cuda::ReplicaEnergy> energies;
   cuda::Array<cuda::PairKey> keys;
   std::unique_ptr<cuda::LevelsOnDevice> levels;
   std::unique_ptr<cuda::LaddersOnDevice> ladders;
@@ -203,7 +211,7 @@ void CudaLaneLadders::start(std::uint64_t step, std::uint64_t steps) {
   for (; steps > 0; --steps, ++step) {
     device.sweep(view, plan, sweeps_);
     device.sum_energies();
-    cuda::launch_swaps(ladders, step);
+    cuda::launch_swaps(ladders, {device.energies.data(), device.rung_steps.data()}, step);
     if (counting_) {
       cuda::launch_count_cold(device.cold(), view.image, device.model.image().colours.back(),
                               reinterpret_cast<std::uint8_t*>(device.totals.counts()), device.stride_of_totals());
@@ -275,8 +283,8 @@ CudaLaneLadders::Energies CudaLaneLadders::energies() const {
   device_->levels->to_device();
   device_->sum_energies();
   cuda::check_launch("states were summed");
-  std::vector<cuda::ReplicaEnergy> found(device_->ladders->energies().size());
-  device_->ladders->energies().download(found);
+  std::vector<cuda::ReplicaEnergy> found(device_->energies.size());
+  device_->energies.download(found);
   Energies out;
   for (const cuda::ReplicaEnergy& energy : found) {
     out.log_weight.push_back(energy.log_weight);

@@ -8,50 +8,12 @@
 
 #include "call.hpp"
 #include "mirrored.hpp"
-#include "rbm_gibbs_kernels.hpp"
-#include "rbm_gibbs_layer.hpp"
+#include "rbm_gibbs_memory.hpp"
 
 namespace poise {
 
 using cuda::Array;
-
-namespace {
-
-std::size_t padded_rows(std::size_t chains) {
-  return (chains + cuda::kGibbsRows - 1) / cuda::kGibbsRows * cuda::kGibbsRows;
-}
-
-/// A layer on the device.
-struct LayerOnDevice {
-  LayerOnDevice(const cuda::RbmGibbsLayer& layer, const std::vector<float>& layer_biases, std::uint32_t first_slice)
-      : units(layer.units()),
-        input_words(layer.input_words()),
-        slice(first_slice),
-        fragments(layer.fragments()),
-        bounds(layer.bounds()),
-        weights(layer.weights()),
-        biases(layer_biases) {}
-
-  [[nodiscard]] cuda::GibbsLayerView view() const {
-    return {units,
-            static_cast<std::uint32_t>(cuda::RbmGibbsLayer::words(units)),
-            static_cast<std::uint32_t>(input_words),
-            slice,
-            fragments.data(),
-            bounds.data(),
-            weights.data(),
-            biases.data()};
-  }
-
-  Index units;
-  std::size_t input_words;
-  std::uint32_t slice;
-  Array<cuda::GibbsFragment> fragments;
-  Array<cuda::GibbsUnit> bounds;
-  Array<float> weights, biases;
-};
-
-}  // namespace
+using cuda::padded_rows;
 
 struct CudaRbmGibbsChains::OnDevice {
   OnDevice(const Rbm& target, std::size_t count, double doubt)
@@ -119,7 +81,7 @@ struct CudaRbmGibbsChains::OnDevice {
   cudaStream_t stream = nullptr;
   cudaGraphExec_t graph = nullptr;
 
-  LayerOnDevice hidden_layer, visible_layer;
+  cuda::GibbsLayerOnDevice hidden_layer, visible_layer;
   mutable cuda::MirroredWords visible;
   Array<std::uint32_t> hidden;
   Array<std::uint32_t> reference;
@@ -139,8 +101,8 @@ CudaRbmGibbsChains::CudaRbmGibbsChains(const Rbm& target, std::size_t chains, st
 CudaRbmGibbsChains::~CudaRbmGibbsChains() = default;
 
 void CudaRbmGibbsChains::set_reference(std::span<const Value> reference) {
-  std::vector<std::uint32_t> bits(device_->words, 0);
-  for (Index i = 0; i < reference.size(); ++i) bits[i / 32] |= std::uint32_t{reference[i]} << i % 32;
+  std::vector<std::uint32_t> bits(device_->words);
+  cuda::put_bits(reference, bits);
   device_->reference.upload(bits);
 }
 
@@ -167,14 +129,11 @@ void CudaRbmGibbsChains::set_steps(std::uint64_t steps) {
 }
 
 void CudaRbmGibbsChains::set_levels(std::size_t chain, std::span<const Value> levels) {
-  const std::span<std::uint32_t> own = device_->visible.row_to_change(chain);
-  std::fill(own.begin(), own.end(), 0U);
-  for (Index i = 0; i < levels.size(); ++i) own[i / 32] |= std::uint32_t{levels[i]} << i % 32;
+  cuda::put_bits(levels, device_->visible.row_to_change(chain));
 }
 
 void CudaRbmGibbsChains::get_levels(std::size_t chain, std::span<Value> levels) const {
-  const std::span<const std::uint32_t> own = device_->visible.row(chain);
-  for (Index i = 0; i < levels.size(); ++i) levels[i] = static_cast<Value>(own[i / 32] >> i % 32 & 1U);
+  cuda::get_bits(device_->visible.row(chain), levels);
 }
 
 void CudaRbmGibbsChains::start_counting() {

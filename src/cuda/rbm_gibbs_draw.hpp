@@ -172,6 +172,17 @@ POISE_BOTH std::int64_t whole_units(float weight, double in_one) {
   return static_cast<std::int64_t>(plain_sum(exact, copysign(0.5, exact)));
 }
 
+/// The exact activation of a unit of a replica: `unit` is beta times that of the sum.
+POISE_BOTH double heated_activation(double unit, std::int64_t sum, double offset) {
+  return plain_sum(plain_product(unit, static_cast<double>(sum)), offset);
+}
+
+/// The random stream of a replica, as ladders on the CPU number those of their rungs. `first` is that of the first
+/// ladder's cold rung.
+POISE_BOTH std::uint64_t replica_stream(std::uint64_t first, std::uint32_t ladder, std::uint32_t rungs_above) {
+  return first + ladder + (static_cast<std::uint64_t>(rungs_above) << 32);
+}
+
 /// A unit that was left open.
 struct GibbsOpen {
   std::uint64_t place;       ///< of its sixteen bits in the stream, in sixteens

@@ -67,7 +67,26 @@ struct Pass {
   const std::uint32_t* given;
   std::uint32_t* drawn;
   uint4* planes;  ///< or null
+  GibbsRungs rungs;
 };
+
+/// Which chain a row is.
+struct Row {
+  std::uint64_t stream;
+  std::size_t counted;  ///< row of its counts
+  std::uint32_t rung;
+};
+template <bool kHeated>
+__device__ Row row_of(const Pass& pass, std::size_t row) {
+  if constexpr (kHeated) {
+    // Rows that fill the last tile are at some rung too.
+    const std::uint32_t rung = row < pass.chains ? pass.rungs.rung_of[row] : 0;
+    const auto ladder = static_cast<std::uint32_t>(row) / pass.rungs.rungs;
+    return {replica_stream(pass.stream.first_chain, ladder, pass.rungs.rungs - 1 - rung), ladder, rung};
+  } else {
+    return {pass.stream.first_chain + row, row, 0};
+  }
+}
 
 /// The first block of Philox of the present step.
 __device__ std::uint64_t first_block(const Pass& pass) {
@@ -75,6 +94,7 @@ __device__ std::uint64_t first_block(const Pass& pass) {
 }
 
 /// Whether a unit that was left open is on: by the exact sum, which a warp adds up.
+template <bool kHeated>
 __device__ bool settle(const Pass& pass, std::size_t chain, unsigned unit) {
   const unsigned lane = threadIdx.x % kWarp;
   const std::uint32_t* const given = pass.given + chain * pass.layer.input_words;
@@ -87,14 +107,20 @@ __device__ bool settle(const Pass& pass, std::size_t chain, unsigned unit) {
   for (unsigned far = kWarp / 2; far > 0; far /= 2) sum += __shfl_xor_sync(~0U, sum, far);
   sum += whole_units(__ldg(pass.layer.biases + unit), pass.in_one);
   const unsigned slice = pass.layer.first_slice + unit / kGibbsSlice, inside = unit % kGibbsSlice;
-  const std::uint64_t stream = pass.stream.first_chain + chain;
+  const Row row = row_of<kHeated>(pass, chain);
+  const std::uint64_t stream = row.stream;
   const std::uint64_t block = first_block(pass);
   const GibbsPlace place = gibbs_place(block, slice);
   const Philox words = philox(place.block + gibbs_block(inside), stream, pass.stream.seed);
   // A block has eight sixteens; those of a unit are at an even or an odd place by the half of the slice it is in.
   const std::uint64_t at = 8 * block + std::uint64_t{slice} * kGibbsSlice + 2 * (inside % 16) + inside / 16;
   const GibbsOpen open{at, stream + pass.stream.further, gibbs_bits(words, place.word, inside)};
-  return is_on(open, pass.stream.seed, pass.unit * static_cast<double>(sum));
+  if constexpr (kHeated) {
+    const double offset = pass.layer.offsets[std::size_t{row.rung} * pass.layer.units + unit];
+    return is_on(open, pass.stream.seed, heated_activation(pass.rungs.units[row.rung], sum, offset));
+  } else {
+    return is_on(open, pass.stream.seed, pass.unit * static_cast<double>(sum));
+  }
 }
 
 /// One more for every unit that is on, in counts of which a word has one bit of 32 units.
@@ -112,7 +138,7 @@ __device__ void count_on(uint4& planes, std::uint32_t on) {
   planes = now;
 }
 
-template <class Shape>
+template <class Shape, bool kHeated>
 __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
   constexpr unsigned kSteps = Shape::steps, kRows = Shape::rows, kFragments = Shape::fragments;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -236,18 +262,23 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
     const std::uint32_t valid = left < kGibbsSlice ? (1U << left) - 1 : ~0U;
     const GibbsPlace place = gibbs_place(first_block(pass), layer.first_slice + first_slice + slice);
     GibbsUnit units[8];
+    const auto fetch_units = [&](std::uint32_t rung) {
+      const GibbsUnit* const first = layer.bounds + std::size_t{rung} * layer.words * kGibbsSlice + first_unit;
 #pragma unroll
-    for (unsigned k = 0; k < 8; ++k) {
-      const GibbsUnit* const from = layer.bounds + first_unit + k / 2 * 8 + 2 * t + k % 2;
-      const float4 bytes = __ldg(reinterpret_cast<const float4*>(from));
-      units[k] = {__float_as_int(bytes.x), bytes.y, bytes.z, bytes.w};
-    }
+      for (unsigned k = 0; k < 8; ++k) {
+        const float4 bytes = __ldg(reinterpret_cast<const float4*>(first + k / 2 * 8 + 2 * t + k % 2));
+        units[k] = {__float_as_int(bytes.x), bytes.y, bytes.z, bytes.w};
+      }
+    };
+    if constexpr (!kHeated) fetch_units(0);
 #pragma unroll
     for (unsigned i = 0; i < kFragments; ++i) {
 #pragma unroll
       for (unsigned down = 0; down < 2; ++down) {
         const unsigned row = warp_row + 16 * i + 8 * down + g;
-        const std::uint64_t stream = pass.stream.first_chain + first_row + row;
+        const Row chain = row_of<kHeated>(pass, first_row + row);
+        if constexpr (kHeated) fetch_units(chain.rung);
+        const std::uint64_t stream = chain.stream;
         const Philox blocks[2] = {philox(place.block + t, stream, pass.stream.seed),
                                   philox(place.block + 4 + t, stream, pass.stream.seed)};
         std::int32_t sums[8];
@@ -270,7 +301,7 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
   __syncthreads();
   for (unsigned k = warp; k < open_count; k += Shape::threads / kWarp) {
     const unsigned row = open[k] / Shape::units, unit = open[k] % Shape::units;
-    const bool on = settle(pass, first_row + row, first_slice * kGibbsSlice + unit);
+    const bool on = settle<kHeated>(pass, first_row + row, first_slice * kGibbsSlice + unit);
     if (on && lane == 0) atomicOr(drawn + row * Shape::slices + unit / kGibbsSlice, 1U << unit % kGibbsSlice);
   }
   __syncthreads();
@@ -279,29 +310,42 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
     if (chain >= pass.chains) break;
     const std::size_t to = chain * layer.words + first_slice + k % Shape::slices;
     pass.drawn[to] = drawn[k];
-    if (pass.planes != nullptr) count_on(pass.planes[to], drawn[k]);
+    if (pass.planes == nullptr) continue;
+    const Row row = row_of<kHeated>(pass, chain);
+    if (row.rung + 1 == pass.rungs.rungs) {
+      count_on(pass.planes[row.counted * layer.words + first_slice + k % Shape::slices], drawn[k]);
+    }
   }
 }
 
-template <class Shape>
+template <class Shape, bool kHeated>
 void launch(const Pass& pass, cudaStream_t stream) {
   static_assert(Shape::rows * Shape::units <= 65536, "places of open units have sixteen bits");
   static_assert(kGibbsRows % Shape::rows == 0);
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      draw_kernel<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Shape::bytes));
+      draw_kernel<Shape, kHeated>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Shape::bytes));
   static_cast<void>(allowed);  // a launch that is not allowed fails by itself
   const dim3 blocks(pass.layer.words / Shape::slices, (pass.chains + Shape::rows - 1) / Shape::rows);
-  launch_after(draw_kernel<Shape>, {blocks, Shape::threads, Shape::bytes, stream}, pass);
+  launch_after(draw_kernel<Shape, kHeated>, {blocks, Shape::threads, Shape::bytes, stream}, pass);
+}
+
+template <bool kHeated>
+void draw_of(const Pass& pass, cudaStream_t stream) {
+  // The smaller the tiles, the more of the device has something to do, and the more is read twice.
+  if (pass.chains <= 64) {
+    launch<GibbsShape<1, 1, 1, 4, 2>, kHeated>(pass, stream);
+  } else if (pass.chains <= 2048) {
+    launch<GibbsShape<2, 2, 2, 1, 3>, kHeated>(pass, stream);
+  } else {
+    launch<GibbsShape<4, 2, 2, 1, 3>, kHeated>(pass, stream);
+  }
 }
 
 void draw(const Pass& pass, cudaStream_t stream) {
-  // The smaller the tiles, the more of the device has something to do, and the more is read twice.
-  if (pass.chains <= 64) {
-    launch<GibbsShape<1, 1, 1, 4, 2>>(pass, stream);
-  } else if (pass.chains <= 2048) {
-    launch<GibbsShape<2, 2, 2, 1, 3>>(pass, stream);
+  if (pass.rungs.rung_of != nullptr) {
+    draw_of<true>(pass, stream);
   } else {
-    launch<GibbsShape<4, 2, 2, 1, 3>>(pass, stream);
+    draw_of<false>(pass, stream);
   }
 }
 
@@ -309,9 +353,14 @@ void draw(const Pass& pass, cudaStream_t stream) {
 
 void launch_gibbs_sweep(const GibbsView& view, std::uint32_t ahead, cudaStream_t stream) {
   const GibbsChainsView& all = view.chains;
-  draw({view.hidden, view.stream, view.unit, view.in_one, all.chains, ahead, all.visible, all.hidden, nullptr}, stream);
-  draw({view.visible, view.stream, view.unit, view.in_one, all.chains, ahead, all.hidden, all.visible, all.planes},
-       stream);
+  Pass pass{view.hidden, view.stream, view.unit,  view.in_one, all.chains,
+            ahead,       all.visible, all.hidden, nullptr,     view.rungs};
+  draw(pass, stream);
+  pass.layer = view.visible;
+  pass.given = all.hidden;
+  pass.drawn = all.visible;
+  pass.planes = all.planes;
+  draw(pass, stream);
 }
 
 }  // namespace poise::cuda

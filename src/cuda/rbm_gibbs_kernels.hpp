@@ -23,11 +23,12 @@ struct GibbsLayerView {
   std::uint32_t units;
   std::uint32_t words;  ///< of 32 units, in a row of states; even, as are those of inputs
   std::uint32_t input_words;
-  std::uint32_t first_slice;       ///< where its random bits begin
-  const GibbsFragment* fragments;  ///< [unit / 8][word of inputs][thread]
-  const GibbsUnit* bounds;         ///< [unit]
-  const float* weights;            ///< [unit][32 * input_words]
-  const float* biases;             ///< [unit]
+  std::uint32_t first_slice;        ///< where its random bits begin
+  const GibbsFragment* fragments;   ///< [unit / 8][word of inputs][thread]
+  const GibbsUnit* bounds;          ///< [unit], of replicas [rung][32 * words]
+  const float* weights;             ///< [unit][32 * input_words]
+  const float* biases;              ///< [unit]
+  const double* offsets = nullptr;  ///< [rung][unit], of replicas
 };
 
 /// Random numbers: those of the CPU (kernel/rbm_gibbs.hpp).
@@ -39,11 +40,20 @@ struct GibbsStream {
   const std::uint64_t* steps;  ///< that were made before the present launches
 };
 
+/// Where chains are the replicas of ladders, [ladder][replica].
+struct GibbsRungs {
+  const std::uint8_t* rung_of = nullptr;  ///< of each replica; null where chains are no replicas, but all at beta = 1
+  std::uint32_t rungs = 1;
+  const double* units = nullptr;  ///< of each rung: beta times that of exact sums
+};
+
 struct GibbsChainsView {
   std::uint32_t chains;
   std::uint32_t* visible;  ///< [chain][word], as are the next; rows up to a multiple of kGibbsRows
   std::uint32_t* hidden;
-  uint4* planes;          ///< bits of counts of up to kGibbsCounted sweeps at which visible units were on; or null
+  /// Bits of counts of up to kGibbsCounted sweeps at which visible units were on; or null. Of ladders, those of their
+  /// cold replicas.
+  uint4* planes;
   std::uint64_t* counts;  ///< [chain][visible unit]
 };
 
@@ -54,6 +64,7 @@ struct GibbsView {
   double unit;    ///< of exact sums, a power of two
   double in_one;  ///< how many of them are 1
   GibbsChainsView chains;
+  GibbsRungs rungs = {};
 };
 
 /// A sweep, the one after `ahead` others since `steps` was counted on.

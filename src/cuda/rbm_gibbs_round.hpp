@@ -31,12 +31,28 @@ POISE_BOTH std::int32_t round_weight(double value, double step, GibbsErrors& err
   return static_cast<std::int32_t>(rounded);
 }
 
-/// `doubt` leaves more open than need be: activations may be off by this much.
-POISE_BOTH GibbsUnit make_unit(std::int32_t start, double step, const GibbsErrors& errors, double doubt) {
-  constexpr double kLog2e = 1.4426950408889634074;
-  return {start, static_cast<float>(-step * kLog2e),
-          static_cast<float>(fmin(exp(errors.low + doubt) * (1.0 + kGibbsEstimate), 1e30)),
-          static_cast<float>(exp(-errors.high - doubt) * (1.0 - kGibbsEstimate))};
+/// A unit whose weights were rounded.
+struct GibbsRounded {
+  std::int32_t start;  ///< the bias
+  double step;         ///< the unit of weights
+  GibbsErrors errors;
+};
+
+/// At an inverse temperature activations are times beta, plus an offset.
+struct GibbsHeat {
+  double beta = 1.0;
+  double offset = 0.0;
+};
+
+/// e^-(beta a + offset): beta goes into the scale of the exponent, the offset into what the estimate is multiplied by.
+/// As estimates end at 2^-40 and 2^40, what they are multiplied by ends where these are still certain of anything that
+/// sixteen bits can tell. `doubt` leaves more open than need be: activations may be off by this much.
+POISE_BOTH GibbsUnit make_unit(const GibbsRounded& unit, const GibbsHeat& heat, double doubt) {
+  constexpr double kLog2e = 1.4426950408889634074, kLeast = 0x1p-24, kMost = 0x1p24;
+  const double above = exp(heat.beta * unit.errors.low + doubt - heat.offset) * (1.0 + kGibbsEstimate);
+  const double below = exp(-heat.beta * unit.errors.high - doubt - heat.offset) * (1.0 - kGibbsEstimate);
+  return {unit.start, static_cast<float>(-heat.beta * unit.step * kLog2e),
+          static_cast<float>(fmax(fmin(above, 1e30), kLeast)), static_cast<float>(fmin(below, kMost))};
 }
 
 /// Puts a weight where a thread multiplies with it: input 2 t + half + 8 byte of a word.

@@ -1,5 +1,6 @@
 /// What is told about chains of block Gibbs: counts of units that are on, log p and other sums of states.
 #include "block_sum.cuh"
+#include "rbm_activations.cuh"
 #include "rbm_gibbs_kernels.hpp"
 
 namespace poise::cuda {
@@ -28,7 +29,6 @@ __global__ void __launch_bounds__(kCountThreads)
 }
 
 constexpr unsigned kSumThreads = 128;
-constexpr unsigned kSumUnits = 4;  // hidden units of a thread
 
 /// Chains of a block share the weights that it reads.
 template <unsigned kChains>
@@ -39,35 +39,13 @@ __global__ void __launch_bounds__(kSumThreads) sums_kernel(GibbsView view, Gibbs
   // Rows come in larger numbers than there are chains in a block, so all of these can be read.
   const std::uint32_t* const words = view.chains.visible + first * visible.words;  // [chain][word]
   double soft[kChains] = {};
-  for (unsigned j = kSumUnits * threadIdx.x; j < view.hidden.units; j += kSumUnits * kSumThreads) {
-    double activations[kChains][kSumUnits];
-#pragma unroll
-    for (unsigned k = 0; k < kSumUnits; ++k) {
-      const double bias = j + k < view.hidden.units ? view.hidden.biases[j + k] : 0.0F;
-#pragma unroll
-      for (unsigned c = 0; c < kChains; ++c) activations[c][k] = bias;
-    }
-    for (unsigned w = 0; w < visible.words; ++w) {
-      std::uint32_t any = 0, own[kChains];
-#pragma unroll
-      for (unsigned c = 0; c < kChains; ++c) any |= own[c] = words[c * visible.words + w];
-      for (; any != 0; any &= any - 1) {
-        const unsigned place = __ffs(static_cast<int>(any)) - 1;
-        const std::size_t row = static_cast<std::size_t>(w * kWarp + place) * kWarp * visible.input_words;
-        const float4 four = __ldg(reinterpret_cast<const float4*>(visible.weights + row + j));
-        const double weights[kSumUnits] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-        for (unsigned c = 0; c < kChains; ++c) {
-          if ((own[c] >> place & 1U) == 0) continue;
-#pragma unroll
-          for (unsigned k = 0; k < kSumUnits; ++k) activations[c][k] += weights[k];
-        }
-      }
-    }
+  for (unsigned j = kSummedUnits * threadIdx.x; j < view.hidden.units; j += kSummedUnits * kSumThreads) {
+    double activations[kChains][kSummedUnits];
+    sum_activations(view, words, j, activations);
 #pragma unroll
     for (unsigned c = 0; c < kChains; ++c) {
 #pragma unroll
-      for (unsigned k = 0; k < kSumUnits; ++k) {
+      for (unsigned k = 0; k < kSummedUnits; ++k) {
         const double a = activations[c][k];
         if (j + k < view.hidden.units) soft[c] += fmax(a, 0.0) + log1p(exp(-fabs(a)));
       }

@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kThreads) round_kernel(TrainLayer layer) {
     errors.high += __shfl_xor_sync(~0U, errors.high, far);
   }
   const std::int32_t start = round_weight(bias, step, errors);
-  if (lane == 0) layer.bounds[unit] = make_unit(start, step, errors, 0.0);
+  if (lane == 0) layer.bounds[unit] = make_unit({start, step, errors}, {}, 0.0);
 }
 
 unsigned parts(std::size_t count, std::size_t size) { return static_cast<unsigned>((count + size - 1) / size); }

@@ -1,5 +1,5 @@
 /// Which engines there are on a GPU: Gibbs with chains as bits and across lanes, single flips on lattices and graphs,
-/// block Gibbs on RBMs, and proposals from slopes on RBMs and user targets.
+/// block Gibbs on RBMs, proposals from slopes on RBMs and user targets, and ladders of all but these.
 #include "cuda_engine.hpp"
 
 #include <algorithm>
@@ -166,17 +166,18 @@ constexpr double kFlipsOfACore = 7.0;
 constexpr double kWeightsOfACore = 400000.0;
 // With chains across lanes a core makes some 0.5 updates a nanosecond, and a sweep takes a GPU eleven microseconds.
 constexpr double kLaneUpdatesOfACore = 6000.0;
-// A step of a ladder, of sixteen replicas or more, has four launches beside the sweep.
+// A step of a ladder, of sixteen replicas or more, has four launches beside the sweep; of an RBM, two beside four
+// sweeps.
 constexpr double kReplicaUpdatesOfACore = 2.0 * kLaneUpdatesOfACore;
 constexpr double kReplicas = 16.0;
 
 bool runs_on_cuda(const Model& model, const Sampler& sampler) {
   if (is_row<TemperRow>(sampler)) {
-    // Heated RBMs share the weights of the cold one, which is what chains there are made from; heated user code answers
-    // all temperatures in one call.
-    const bool shares = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description) ||
-                        std::holds_alternative<CallbackDescription>(model.description);
-    return !shares && runs_on_cuda(model, tempered_sampler(model, sampler));
+    // Heated user code answers all temperatures in one call.
+    if (std::holds_alternative<CallbackDescription>(model.description)) return false;
+    const Sampler inner = tempered_sampler(model, sampler);
+    const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description);
+    return rbm != nullptr ? has_cuda_rbm_gibbs(**rbm, inner) : runs_on_cuda(model, inner);
   }
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     return why_not_on_cuda(*callback, sampler).empty();
@@ -199,13 +200,14 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
   if (!runs_on_cuda(model, sampler) || cuda_devices(why).empty()) return Device::cpu;
   const double cores = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
   const auto together = static_cast<double>(chains);
+  const bool tempered = is_row<TemperRow>(sampler);
   const bool faster = [&] {
     // User code is where it is: what it would have to copy to the host and back costs more than it could save.
     if (std::holds_alternative<CallbackDescription>(model.description)) return true;
     if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-      return together * static_cast<double>((*rbm)->weights().weights.size()) > kWeightsOfACore * cores;
+      const auto weights = static_cast<double>((*rbm)->weights().weights.size());
+      return together * weights > kWeightsOfACore * cores / (tempered ? kReplicas / 2.0 : 1.0);
     }
-    const bool tempered = is_row<TemperRow>(sampler);
     if (tempered && !(is_single_site_gibbs(tempered_sampler(model, sampler)) && has_lanes(model))) return false;
     if (flips_one(sampler)) return together > kFlipsOfACore * cores;
     if (tempered) {
@@ -229,8 +231,8 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
-        "'temper' does with what does so; 'rbm-gibbs' does, on RBMs; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, "
-        "on RBMs and on targets of your own; leave --device out",
+        "'rbm-gibbs' does, on RBMs; 'temper' does with what does so; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, "
+        "on RBMs and on targets of your own, without 'temper'; leave --device out",
         sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
   }
 }

@@ -8,12 +8,9 @@
 #include <vector>
 
 #include <poise/cuda/rbm_gibbs_chains.hpp>
-#include <poise/kernel/rbm_gibbs.hpp>
-#include <poise/run/chain.hpp>
 #include <poise/run/samplers.hpp>
 #include <poise/run/states.hpp>
-#include <poise/streams.hpp>
-#include <poise/target/rbm_layer.hpp>
+#include "saved_rbm_chain.hpp"
 
 namespace poise {
 
@@ -104,39 +101,30 @@ class CudaRbmGibbsEngine final : public Engine {
   void load_common(Loader&) override {}
 
   void save_chain(std::size_t c, Saver& out) const override {
-    HostChain chain(*target_, levels_of(c), reference_, rng_of(c));
-    chain.rao_blackwell = kept_[c].rao_blackwell;
-    chain.steps = chains_.steps();
-    chain.accepted = static_cast<double>(chain.steps);
-    chain.settled = kept_[c].counted_from;
-    chain.scratch.evals = evals(c);
-    chain.empirical_marginals.reset(kept_[c].counted_from);
-    if (chains_.counts()) count(chain, chains_.up_counts(c));
-    out(chain, chain.state);
+    const Kept& kept = kept_[c];
+    save_rbm_chain(chain_of(c),
+                   {.levels = levels_of(c),
+                    .steps = chains_.steps(),
+                    .counted_from = kept.counted_from,
+                    .up_counts = chains_.counts() ? chains_.up_counts(c) : std::vector<std::uint64_t>(),
+                    .placed = kept.placed,
+                    .rao_blackwell = kept.rao_blackwell},
+                   out);
   }
 
   void load_chain(std::size_t c, Loader& in) override {
-    HostChain chain(*target_, levels_of(c), reference_, rng_of(c));
-    in(chain, chain.state);
-    if (chain.rng.position() !=
-        chain.steps * RbmLayers::random_words(target_->num_variables(), target_->num_hidden())) {
-      throw std::runtime_error("the saved state was made by another model, sampler or version");
-    }
+    SavedRbmChain chain = load_rbm_chain(chain_of(c), in);
     {
       const std::lock_guard lock(loading_);
       chains_.set_steps(chain.steps);
       if (!chains_.counts()) chains_.start_counting();
     }
-    chains_.set_levels(c, chain.state.x);
-    kept_[c] = {std::move(chain.rao_blackwell), chain.empirical_marginals.start(), chain.scratch.evals.target};
-    std::vector<std::uint64_t> counts(traits_.variables);
-    for (Index i = 0; i < traits_.variables; ++i) counts[i] = chain.empirical_marginals.time(i);
-    chains_.set_up_counts(c, counts);
+    chains_.set_levels(c, chain.levels);
+    kept_[c] = {std::move(chain.rao_blackwell), chain.counted_from, chain.placed};
+    chains_.set_up_counts(c, chain.up_counts);
   }
 
  private:
-  using HostChain = Chain<Rbm, RbmGibbs>;
-
   /// What a chain has here.
   struct Kept {
     RaoBlackwell rao_blackwell;
@@ -180,11 +168,8 @@ class CudaRbmGibbsEngine final : public Engine {
     return levels;
   }
 
-  [[nodiscard]] Rng rng_of(std::size_t chain) const {
-    Rng rng = make_rng(seed_, Stream::chain, first_chain_ + chain);
-    rng.go_to_batch(chains_.steps() *
-                    (RbmLayers::random_words(target_->num_variables(), target_->num_hidden()) / Rng::kBatch));
-    return rng;
+  [[nodiscard]] RbmChainOf chain_of(std::size_t chain) const {
+    return {*target_, reference_, seed_, first_chain_ + chain};
   }
 
   [[nodiscard]] Evals evals(std::size_t chain) const {
@@ -202,21 +187,6 @@ class CudaRbmGibbsEngine final : public Engine {
     const auto steps = static_cast<double>(std::max<std::uint64_t>(1, chains_.steps() - kept_[c].counted_from));
     const std::vector<std::uint64_t> counts = chains_.up_counts(c);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / steps;
-  }
-
-  /// A chain on the CPU adds 32 bits at a time.
-  static void count(HostChain& chain, std::vector<std::uint64_t> counts) {
-    std::vector<std::uint32_t> some(counts.size());
-    bool is_left = true;
-    while (is_left) {
-      is_left = false;
-      for (std::size_t i = 0; i < counts.size(); ++i) {
-        some[i] = static_cast<std::uint32_t>(std::min<std::uint64_t>(counts[i], ~std::uint32_t{0}));
-        counts[i] -= some[i];
-        is_left = is_left || counts[i] > 0;
-      }
-      chain.empirical_marginals.add(some, chain.steps);
-    }
   }
 
   std::shared_ptr<const Rbm> target_;

@@ -10,36 +10,13 @@
 #include <poise/cuda/lane_ladders.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include "cuda_ladder.hpp"
 #include "cuda_lane_sums.hpp"
 #include "lane_ladders.hpp"
 
 namespace poise {
 
 namespace {
-
-CudaLadder to_device(const Ladder& ladder, std::uint64_t taken) {
-  const LadderNumbers from = ladder.numbers();
-  return {.replica_at = {from.replica_at.begin(), from.replica_at.end()},
-          .came_from_cold = from.came_from_cold,
-          .accepted = from.counts.accepted,
-          .tried = from.counts.tried,
-          .below = from.bridges.below,
-          .above = from.bridges.above,
-          .bridged = static_cast<std::uint64_t>(from.bridges.count),
-          .round_trips = from.round_trips,
-          .taken = taken};
-}
-
-LadderNumbers to_host(const CudaLadder& from) {
-  LadderNumbers numbers;
-  numbers.replica_at.assign(from.replica_at.begin(), from.replica_at.end());
-  numbers.came_from_cold = from.came_from_cold;
-  numbers.counts.accepted = from.accepted;
-  numbers.counts.tried = from.tried;
-  numbers.bridges = {from.below, from.above, static_cast<double>(from.bridged)};
-  numbers.round_trips = from.round_trips;
-  return numbers;
-}
 
 template <class T>
 class CudaTemperedLanes final : public LaneLadders<T> {

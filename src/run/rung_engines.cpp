@@ -16,21 +16,11 @@ namespace poise {
 
 namespace {
 
-constexpr std::size_t kFirstRungs = 16;
-constexpr std::size_t kMostRungs = 128;
 /// Of these steps one adds to the estimates of normalising constants, which takes gains of all pairs.
 constexpr std::uint64_t kBridge = 8;
 
-/// Random streams of a rung's chains: a chain keeps its number at the cold rung of the first engines; others lie apart
-/// by more than there are chains.
-std::uint64_t stream_offset(std::size_t rungs_above, std::uint64_t generation) {
-  return std::uint64_t{rungs_above} << 32 | generation << 40;
-}
-
-/// Steps between two swaps: a sweep, as a rule. One of block Gibbs on an RBM takes half as long as the swaps of a step,
-/// and leaves states so much alike that the next swaps decide little anew.
+/// Steps between two swaps: a sweep, as a rule.
 std::uint64_t steps_between(const Sampler& inner, const Engine& engine) {
-  constexpr std::uint64_t kSweepsOfRbm = 4;
   return engine.traits().steps_per_sweep * (is_row<RbmGibbsRow>(inner) ? kSweepsOfRbm : 1);
 }
 
@@ -133,11 +123,7 @@ void RungEngines::remake_replicas(const std::vector<double>& before) {
     }
   }
   std::vector<std::vector<std::vector<Value>>> starts;
-  for (const double beta : betas()) {
-    const auto further = [&](double a, double b) { return std::abs(a - beta) < std::abs(b - beta); };
-    starts.push_back(
-        states[static_cast<std::size_t>(std::min_element(before.begin(), before.end(), further) - before.begin())]);
-  }
+  for (const double beta : betas()) starts.push_back(states[nearest_rung(before, beta)]);
   std::vector<double> accepted(traits_.chains);
   std::vector<Evals> evals(traits_.chains);
   observe_sums({0, traits_.chains}, {.accepted = accepted, .evals = evals});

@@ -13,6 +13,7 @@
 #include <poise/run/fiber_scheduler.hpp>
 #include <poise/run/heat.hpp>
 #include <poise/run/tempered_engine.hpp>
+#include "rung_numbers.hpp"
 
 namespace poise {
 
@@ -49,16 +50,6 @@ class RungEngines final : public TemperedEngine {
   void set_function(const BalancingFunction& function, std::uint64_t steps);
 
  private:
-  /// What chains of engines that are gone have done.
-  struct Past {
-    double accepted = 0.0;
-    Evals evals;
-
-    template <class A>
-    void archive(A& archive) {
-      archive(accepted, evals);
-    }
-  };
   /// A balancing function that was learned, or is being learned.
   struct Learned {
     BalancingFunction function;
@@ -84,7 +75,7 @@ class RungEngines final : public TemperedEngine {
   EngineOptions options_;
   std::uint64_t inner_steps_ = 1;  // between two swaps
   std::vector<TunableEngine> engines_;
-  std::vector<Past> past_;
+  std::vector<RungPast> past_;
   std::uint64_t generation_ = 0;  // how many times engines were made anew
   unsigned threads_ = 0;          // that chains were shared out to; 0: they were not
   std::optional<Learned> learned_;

@@ -10,6 +10,7 @@
 #include <poise/streams.hpp>
 #include <poise/target/batch_target.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include "cuda_rbm_temper.hpp"
 #include "cuda_temper.hpp"
 #include "lattice_graph.hpp"
 
@@ -72,6 +73,9 @@ TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, c
       made = try_lanes(lattice_graph(**lattice), options);
     }
     if (made.engine) return made;
+  }
+  if (options.device == Device::cuda && std::holds_alternative<std::shared_ptr<const Rbm>>(model.description)) {
+    return make_cuda_tempered_rbm(model, options);
   }
   if (!model.into_support) return make_rung_engines(model, inner, options);
   // The coldest of these engines cannot begin where there is no probability, as lanes can.

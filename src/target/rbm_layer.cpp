@@ -195,11 +195,17 @@ RbmLayer RbmLayer::heated(double beta, std::span<const double> offsets) const {
 }
 
 /// e^-(beta a + offset): beta goes into the scale of the exponent, the offset into what the estimate is multiplied by.
+/// As estimates end at 2^-40 and 2^40, what they are multiplied by ends where these are still certain of anything that
+/// sixteen bits can tell.
 void RbmLayer::set_bounds(Index unit, double beta, double offset) {
   const auto& [low, high, step] = errors_[unit];
   scales_[unit] = static_cast<float>(-beta * step * std::numbers::log2e);
-  above_[unit] = static_cast<float>(std::min(std::exp(beta * low + doubt_ - offset) * (1.0 + kEstimate), 1e30));
-  below_[unit] = static_cast<float>(std::exp(-beta * high - doubt_ - offset) * (1.0 - kEstimate));
+  constexpr double least = 0x1p-24;
+  constexpr double most = 0x1p24;
+  const double above = std::exp(beta * low + doubt_ - offset) * (1.0 + kEstimate);
+  const double below = std::exp(-beta * high - doubt_ - offset) * (1.0 - kEstimate);
+  above_[unit] = static_cast<float>(std::clamp(above, least, 1e30));
+  below_[unit] = static_cast<float>(std::min(below, most));
 }
 
 /// Weights are rounded to a unit of which kRun of them have at most 15 bits, and the whole sum 30. The sum over some of

@@ -12,20 +12,9 @@
 #include <poise/run/exact_tables.hpp>
 #include "../src/cuda/component_exchange.hpp"
 #include "../src/cuda/lane_update.hpp"
+#include "one_thread.hpp"
 
 namespace poise::testing {
-
-/// A team of one thread.
-struct OneThread {
-  [[nodiscard]] static std::uint32_t rank() { return 0; }
-  [[nodiscard]] static std::uint32_t size() { return 1; }
-  static void wait() {}
-  [[nodiscard]] static bool any(bool mine) { return mine; }
-  [[nodiscard]] static std::uint32_t before(bool mine, std::uint32_t& all) {
-    all = mine ? 1 : 0;
-    return 0;
-  }
-};
 
 /// What a device does with ladders of one model, all of them at the first ladder of temperatures that a run has.
 class HostLadders {
@@ -54,9 +43,9 @@ class HostLadders {
       heats_.push_back({static_cast<float>(beta), std::max(static_cast<float>(heat.log_zero), cuda::kHardZero)});
     }
     for (std::size_t k = 0; k + 1 < rungs_; ++k) {
-      steps_.push_back(
-          {heats[k + 1].beta - heats[k].beta, std::max(heats[k + 1].log_zero, -1e30) - heats[k].log_zero, 0});
+      steps_.push_back({heats[k + 1].beta - heats[k].beta, std::max(heats[k + 1].log_zero, -1e30) - heats[k].log_zero});
     }
+    guesses_.assign(rungs_ - 1, 0.0);
     const std::size_t lanes = ladders_ * rungs_;
     for (std::size_t p = 0; p < lanes / 2; ++p) {
       const std::uint64_t ladder = p / (rungs_ / 2);
@@ -113,7 +102,9 @@ class HostLadders {
   void step() {
     sweep();
     sum_energies();
-    for (std::uint32_t c = 0; c < ladders_; ++c) cuda::swap_ladder(view(), c, step_, OneThread());
+    for (std::uint32_t c = 0; c < ladders_; ++c) {
+      cuda::swap_ladder(view(), cuda::EnergyGains{energies_.data(), steps_.data()}, c, step_, OneThread());
+    }
     ++step_;
     for (std::uint32_t k = 0; k < ladders_ / 2; ++k) {
       cuda::exchange_components(components_view(), view(), k, static_cast<std::uint32_t>(step_ % rungs_), OneThread());
@@ -190,8 +181,7 @@ class HostLadders {
             bridged_.data(),
             round_trips_.data(),
             taken_.data(),
-            energies_.data(),
-            steps_.data(),
+            guesses_.data(),
             numbers_.seed,
             static_cast<std::uint64_t>(Stream::swaps) + numbers_.first_chain};
   }
@@ -222,6 +212,7 @@ class HostLadders {
   std::uint64_t step_ = 0;
   std::vector<cuda::RungHeat> heats_;
   std::vector<cuda::RungStep> steps_;
+  std::vector<double> guesses_;
   std::vector<cuda::PairKey> keys_;
   std::vector<std::uint16_t> levels_;
   std::vector<float> sums_;

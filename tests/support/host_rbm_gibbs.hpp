@@ -1,7 +1,9 @@
 /// Block Gibbs as kernels of a GPU do it, thread by thread, on the host.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include <poise/streams.hpp>
@@ -18,17 +20,38 @@ class HostRbmGibbs {
 
   HostRbmGibbs(const Rbm& target, double doubt, std::uint64_t seed)
       : target_(target),
-        hidden_(target.weights(), RbmLayer::Side::hidden, doubt),
-        visible_(target.weights(), RbmLayer::Side::visible, doubt),
+        doubt_(doubt),
+        hidden_(target, RbmLayer::Side::hidden, doubt),
+        visible_(target, RbmLayer::Side::visible, doubt),
         seed_(seed),
         visible_bits_(kChains, Bits(cuda::RbmGibbsLayer::words(target.num_variables()), 0)),
-        hidden_bits_(kChains, Bits(cuda::RbmGibbsLayer::words(target.num_hidden()), 0)) {}
+        hidden_bits_(kChains, Bits(cuda::RbmGibbsLayer::words(target.num_hidden()), 0)) {
+    for (unsigned chain = 0; chain < kChains; ++chain) rows_[chain] = {chain, 0};
+  }
+
+  /// Where a chain is: its random stream, and its rung.
+  struct Row {
+    std::uint64_t stream;
+    std::uint32_t rung;
+  };
+  /// Makes the chains replicas, each at one of these inverse temperatures; `set_row` says at which.
+  void heat(std::span<const double> betas, const Rbm::Base& base) {
+    betas_.assign(betas.begin(), betas.end());
+    hidden_.heat(betas, base.hidden, doubt_);
+    visible_.heat(betas, base.visible, doubt_);
+  }
+  void set_row(unsigned chain, const Row& row) { rows_[chain] = row; }
 
   void sweep() {
     draw(hidden_, 0, target_.weights().hidden_bias, visible_bits_, hidden_bits_);
     const auto first_slice = static_cast<unsigned>(RbmLayer::padded(target_.num_hidden()) / cuda::kGibbsSlice);
     draw(visible_, first_slice, target_.weights().visible_bias, hidden_bits_, visible_bits_);
     ++steps_;
+  }
+
+  void set_levels(unsigned chain, std::span<const Value> x) {
+    std::fill(visible_bits_[chain].begin(), visible_bits_[chain].end(), 0U);
+    for (Index i = 0; i < x.size(); ++i) visible_bits_[chain][i / 32] |= std::uint32_t{x[i]} << i % 32;
   }
 
   [[nodiscard]] std::vector<Value> levels(unsigned chain) const {
@@ -39,6 +62,26 @@ class HostRbmGibbs {
   [[nodiscard]] std::uint64_t settled() const { return settled_; }
 
  private:
+  /// A layer at all temperatures.
+  struct Layer {
+    Layer(const Rbm& target, RbmLayer::Side side, double doubt)
+        : layer(target.weights(), side, doubt), bounds{layer.bounds()}, offsets{std::vector<double>(layer.units())} {}
+
+    void heat(std::span<const double> betas, std::span<const double> base, double doubt) {
+      bounds.clear();
+      offsets.clear();
+      for (const double beta : betas) {
+        offsets.emplace_back(base.begin(), base.begin() + layer.units());
+        for (double& offset : offsets.back()) offset *= 1.0 - beta;
+        bounds.push_back(layer.heated(beta, offsets.back(), doubt));
+      }
+    }
+
+    cuda::RbmGibbsLayer layer;
+    std::vector<std::vector<cuda::GibbsUnit>> bounds;  // [rung]
+    std::vector<std::vector<double>> offsets;
+  };
+
   /// mma.m16n8k32 of bytes, by where the PTX ISA says that threads have rows and columns.
   static void multiply(std::array<std::array<std::int32_t, 4>, 32>& sums,
                        const std::array<std::array<std::uint32_t, 4>, 32>& inputs,
@@ -62,10 +105,11 @@ class HostRbmGibbs {
     }
   }
 
-  void draw(const cuda::RbmGibbsLayer& layer, unsigned first_slice, const std::vector<float>& biases,
-            const std::vector<Bits>& given, std::vector<Bits>& drawn) {
+  void draw(const Layer& heated, unsigned first_slice, const std::vector<float>& biases, const std::vector<Bits>& given,
+            std::vector<Bits>& drawn) {
     const std::uint64_t first_block =
         steps_ * (RbmLayers::random_words(target_.num_variables(), target_.num_hidden()) / 2);
+    const cuda::RbmGibbsLayer& layer = heated.layer;
     const std::size_t words = layer.input_words();
     for (unsigned slice = 0; slice * cuda::kGibbsSlice < layer.units(); ++slice) {
       for (Bits& bits : drawn) bits[slice] = 0;
@@ -91,12 +135,13 @@ class HostRbmGibbs {
       const cuda::GibbsPlace place = cuda::gibbs_place(first_block, first_slice + slice);
       for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned t = lane % 4;
-        cuda::GibbsUnit units[8];
-        for (unsigned k = 0; k < 8; ++k) units[k] = layer.bounds()[slice * 32 + k / 2 * 8 + 2 * t + k % 2];
         for (unsigned down = 0; down < 2; ++down) {
           const unsigned chain = lane / 4 + 8 * down;
-          const cuda::Philox blocks[2] = {cuda::philox(place.block + t, chain, seed_),
-                                          cuda::philox(place.block + 4 + t, chain, seed_)};
+          const auto& [stream, rung] = rows_[chain];
+          cuda::GibbsUnit units[8];
+          for (unsigned k = 0; k < 8; ++k) units[k] = heated.bounds[rung][slice * 32 + k / 2 * 8 + 2 * t + k % 2];
+          const cuda::Philox blocks[2] = {cuda::philox(place.block + t, stream, seed_),
+                                          cuda::philox(place.block + 4 + t, stream, seed_)};
           std::int32_t sums[8];
           for (unsigned k = 0; k < 8; ++k) {
             sums[k] = 256 * high[k / 2][lane][2 * down + k % 2] + low[k / 2][lane][2 * down + k % 2];
@@ -108,9 +153,9 @@ class HostRbmGibbs {
           for (std::uint32_t rest = own.open & valid; rest != 0; rest &= rest - 1) {
             const auto inside = static_cast<unsigned>(__builtin_ctz(rest));
             const Index unit = slice * 32 + inside;
-            const cuda::Philox block = cuda::philox(place.block + cuda::gibbs_block(inside), chain, seed_);
+            const cuda::Philox block = cuda::philox(place.block + cuda::gibbs_block(inside), stream, seed_);
             const std::uint64_t at = 8 * first_block + (first_slice + slice) * 32 + 2 * (inside % 16) + inside / 16;
-            const cuda::GibbsOpen open{at, chain + static_cast<std::uint64_t>(Stream::further_digits),
+            const cuda::GibbsOpen open{at, stream + static_cast<std::uint64_t>(Stream::further_digits),
                                        cuda::gibbs_bits(block, place.word, inside)};
             const double in_one = 1.0 / target_.activation_unit();
             std::int64_t sum = cuda::whole_units(biases[unit], in_one);
@@ -118,7 +163,9 @@ class HostRbmGibbs {
               if ((given[chain][input / 32] >> input % 32 & 1U) == 0) continue;
               sum += cuda::whole_units(layer.weights()[unit * layer.stride() + input], in_one);
             }
-            if (cuda::is_on(open, seed_, target_.activation_unit() * static_cast<double>(sum))) {
+            const double activation =
+                cuda::heated_activation(betas_[rung] * target_.activation_unit(), sum, heated.offsets[rung][unit]);
+            if (cuda::is_on(open, seed_, activation)) {
               drawn[chain][slice] |= 1U << inside;
             }
             ++settled_;
@@ -129,8 +176,11 @@ class HostRbmGibbs {
   }
 
   const Rbm& target_;
-  cuda::RbmGibbsLayer hidden_;
-  cuda::RbmGibbsLayer visible_;
+  double doubt_;
+  Layer hidden_;
+  Layer visible_;
+  std::vector<double> betas_ = {1.0};
+  std::array<Row, kChains> rows_;
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;
   std::uint64_t settled_ = 0;

@@ -1,6 +1,9 @@
 /// RBMs small enough to enumerate.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include <poise/rng.hpp>
 #include <poise/target/rbm.hpp>
 
@@ -14,6 +17,13 @@ inline RbmWeights random_rbm(Index visible, Index hidden, double scale, std::uin
   for (Index k = 0; k < visible * hidden; ++k) weights.weights.push_back(static_cast<float>(scale * rng.normal()));
   for (Index i = 0; i < visible; ++i) weights.visible_bias.push_back(static_cast<float>(rng.normal()));
   for (Index j = 0; j < hidden; ++j) weights.hidden_bias.push_back(static_cast<float>(rng.normal()));
+  return weights;
+}
+
+/// Weights of normal numbers, but none that RBMs refuse.
+inline RbmWeights bounded_rbm(Index visible, Index hidden, double scale, std::uint64_t seed) {
+  RbmWeights weights = random_rbm(visible, hidden, scale, seed);
+  for (float& weight : weights.weights) weight = std::clamp(weight, -75.0F, 75.0F);
   return weights;
 }
 
