@@ -171,6 +171,7 @@ std::vector<TemperedModel> tempered_models() {
           {"twelve levels", model_with(chain_network(12, 12, 0.1, 2)), "temper:collapse=0,of=gibbs"},
           {"evidence", model_with(mixed_network_with_evidence(0.2, 4)), "temper:collapse=0"},
           {"summed out", model_with(chain_network(40, 2, 0.0, 7)), "temper:collapse=2"},
+          {"potts", make_model("potts:size=5,levels=3,coupling=0.7"), "temper:collapse=0"},
           {"ring", ring_model(50), "temper"},
           {"lattice", lattice_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2"), "temper"},
           {"lattice without fields", lattice_model("ising:size=6x6,lambda=0.5"), "temper:of=gibbs"}};

@@ -7,9 +7,15 @@
 
 namespace poise::cuda {
 
+/// Whether a stream and the default stream wait for each other.
+enum class StreamOrder { with_default, apart };
+
 class CudaStream {
  public:
-  CudaStream() { check(cudaStreamCreate(&stream_), "a stream was made"); }
+  explicit CudaStream(StreamOrder order = StreamOrder::with_default) {
+    const unsigned flags = order == StreamOrder::apart ? cudaStreamNonBlocking : cudaStreamDefault;
+    check(cudaStreamCreateWithFlags(&stream_, flags), "a stream was made");
+  }
   ~CudaStream() { static_cast<void>(cudaStreamDestroy(stream_)); }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;

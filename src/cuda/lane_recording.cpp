@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostDraws = 64;
 constexpr std::size_t kStateBytes = std::size_t{64} << 20;
 /// Of what is fetched: the caches of the host have room for it.
-constexpr std::size_t kFoundBytes = std::size_t{8} << 20;
+constexpr std::size_t kFoundBytes = std::size_t{4} << 20;
 
 }  // namespace
 
@@ -21,9 +21,22 @@ LaneRecording::LaneRecording(const ModelOnDevice& model, std::uint32_t rows, Lan
       lanes_(lanes),
       draws_(std::clamp<std::size_t>(
           std::min(kStateBytes / std::max<std::size_t>(1, bytes()), kFoundBytes / DrawSums::size(lanes.lanes)), 1,
-          kMostDraws)),
-      found_(draws_ * DrawSums::size(lanes.lanes)),
-      host_(2 * found_.size()) {}
+          kMostDraws)) {
+  make_room(1);
+}
+
+void LaneRecording::make_room(std::size_t draws) {
+  found_ = Array<unsigned char>(2 * draws * DrawSums::size(lanes_.lanes));
+  host_ = PinnedArray<unsigned char>(found_.size());
+}
+
+DrawBatches& LaneRecording::batches() {
+  if (!batches_) {
+    make_room(draws_);
+    batches_ = std::make_unique<DrawBatches>();
+  }
+  return *batches_;
+}
 
 std::uint8_t* LaneRecording::states() {
   if (states_.empty()) states_ = Array<std::uint8_t>(draws_ * bytes());
@@ -31,6 +44,7 @@ std::uint8_t* LaneRecording::states() {
 }
 
 void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::size_t batch) {
+  const std::size_t place = batch % 2 * (found_.size() / 2);
   const SumsOfDraws view{.exact = model_.exact(),
                          .factors = model_.factors(),
                          .states = states,
@@ -40,21 +54,23 @@ void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::si
                          .positions = rows_,
                          .most_levels = model_.most_levels(),
                          .reference = model_.reference(),
-                         .out = {found_.data(), lanes_.lanes}};
+                         .out = {found_.data() + place, lanes_.lanes}};
   if (model_.log_sums() == CudaLogSums::in_integers) {
     launch_sums_in_integers(view);
   } else {
     launch_sums_in_order(view);
   }
   check_launch("states were summed");
-  check(cudaMemcpyAsync(host_.data() + batch % 2 * found_.size(), found_.data(), draws * DrawSums::size(lanes_.lanes),
-                        cudaMemcpyDeviceToHost, nullptr),
+  summed_[batch % 2].record(nullptr);
+  summed_[batch % 2].hold(copying_);
+  check(cudaMemcpyAsync(host_.data() + place, found_.data() + place, draws * DrawSums::size(lanes_.lanes),
+                        cudaMemcpyDeviceToHost, copying_),
         "sums were copied from it");
-  done_[batch % 2].record(nullptr);
+  done_[batch % 2].record(copying_);
 }
 
 CudaLaneSums LaneRecording::sums(std::size_t batch, std::size_t draw) const {
-  const DrawSums all{host_.data() + batch % 2 * found_.size(), lanes_.lanes};
+  const DrawSums all{host_.data() + batch % 2 * (found_.size() / 2), lanes_.lanes};
   return {{all.units(draw) + lanes_.first, lanes_.count},
           {all.different(draw) + lanes_.first, lanes_.count},
           {all.at_level(draw) + lanes_.first, lanes_.count}};

@@ -7,6 +7,7 @@
 #include <poise/cuda/lane_block.hpp>
 #include "call.hpp"
 #include "draw_batches.hpp"
+#include "graph.hpp"
 #include "lane_memory.hpp"
 #include "lane_sums.hpp"
 
@@ -30,18 +31,23 @@ class LaneRecording {
   /// Of a draw of a batch that was waited for.
   [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
 
-  [[nodiscard]] DrawBatches& batches() { return batches_; }
+  /// For many draws; room for their sums is made when this is asked for first.
+  [[nodiscard]] DrawBatches& batches();
 
  private:
+  void make_room(std::size_t draws);
+
   const ModelOnDevice& model_;
   std::uint32_t rows_;
   LaneBatch lanes_;
   std::size_t draws_;
   Array<std::uint8_t> states_;
-  Array<unsigned char> found_;
-  PinnedArray<unsigned char> host_;  // two batches
+  Array<unsigned char> found_;  // two batches
+  PinnedArray<unsigned char> host_;
+  CudaStream copying_{StreamOrder::apart};  // while the device goes on in the default stream
+  Event summed_[2];
   Event done_[2];
-  DrawBatches batches_;
+  std::unique_ptr<DrawBatches> batches_;
 };
 
 }  // namespace poise::cuda

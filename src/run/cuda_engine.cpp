@@ -82,8 +82,11 @@ class CudaBitLayout {
   }
   void sweep_and_observe(const T& target, Block& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
-    block.sweep_and_sum(sweeps, draws.size(),
-                        [&](std::size_t draw, const CudaSpinSums& sums) { tell(target, sums, draws[draw]); });
+    const std::uint64_t before = block.sweeps();
+    block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaSpinSums& sums) {
+      tell(target, sums, draws[draw]);
+      observe_sweeps(before + (draw + 1) * sweeps, draws[draw]);
+    });
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include <poise/cuda/lane_block.hpp>
 #include <poise/run/engine.hpp>
@@ -22,7 +23,13 @@ namespace poise {
 inline void observe_states(const MarkovNetwork& target, const CudaLaneSums& sums, const Observables& out) {
   for (std::size_t k = 0; k < out.log_prob.size(); ++k) out.log_prob[k] = target.log_prob_of(sums.units[k]);
   if (out.statistics.empty()) return;
-  for (std::size_t k = 0; k < sums.at_level.size(); ++k) out.statistics[k] = target.order(sums.at_level[k]);
+  // Finding an order looks at all variables, and many chains have the same.
+  std::vector<double> known(target.num_variables() + std::size_t{1}, -1.0);
+  for (std::size_t k = 0; k < sums.at_level.size(); ++k) {
+    double& order = known[sums.at_level[k]];
+    if (order < 0.0) order = target.order(sums.at_level[k]);
+    out.statistics[k] = order;
+  }
 }
 
 inline void observe_states(const GraphIsing& target, const CudaLaneSums& sums, const Observables& out) {
@@ -42,9 +49,9 @@ void observe_sums(const T& target, const CudaLaneSums& sums, const Observables& 
   if (!out.distance.empty()) std::copy(sums.different.begin(), sums.different.end(), out.distance.begin());
 }
 
-/// Draws that are asked for at once: so many that numbers of all chains take some megabytes.
+/// Draws that are asked for at once: several batches, as long as numbers of all chains take some megabytes.
 [[nodiscard]] inline std::size_t lane_draws_at_once(std::size_t chains) {
-  return std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(1, chains), 32, 512);
+  return std::clamp<std::size_t>((std::size_t{1} << 20) / std::max<std::size_t>(1, chains), 1, 512);
 }
 
 }  // namespace poise

@@ -49,8 +49,11 @@ class CudaLaneLayout {
   static std::size_t draws_at_once(std::size_t chains) { return lane_draws_at_once(chains); }
   void sweep_and_observe(const T& target, CudaLaneBlock& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
-    block.sweep_and_sum(sweeps, draws.size(),
-                        [&](std::size_t draw, const CudaLaneSums& sums) { observe_sums(target, sums, draws[draw]); });
+    const std::uint64_t before = block.sweeps();
+    block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaLaneSums& sums) {
+      observe_sums(target, sums, draws[draw]);
+      observe_sweeps(before + (draw + 1) * sweeps, draws[draw]);
+    });
   }
 
  private:

@@ -44,7 +44,8 @@ inline Model dense_graph_model() {
 
 inline std::vector<Model> models() {
   return {model_with(chain_network(30, 2, 0.0, 1)), model_with(chain_network(30, 3, 0.1, 2)),
-          model_with(mixed_network_with_evidence(0.2, 4)), dense_graph_model()};
+          model_with(mixed_network_with_evidence(0.2, 4)), dense_graph_model(),
+          make_model("potts:size=6,levels=3,coupling=0.7")};
 }
 
 inline void expect_same(const RunResult& here, const RunResult& there) {

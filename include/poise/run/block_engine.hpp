@@ -16,6 +16,11 @@
 
 namespace poise {
 
+/// After so many sweeps of all chains: what Gibbs proposes is always accepted.
+inline void observe_sweeps(std::uint64_t sweeps, const Observables& out) {
+  std::fill(out.accepted.begin(), out.accepted.end(), static_cast<double>(sweeps));
+}
+
 template <Target T, class Layout>
 class BlockEngine final : public Engine {
  public:
@@ -74,12 +79,7 @@ class BlockEngine final : public Engine {
       const bool plain = draws.front().levels.empty() && draws.front().frozen.empty() &&
                          draws.front().empirical_marginals.empty() && draws.front().evals.empty();
       if (plain) {
-        Block& block = block_of(group);
-        const std::uint64_t before = block.sweeps();
-        layout_.sweep_and_observe(*target_, block, steps, draws);
-        for (std::size_t k = 0; k < draws.size(); ++k) {
-          std::fill(draws[k].accepted.begin(), draws[k].accepted.end(), static_cast<double>(before + (k + 1) * steps));
-        }
+        layout_.sweep_and_observe(*target_, block_of(group), steps, draws);
         return;
       }
     }
