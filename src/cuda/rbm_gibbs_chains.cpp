@@ -7,6 +7,7 @@
 #include <poise/target/rbm_layer.hpp>
 
 #include "call.hpp"
+#include "graph.hpp"
 #include "mirrored.hpp"
 #include "rbm_gibbs_memory.hpp"
 
@@ -33,14 +34,7 @@ struct CudaRbmGibbsChains::OnDevice {
     hidden.clear();
     reference.clear();
     steps.clear();
-    cuda::check(cudaStreamCreate(&stream), "a stream was made");
   }
-  ~OnDevice() {
-    forget_graph();
-    static_cast<void>(cudaStreamDestroy(stream));
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
 
   [[nodiscard]] cuda::GibbsView view() const {
     return {hidden_layer.view(),
@@ -51,25 +45,14 @@ struct CudaRbmGibbsChains::OnDevice {
             1.0 / unit,
             {static_cast<std::uint32_t>(chains), visible.on_device(), hidden.data(), planes.data(), counts.data()}};
   }
-  void sweep(std::uint32_t sweeps) const {
+  void sweep(std::uint32_t sweeps, cudaStream_t where) const {
     const cuda::GibbsView all = view();
-    for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) cuda::launch_gibbs_sweep(all, ahead, stream);
-    cuda::launch_gibbs_count(all, steps.data(), sweeps, stream);
+    for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) cuda::launch_gibbs_sweep(all, ahead, where);
+    cuda::launch_gibbs_count(all, steps.data(), sweeps, where);
   }
-  void forget_graph() {
-    if (graph != nullptr) static_cast<void>(cudaGraphExecDestroy(graph));
-    graph = nullptr;
-  }
-  cudaGraphExec_t sweeps_as_graph() {
-    if (graph != nullptr) return graph;
-    cudaGraph_t captured = nullptr;
-    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "sweeps were put together");
-    sweep(cuda::kGibbsCounted);
-    cuda::check(cudaStreamEndCapture(stream, &captured), "sweeps were put together");
-    const cudaError_t status = cudaGraphInstantiate(&graph, captured, 0);
-    static_cast<void>(cudaGraphDestroy(captured));
-    cuda::check(status, "sweeps were put together");
-    return graph;
+  void sweep_by_graph() {
+    if (!graph.is_made()) graph = cuda::Graph([&](cudaStream_t where) { sweep(cuda::kGibbsCounted, where); });
+    graph.launch(stream);
   }
 
   std::size_t chains;
@@ -78,8 +61,8 @@ struct CudaRbmGibbsChains::OnDevice {
   std::size_t random_words;
   std::uint64_t seed = 0;
   std::uint64_t first_chain = 0;
-  cudaStream_t stream = nullptr;
-  cudaGraphExec_t graph = nullptr;
+  cuda::CudaStream stream;
+  cuda::Graph graph;
 
   cuda::GibbsLayerOnDevice hidden_layer, visible_layer;
   mutable cuda::MirroredWords visible;
@@ -108,10 +91,8 @@ void CudaRbmGibbsChains::set_reference(std::span<const Value> reference) {
 
 void CudaRbmGibbsChains::start_steps(std::uint64_t steps) {
   std::uint64_t left = steps;
-  for (; left >= cuda::kGibbsCounted; left -= cuda::kGibbsCounted) {
-    cuda::check(cudaGraphLaunch(device_->sweeps_as_graph(), device_->stream), "sweeps were started");
-  }
-  if (left > 0) device_->sweep(static_cast<std::uint32_t>(left));
+  for (; left >= cuda::kGibbsCounted; left -= cuda::kGibbsCounted) device_->sweep_by_graph();
+  if (left > 0) device_->sweep(static_cast<std::uint32_t>(left), device_->stream);
   cuda::check_launch("sweeps were started");
   steps_ += steps;
 }
@@ -138,9 +119,10 @@ void CudaRbmGibbsChains::get_levels(std::size_t chain, std::span<Value> levels) 
 
 void CudaRbmGibbsChains::start_counting() {
   if (!counting_) {
-    device_->planes = Array<uint4>(chains_ * device_->words);
+    Array<uint4> planes(chains_ * device_->words);
     device_->counts = Array<std::uint64_t>(chains_ * visible_);
-    device_->forget_graph();
+    device_->planes = std::move(planes);  // once there is room for both
+    device_->graph = {};
     counting_ = true;
   }
   device_->planes.clear();

@@ -8,6 +8,7 @@
 #include <poise/target/rbm_layer.hpp>
 
 #include "call.hpp"
+#include "graph.hpp"
 #include "rbm_gibbs_kernels.hpp"
 #include "rbm_gibbs_layer.hpp"
 #include "rbm_train_kernels.hpp"
@@ -105,9 +106,7 @@ struct CudaRbmUpdates::OnDevice {
     transposed.clear();
     chain_visible.clear();
     chain_units.clear();
-    cuda::check(cudaStreamCreate(&stream), "a stream was made");
   }
-  ~OnDevice() { static_cast<void>(cudaStreamDestroy(stream)); }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
@@ -152,7 +151,7 @@ struct CudaRbmUpdates::OnDevice {
   Array<float> chain_hidden;  // probabilities
   Array<std::uint64_t> steps;
   Array<double> pseudo, errors, means;
-  cudaStream_t stream = nullptr;
+  cuda::CudaStream stream;
 };
 
 CudaRbmUpdates::CudaRbmUpdates(Index visible, Index hidden, const Options& options)

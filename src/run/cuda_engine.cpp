@@ -234,9 +234,10 @@ void require_cuda(const Model& model, const Sampler& sampler) {
     throw InputError(fmt::format(
         "{} of {} does not run on a GPU: 'gibbs' does, on Ising models and on networks in which a variable has at most "
         "{:.0f} factors on average and tables have at most {:.0f} entries in all; 'lb' and 'lsb' do, on Ising models; "
-        "'rbm-gibbs' does, on RBMs; 'temper' does with what does so; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, "
-        "on RBMs and on targets of your own, without 'temper'; leave --device out",
-        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries));
+        "'rbm-gibbs' does, on RBMs; 'temper' does with these; and 'gwg', 'flsb', 'dlmc', 'dlsb' and 'dmala' do, on "
+        "RBMs "
+        "and on targets of your own, without 'temper'; RBMs may have {} units in a layer; leave --device out",
+        sampler.name, model.name, LaneModel::kMostTerms, LaneModel::kMostEntries, CudaSlopeChains::kMostVariables));
   }
 }
 

@@ -115,7 +115,7 @@ class CudaRbmGibbsEngine final : public Engine {
   void load_chain(std::size_t c, Loader& in) override {
     SavedRbmChain chain = load_rbm_chain(chain_of(c), in);
     {
-      const std::lock_guard lock(loading_);
+      const std::lock_guard lock(loading_);  // all chains have the same
       chains_.set_steps(chain.steps);
       if (!chains_.counts()) chains_.start_counting();
     }
