@@ -31,9 +31,9 @@ int devices() {
 Command add_devices(CLI::App& program) {
   CLI::App* command = program.add_subcommand("devices", "List what chains can run on: this machine's cores and GPUs");
   command->footer(
-      "Give '--device cuda' to 'poise sample', 'compare' or 'marginals' to run on a GPU. Where there are several, the "
-      "first\n"
-      "that the variable CUDA_VISIBLE_DEVICES leaves is used.");
+      "Give '--device cuda' to 'poise sample', 'compare', 'marginals' or 'train' to run on a GPU. Where there are "
+      "several,\n"
+      "the first that the variable CUDA_VISIBLE_DEVICES leaves is used.");
   return {command, devices};
 }
 
