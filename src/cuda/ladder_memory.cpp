@@ -138,6 +138,8 @@ std::vector<std::uint8_t> LaddersOnDevice::followed() {
   return points;
 }
 
+std::vector<std::uint8_t> LaddersOnDevice::rungs_of_replicas() const { return downloaded(rung_of_); }
+
 ComponentsOnDevice::ComponentsOnDevice(const std::vector<std::uint32_t>& first_neighbour,
                                        const std::vector<std::uint32_t>& neighbours, std::size_t twos)
     : twos_(twos),

@@ -21,6 +21,8 @@ class LaddersOnDevice {
 
   [[nodiscard]] std::vector<CudaLadder> get() const;
   void set(std::span<const CudaLadder> ladders);
+  /// [ladder][replica].
+  [[nodiscard]] std::vector<std::uint8_t> rungs_of_replicas() const;
 
   /// Keeps the rungs of all replicas on the device, after what it has been asked to do. False where there is no room
   /// for more of them before they are fetched.

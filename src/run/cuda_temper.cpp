@@ -299,7 +299,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
       // Up to where paths of replicas have their next point.
       const std::uint64_t step = rungs(0).step;
       const ReplicaPaths& paths = rungs(0).ladder.paths();
-      const std::uint64_t some = std::min(steps, (paths.stride() - step % paths.stride()) % paths.stride() + 1);
+      const std::uint64_t some = std::min(steps, steps_to_point(rungs(0).ladder, step));
       ladders_.start(step, some);
       for (std::size_t c = 0; c < traits_.chains; ++c) rungs(c).step += some;
       steps -= some;
