@@ -238,7 +238,9 @@ int main(int argc, char** argv) {
   }
   const std::string path = argc > 1 ? argv[1] : "gpu.json";
   const std::string picture_path = argc > 2 ? argv[2] : "gpu.svg";
-  const std::string only = argc > 3 ? argv[3] : "";  // rows whose names and chains contain it; or the picture alone
+  const std::string only =
+      argc > 3 ? argv[3]
+               : "";  // rows whose names and chains contain it, or with - in front do not; or the picture alone
   const std::string file = argc > 4 ? argv[4] : "";  // a network to be timed as well
   const char* const thrml = "thrml 23 (B200)";
   const char* const cuising = "cuIsing 900 (H100, no fields)";
@@ -246,7 +248,8 @@ int main(int argc, char** argv) {
   fmt::print("{}\n{:<44} {:>7} {:>12} {:>8} {:>10}  {}\n", devices.front().name, "", "chains", "updates/ns", "asked",
              "monitors", "others");
   const auto is_wanted = [&](const std::string& name, std::size_t chains) {
-    return fmt::format("{} {} ", name, chains).find(only) != std::string::npos;
+    const bool excludes = only.starts_with('-');
+    return (fmt::format("{} {} ", name, chains).find(only.substr(excludes ? 1 : 0)) != std::string::npos) != excludes;
   };
   const auto run = [&](const Case& one) {
     if (!is_wanted(one.name, one.chains)) return;

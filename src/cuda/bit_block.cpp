@@ -47,23 +47,23 @@ struct CudaBitBlock::OnDevice {
             weights.data(), reference.data()};
   }
   [[nodiscard]] std::size_t width_of_sums() const { return 4 * std::size_t{words} * cuda::kWordChains; }
-  /// Sums of draws go to two batches of places in turns, so that the device fills one while the host looks at the
-  /// other.
+  /// Sums of draws, which come to two batches of places on the host in turns: it looks at one while the other is
+  /// filled.
   struct Recording {
     Recording(const OnDevice& device, std::size_t the_draws)
         : draws(the_draws),
           slices(cuda::slices_of_sums(device.terms_view(nullptr))),
           parts(draws * slices * device.width_of_sums()),
-          whole(2 * draws * device.width_of_sums()),
-          host(whole.size()) {}
+          whole(draws * device.width_of_sums()),
+          host(2 * whole.size()) {}
 
     std::size_t draws;  // of a batch
     std::size_t slices;
     Array<std::int64_t> parts;  // [draw][slice][sum][lane]
-    Array<std::int64_t> whole;  // [batch][draw][sum][lane]
+    Array<std::int64_t> whole;  // [draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
-    cuda::CudaStream copying;  // while the device goes on
-    cuda::Event summed[2];
+    cuda::CudaStream summing;  // while sweeps go on
+    cuda::Event made;
     cuda::Event done[2];
   };
   /// Room for one draw, or for as many as are recorded together where their sums take little memory.
@@ -74,38 +74,35 @@ struct CudaBitBlock::OnDevice {
   void record_many() {
     constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph, kBytes = std::size_t{64} << 20;
     const bool fits = kMost * width_of_sums() * sizeof(std::int64_t) <= kBytes;
-    if (!fits || (recorded && recorded->draws == kMost)) return;
-    sweeps.forget_draws();  // which have the places of their sums
-    recorded = std::make_unique<Recording>(*this, kMost);
+    if (fits && !(recorded && recorded->draws == kMost)) recorded = std::make_unique<Recording>(*this, kMost);
   }
   cuda::DrawBatches& draw_batches() {
     if (!batches) batches = std::make_unique<cuda::DrawBatches>();
     return *batches;
   }
-  [[nodiscard]] cuda::SumsView sums_of(const std::uint32_t* state, std::size_t draw) {
-    return {terms_view(state), recording().parts.data() + draw * recording().slices * width_of_sums()};
-  }
-  void launch_sums(std::size_t draw) {
-    cuda::launch_sums(sums_of(sweeps.state(), draw), sweeps.stream());
+  /// Of states one after the other, to the places of the draws from `first_draw` on.
+  void launch_sums(const std::uint32_t* states, std::size_t count_of_states, std::size_t first_draw,
+                   cudaStream_t stream) {
+    Recording& to = recording();
+    const std::size_t of_draw = to.slices * width_of_sums();
+    cuda::launch_sums({terms_view(states), to.parts.data() + first_draw * of_draw, sweeps.size(), of_draw},
+                      static_cast<std::uint32_t>(count_of_states), stream);
     cuda::check_launch("states were summed");
   }
   /// After the sums of as many draws.
-  void launch_fetch(std::size_t draws, std::size_t batch) {
+  void launch_fetch(std::size_t draws, std::size_t batch, cudaStream_t stream) {
     Recording& to = recording();
-    const std::size_t first = batch % 2 * (to.whole.size() / 2);
-    cuda::launch_whole_sums(sums_of(nullptr, 0), static_cast<std::uint32_t>(draws), to.whole.data() + first,
-                            sweeps.stream());
+    cuda::launch_whole_sums({terms_view(nullptr), to.parts.data()}, static_cast<std::uint32_t>(draws), to.whole.data(),
+                            stream);
     cuda::check_launch("states were summed");
-    to.summed[batch % 2].record(sweeps.stream());
-    to.summed[batch % 2].hold(to.copying);
-    cuda::check(cudaMemcpyAsync(to.host.data() + first, to.whole.data() + first,
-                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, to.copying),
+    cuda::check(cudaMemcpyAsync(to.host.data() + batch % 2 * to.whole.size(), to.whole.data(),
+                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream),
                 "sums were copied from it");
-    to.done[batch % 2].record(to.copying);
+    to.done[batch % 2].record(stream);
   }
   [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
     const std::int64_t* const from =
-        recorded->host.data() + batch % 2 * (recorded->whole.size() / 2) + draw * width_of_sums();
+        recorded->host.data() + batch % 2 * recorded->whole.size() + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
       return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
     };
@@ -241,8 +238,8 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
 
 CudaSpinSums CudaBitBlock::sums() const {
   device_->to_device();
-  device_->launch_sums(0);
-  device_->launch_fetch(1, 0);
+  device_->launch_sums(device_->sweeps.state(), 1, 0, device_->sweeps.stream());
+  device_->launch_fetch(1, 0, device_->sweeps.stream());
   device_->recording().done[0].wait("states were summed");
   return device_->fetched(0, 0);
 }
@@ -254,24 +251,29 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
   const std::size_t together = device.recording().draws;
   device.to_device();
   device.host_is_current = false;
+  OnDevice::Recording& recording = device.recording();
+  const cudaStream_t sweeping = device.sweeps.stream();
   const auto start = [&](std::size_t batch, std::size_t size) {
     if (device.sweeps.has_graph(sweeps, size)) {
-      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), [&](const std::uint32_t* state, std::size_t draw) {
-        return device.sums_of(state, draw);
-      });
+      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), batch % 2);
       sweeps_ += sweeps * size;
-    } else {
-      for (std::size_t draw = 0; draw < size; ++draw) {
-        start_sweeps(sweeps);
-        device.launch_sums(draw);
-      }
+      recording.made.record(sweeping);
+      recording.made.hold(recording.summing);
+      device.launch_sums(device.sweeps.draws(batch % 2), size, 0, recording.summing);
+      device.launch_fetch(size, batch, recording.summing);
+      return;
     }
-    device.launch_fetch(size, batch);
+    recording.done[1 - batch % 2].hold(sweeping);  // the batch before may still be summed
+    for (std::size_t draw = 0; draw < size; ++draw) {
+      start_sweeps(sweeps);
+      device.launch_sums(device.sweeps.state(), 1, draw, sweeping);
+    }
+    device.launch_fetch(size, batch, sweeping);
   };
   device.draw_batches().run(
       draws, together,
       {.start = start,
-       .wait = [&](std::size_t batch) { device.recording().done[batch % 2].wait("sweeps were made"); },
+       .wait = [&](std::size_t batch) { recording.done[batch % 2].wait("sweeps were made"); },
        .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "bit_sums.cuh"
+#include "launch.cuh"
 
 namespace poise::cuda {
 
@@ -138,28 +139,12 @@ __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView 
                      functions);
 }
 
+/// Of as many draws as the grid has rows.
 __global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) {
   __shared__ SumsTile tile;
+  sums.terms.state += blockIdx.y * sums.between_states;
+  sums.out += blockIdx.y * sums.between_sums;
   sum_block(sums, blockIdx.x, tile);
-}
-
-/// Sums come first, for they take longer.
-template <unsigned size>
-__global__ void __launch_bounds__(kThreads) sweep_and_sums_kernel(RunView run, SweepView view, SumsView sums) {
-  __shared__ union {
-    Functions functions;
-    SumsTile tile;
-  } shared;
-  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const std::uint32_t of_sums = SumsPlan(sums.terms).blocks();
-  if (blockIdx.x < of_sums) {
-    sum_block(sums, blockIdx.x, shared.tile);
-    return;
-  }
-  const std::uint32_t block = blockIdx.x - of_sums, across = (view.words + blockDim.x - 1) / blockDim.x;
-  sweep<size, true>(run, view,
-                    {block / across * blockDim.y + threadIdx.y, block % across * blockDim.x + threadIdx.x, thread},
-                    shared.functions);
 }
 
 /// Adds up the slices of a draw.
@@ -249,15 +234,6 @@ void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream
   });
 }
 
-void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream) {
-  const dim3 threads = threads_for(view.words);
-  const unsigned of_sums = SumsPlan(sums.terms).blocks();
-  const unsigned of_sweep = blocks_for(run.count, threads.y) * blocks_for(view.words, threads.x);
-  with_size(run.size, [&](auto size) {
-    launch_after(sweep_and_sums_kernel<size()>, {dim3(of_sums + of_sweep), threads, 0, stream}, run, view, sums);
-  });
-}
-
 void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,
                   cudaStream_t stream) {
   launch_after(count_kernel, {dim3(blocks_for(view.size, kThreads)), dim3(kThreads), 0, stream}, view, state, progress,
@@ -274,8 +250,8 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
 
 std::uint32_t slices_of_sums(const TermsView& terms) { return SumsPlan(terms).slices; }
 
-void launch_sums(const SumsView& sums, cudaStream_t stream) {
-  launch_after(sums_kernel, {dim3(SumsPlan(sums.terms).blocks()), dim3(kThreads), 0, stream}, sums);
+void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream) {
+  sums_kernel<<<dim3(SumsPlan(sums.terms).blocks(), draws), kThreads, 0, stream>>>(sums);
 }
 
 void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream) {

@@ -93,11 +93,11 @@ struct TermsView {
 struct SumsView {
   TermsView terms;
   std::int64_t* out;
+  std::size_t between_states = 0;  ///< of draws one after the other, in words
+  std::size_t between_sums = 0;
 };
 [[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
-void launch_sums(const SumsView& sums, cudaStream_t stream);
-/// A sweep of the first run of variables after a draw, and the sums of the draw, which is the state before.
-void launch_sweep_and_sums(const RunView& run, const SweepView& view, const SumsView& sums, cudaStream_t stream);
+void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream);
 /// The slices of several draws added up, [draw][4][lane]; those of the draws follow each other.
 void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream);
 

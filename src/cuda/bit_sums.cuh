@@ -5,7 +5,6 @@
 #pragma once
 
 #include "bit_words.cuh"
-#include "launch.cuh"
 
 namespace poise::cuda {
 
@@ -79,7 +78,6 @@ __device__ inline void sum_block(const SumsView& sums, std::uint32_t block, Sums
     return word < view.words ? view.state[static_cast<std::size_t>(position) * view.words + word] : 0U;
   };
   std::int64_t up = 0, fields = 0, edges = 0, different = 0;
-  wait_for_the_one_before();
   for_parts(
       plan, block, view.edges, tile,
       [&](std::uint32_t edge, std::uint32_t word) {

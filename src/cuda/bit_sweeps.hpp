@@ -71,37 +71,37 @@ class BitSweeps {
     }
   }
 
-  /// Draws are summed while the first variables of the next one are moved on, which then leave the state alone: there
-  /// are two of it.
+  /// Draws have places of their own, in two sets by turns: those of one can be looked at while the other is made.
   static constexpr std::uint32_t kDrawsOfGraph = 16;
 
   /// Whether that many draws can be started as a graph.
   [[nodiscard]] bool has_graph(std::uint64_t sweeps, std::size_t draws) const {
-    return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches;
+    return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches &&
+           2 * kDrawsOfGraph * state_.size() * sizeof(std::uint32_t) <= kMostBytes;
   }
-  /// To be called when sums go to other places.
-  void forget_draws() { drawings_ = {}; }
-  /// Each draw is a state after so many sweeps; sums_of(state, draw) says what is wanted of it.
-  template <class SumsOf>
-  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, SumsOf&& sums_of) {
+  /// Each draw is a state after so many sweeps.
+  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, std::size_t set) {
     const auto of_draw = static_cast<std::uint32_t>(sweeps);
     prepare(first, of_draw * kDrawsOfGraph, counts);
-    if (other_.empty()) {
-      other_ = Array<std::uint32_t>(state_.size());
-      other_.clear();
+    if (draws_.empty()) {
+      draws_ = Array<std::uint32_t>(2 * kDrawsOfGraph * state_.size());
+      draws_.clear();
     }
-    Drawing& drawing = drawings_[counts != nullptr];
+    Drawing& drawing = drawings_[counts != nullptr][set];
     if (drawing.sweeps != sweeps) {
-      drawing = {Graph([&](cudaStream_t stream) { launch_draws(of_draw, counts, sums_of, stream); }), sweeps};
+      drawing = {Graph([&](cudaStream_t stream) { launch_draws(of_draw, counts, draws(set), stream); }), sweeps};
     }
     drawing.graph.launch(stream_);
     check_launch("sweeps were started");
     note(of_draw * kDrawsOfGraph, counts);
   }
+  /// States of a set, one after the other.
+  [[nodiscard]] std::uint32_t* draws(std::size_t set) const { return draws_.data() + set * kDrawsOfGraph * size(); }
 
  private:
   static constexpr std::uint32_t kOfGraph = 32;       // sweeps
   static constexpr std::uint64_t kMostLaunches = 32;  // for a draw that is part of a graph
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
   /// What launches read before they are told how far ahead they are.
   void prepare(std::uint64_t first, std::uint32_t sweeps, BitCounts* counts) {
@@ -135,23 +135,19 @@ class BitSweeps {
     launch_progress(progress_.data(), sweeps, counts == nullptr ? 0 : sweeps, stream);
   }
 
-  /// An even number of draws, so the last one is where the state was.
-  template <class SumsOf>
-  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, SumsOf&& sums_of, cudaStream_t stream) {
-    static_assert(kDrawsOfGraph % 2 == 0);
-    std::uint32_t *before = state_.data(), *now = other_.data();
-    for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw) {
+  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, std::uint32_t* to, cudaStream_t stream) {
+    const std::uint32_t* before = state_.data();
+    for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw, to += size()) {
       for (std::uint32_t k = 0; k < sweeps; ++k) {
         const std::uint32_t ahead = draw * sweeps + k;
-        const SweepView view = view_of(now, k == 0 ? before : now, ahead);
-        const bool sums = k == 0 && draw > 0;
-        if (sums) launch_sweep_and_sums(runs_.front().view(), view, sums_of(before, draw - 1), stream);
-        for (std::size_t run = sums ? 1 : 0; run < runs_.size(); ++run) launch_sweep(runs_[run].view(), view, stream);
-        count(now, ahead, counts, stream);
+        const SweepView view = view_of(to, k == 0 ? before : to, ahead);
+        for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream);
+        count(to, ahead, counts, stream);
       }
-      std::swap(before, now);
+      before = to;
     }
-    launch_sums(sums_of(before, kDrawsOfGraph - 1), stream);
+    check(cudaMemcpyAsync(state_.data(), before, size() * sizeof(std::uint32_t), cudaMemcpyDeviceToDevice, stream),
+          "states were copied");
     advance(kDrawsOfGraph * sweeps, counts, stream);
   }
 
@@ -166,12 +162,12 @@ class BitSweeps {
   Array<WordKeys> keys_;
   Array<std::uint32_t> chains_;
   Array<std::uint32_t> state_;
-  Array<std::uint32_t> other_;
+  Array<std::uint32_t> draws_;
   Array<BitProgress> progress_;
   std::optional<BitProgress> known_;  // what it is, once everything that was started is done
   CudaStream stream_;
-  std::array<Graph, 2> graphs_;      // without and with counts
-  std::array<Drawing, 2> drawings_;  // likewise
+  std::array<Graph, 2> graphs_;                     // without and with counts
+  std::array<std::array<Drawing, 2>, 2> drawings_;  // likewise, by the set of places
 };
 
 }  // namespace poise::cuda

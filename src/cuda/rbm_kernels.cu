@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
   const std::uint64_t level = all.level[number];
   const double forth = all.forth[number];
   const std::int64_t log_probs[2] = {all.log_prob[chain.of_half(0)], all.log_prob[chain.of_half(1)]};
+  chain.ask_for(phases.decide ? chain.proposed_slopes() : chain.slopes());
   chain.load_words();
   typename RbmWalk<function, kOfChain>::Weights weights{0.0F, 0};
   bool accepted = false;

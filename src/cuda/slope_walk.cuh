@@ -215,7 +215,8 @@ struct SlopeWalk {
   /// Whether the proposal is accepted, by its level.
   __device__ bool decide(float ratio, std::uint64_t level) const {
     const float probability = fminf(ratio, 1.0F);
-    if (thread == 0) all.accepted[number] += probability;
+    // Nobody waits for what was there before; nor below.
+    if (thread == 0) atomicAdd(all.accepted + number, static_cast<double>(probability));
     return (static_cast<double>(level) + 0.5) * 0x1p-64 < static_cast<double>(probability);
   }
 
@@ -228,7 +229,8 @@ struct SlopeWalk {
       if (all.up != nullptr) {
         for (unsigned left = flips[w]; left != 0; left &= left - 1) {
           const unsigned shift = __ffs(static_cast<int>(left)) - 1;
-          all.up[row(all.variables) + 32 * w + shift] += (before >> shift & 1U) != 0 ? when : -when;
+          atomicAdd(reinterpret_cast<Word64*>(all.up) + row(all.variables) + 32 * w + shift,
+                    static_cast<Word64>((before >> shift & 1U) != 0 ? when : -when));
         }
       }
       state[w] = before ^ flips[w];
