@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <functional>
-#include <future>
+#include <semaphore>
 #include <thread>
 
 #include <poise/thread_pool.hpp>
@@ -22,22 +23,45 @@ class DrawBatches {
     std::function<void(std::size_t batch, std::size_t draw)> use;
   };
 
-  /// So many draws, `together` in a batch.
+  /// So many draws, `together` in a batch. What any of the functions throws comes out of it, when no thread works any
+  /// more.
   void run(std::size_t draws, std::size_t together, const Work& work) {
     const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
     const std::size_t batches = (draws + together - 1) / together;
     if (batches == 0) return;
-    std::future<void> looking;
-    work.start(0, size_of(0));
-    for (std::size_t batch = 0; batch < batches; ++batch) {
-      if (looking.valid()) looking.get();  // so the place of the next batch is free
-      if (batch + 1 < batches) work.start(batch + 1, size_of(batch + 1));
-      work.wait(batch);
-      looking = std::async(std::launch::async, [&, batch] {
-        pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
+    std::counting_semaphore<> found(0), looked_at(1);  // the first two places are free
+    bool is_over = false;                              // before all batches were found
+    std::exception_ptr failure;
+    {
+      const std::jthread looking([&] {
+        for (std::size_t batch = 0; batch < batches; ++batch) {
+          found.acquire();
+          if (is_over) return;
+          try {
+            if (!failure) pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
+          } catch (...) {
+            failure = std::current_exception();
+          }
+          looked_at.release();
+        }
       });
+      try {
+        work.start(0, size_of(0));
+        for (std::size_t batch = 0; batch < batches; ++batch) {
+          if (batch + 1 < batches) {
+            looked_at.acquire();  // so the place of the next batch is free
+            work.start(batch + 1, size_of(batch + 1));
+          }
+          work.wait(batch);
+          found.release();
+        }
+      } catch (...) {
+        is_over = true;
+        found.release();
+        throw;
+      }
     }
-    looking.get();
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:

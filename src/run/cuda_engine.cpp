@@ -91,18 +91,14 @@ class CudaBitLayout {
 
  private:
   void tell(const T& target, const CudaSpinSums& sums, const Observables& out) const {
-    SpinSums::Sums found;
-    const std::size_t count = sums.up.size();
-    found.spins.resize(count);
-    found.fields.resize(count);
-    found.edges.resize(count);
-    for (std::size_t k = 0; k < count; ++k) {
-      found.spins[k] = 2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables());
-      found.fields[k] = 2 * sums.fields[k] - sum_of_fields_;
-      found.edges[k] = sum_of_weights_ - 2 * sums.edges[k];
-    }
     if (!out.distance.empty()) std::copy(sums.different.begin(), sums.different.end(), out.distance.begin());
-    observe_sums(target, found, out);
+    typename T::State summed;
+    for (std::size_t k = 0; k < sums.up.size(); ++k) {
+      set_sums({2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables()), 2 * sums.fields[k] - sum_of_fields_,
+                sum_of_weights_ - 2 * sums.edges[k]},
+               summed);
+      observe_summed(target, summed, k, out);
+    }
   }
 
   std::shared_ptr<const BitTables> tables_;

@@ -39,24 +39,35 @@ inline SpinTerms spin_terms(const GraphIsing& target) {
 }
 
 /// What log p and the statistics of a state follow from, without the state.
-inline void set_sums(const SpinSums::Sums& sums, std::size_t k, LatticeIsing::State& state) {
-  state.magnetization = sums.spins[k];
-  state.fields = sums.fields[k];
-  state.pairs = sums.edges[k];
+struct SummedSpins {
+  std::int64_t spins;
+  std::int64_t fields;
+  std::int64_t edges;
+};
+inline void set_sums(const SummedSpins& sums, LatticeIsing::State& state) {
+  state.magnetization = sums.spins;
+  state.fields = sums.fields;
+  state.pairs = sums.edges;
 }
-inline void set_sums(const SpinSums::Sums& sums, std::size_t k, GraphIsing::State& state) {
-  state.magnetization = sums.spins[k];
-  state.log_prob = sums.fields[k] + sums.edges[k];
+inline void set_sums(const SummedSpins& sums, GraphIsing::State& state) {
+  state.magnetization = sums.spins;
+  state.log_prob = sums.fields + sums.edges;
 }
 
-/// log p and statistics of chains whose sums are known.
+/// log p and statistics of a state that knows its sums, as those of chain k.
+template <class T>
+void observe_summed(const T& target, const typename T::State& summed, std::size_t k, const Observables& out) {
+  if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
+  if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
+}
+
+/// The same of chains whose sums are known.
 template <class T>
 void observe_sums(const T& target, const SpinSums::Sums& sums, const Observables& out) {
   typename T::State summed;
   for (std::size_t k = 0; k < sums.spins.size(); ++k) {
-    set_sums(sums, k, summed);
-    if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
-    if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
+    set_sums({sums.spins[k], sums.fields[k], sums.edges[k]}, summed);
+    observe_summed(target, summed, k, out);
   }
 }
 
