@@ -81,7 +81,7 @@ test-gpu:
 	@tools/install-packages build test
 	@cmake --preset dev -DPOISE_CUDA=ON >/dev/null
 	@cmake --build --preset dev --target poise_tests
-	@build/release/tests/poise_tests --gtest_filter='OnGpu*:CudaLanes.*'
+	@build/release/tests/poise_tests --gtest_filter='OnGpu*:Cuda*'
 
 bench-gpu:
 	@tools/install-packages build bench
