@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "both.hpp"
+#include "plain_arithmetic.hpp"
 
 namespace poise::cuda {
 
@@ -41,30 +42,13 @@ inline FlipTree make_flip_tree(std::uint32_t weights) {
   return tree;
 }
 
-// A compiler for devices fuses products with what they are added to where it sees both, which is not everywhere, and
-// the same weights would have two sums. These are never fused.
-POISE_BOTH double product(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-POISE_BOTH double sum_of_two(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dadd_rn(a, b);
-#else
-  return a + b;
-#endif
-}
-
 POISE_BOTH double sum_of_four(double a, double b, double c, double d) {
-  return sum_of_two(sum_of_two(a, b), sum_of_two(c, d));
+  return plain_sum(plain_sum(a, b), plain_sum(c, d));
 }
 
 /// A quarter of a node's children; four quarters are added in pairs too.
 POISE_BOTH double sum_of_eight(const double* of) {
-  return sum_of_two(sum_of_four(of[0], of[1], of[2], of[3]), sum_of_four(of[4], of[5], of[6], of[7]));
+  return plain_sum(sum_of_four(of[0], of[1], of[2], of[3]), sum_of_four(of[4], of[5], of[6], of[7]));
 }
 
 /// The sum of 32 children, all by one thread.

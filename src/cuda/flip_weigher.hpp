@@ -52,7 +52,7 @@ POISE_BOTH SpinField beside_flip(SpinField of, std::int64_t coupling, bool was_u
 
 /// log p(x') / p(x) of the flip of a variable.
 POISE_BOTH double log_ratio(const FlipWeigher& weigher, SpinField of) {
-  const double u = product(weigher.twice_unit, static_cast<double>(of >> 1));
+  const double u = plain_product(weigher.twice_unit, static_cast<double>(of >> 1));
   return is_up(of) ? -u : u;
 }
 
@@ -66,7 +66,7 @@ POISE_BOTH double weight(const FlipWeigher& weigher, SpinField of) {
   const double size = fabs(u);
   switch (weigher.function) {
     case FlipFunction::sqrt: return exp(fma(0.5, u, -weigher.offset));
-    case FlipFunction::barker: return exp(fmin(u, 0.0) - weigher.offset) / sum_of_two(1.0, exp(-size));
+    case FlipFunction::barker: return exp(fmin(u, 0.0) - weigher.offset) / plain_sum(1.0, exp(-size));
     case FlipFunction::min: return exp(fmin(u, 0.0) - weigher.offset);
     case FlipFunction::max: return exp(fmax(u, 0.0) - weigher.offset);
     case FlipFunction::table: break;
@@ -75,7 +75,7 @@ POISE_BOTH double weight(const FlipWeigher& weigher, SpinField of) {
   const auto number = static_cast<std::uint32_t>(inside * kFlipCellsInOne);
   const FlipCell cell = weigher.cells[number < kFlipCells ? number : kFlipCells - 1];
   const double factor = fmax(fma(cell.slope, inside, cell.intercept), kLeastFactor);
-  return product(exp(fma(0.5, u, fma(weigher.tail_slope, size - inside, -weigher.offset))), factor);
+  return plain_product(exp(fma(0.5, u, fma(weigher.tail_slope, size - inside, -weigher.offset))), factor);
 }
 
 /// The probability of accepting a flip, or more than 1: Z(x) and Z(x'), and what the weights leave out of the ratio.

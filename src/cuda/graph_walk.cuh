@@ -24,7 +24,7 @@ using Word64 = unsigned long long;  // as shuffles and atomic additions take it
 /// In the order of FlipTree, so that every lane has the same bits.
 __device__ inline double sum_of_lanes(double value) {
 #pragma unroll
-  for (unsigned step = 1; step < kLanes; step *= 2) value = sum_of_two(value, __shfl_xor_sync(kAll, value, step));
+  for (unsigned step = 1; step < kLanes; step *= 2) value = plain_sum(value, __shfl_xor_sync(kAll, value, step));
   return value;
 }
 
@@ -169,8 +169,8 @@ class Walk {
       for (std::uint32_t some = begin; some < end; some += kNodesAtOnce) {
         const std::uint32_t node = level == 1 && some == begin ? flip.node : touched(some, end);
         double sum = quarter_of(below + static_cast<std::size_t>(node) * kChildren, lane_);
-        sum = sum_of_two(sum, __shfl_xor_sync(kAll, sum, 1));
-        sum = sum_of_two(sum, __shfl_xor_sync(kAll, sum, 2));
+        sum = plain_sum(sum, __shfl_xor_sync(kAll, sum, 1));
+        sum = plain_sum(sum, __shfl_xor_sync(kAll, sum, 2));
         const bool there = some + lane_ / kOfNode < end;
         if (there && lane_ % kOfNode == 0) at_.nodes[graph_.tree.first[level] + node] = sum;
       }

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "philox.cuh"
+#include "plain_arithmetic.hpp"
 
 namespace poise::cuda {
 
@@ -112,20 +113,6 @@ POISE_BOTH GibbsDrawn draw_units(const GibbsUnit (&units)[8], const std::int32_t
 
 // The exact rule, operation by operation that of the CPU, where nothing is fused.
 
-POISE_BOTH double plain_product(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-POISE_BOTH double plain_sum(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dadd_rn(a, b);
-#else
-  return a + b;
-#endif
-}
 /// a + b c
 POISE_BOTH double plain_step(double a, double b, double c) { return plain_sum(a, plain_product(b, c)); }
 
