@@ -1,4 +1,4 @@
-# Sets POISE_HAS_CUDA where the GPU back end is built: nvcc 12 or newer, architectures 75 to 90 unless others are given.
+# Sets POISE_HAS_CUDA where the GPU back end is built: nvcc 12 or newer, architectures 75 to 90 unless others are given (by CMAKE_CUDA_ARCHITECTURES, or CUDAARCHS in the environment).
 # Sanitizers know nothing of it.
 set(POISE_HAS_CUDA OFF)
 if(POISE_CUDA STREQUAL "OFF" OR POISE_SANITIZE)
@@ -6,7 +6,7 @@ if(POISE_CUDA STREQUAL "OFF" OR POISE_SANITIZE)
 endif()
 find_package(CUDAToolkit 12 QUIET)
 if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
+  if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)  # code for 80 runs on 86 and 89, that for 90 is compiled anew for newer ones
   endif()
   if(NOT CMAKE_CUDA_COMPILER)

@@ -287,7 +287,10 @@ TEST_F(Resume, FinishedRunsAreMadeLonger) {
     const Outcome fewer = run({"resume", "run.nc", "--draws", "200"});
     EXPECT_EQ(fewer.code, 2);
     EXPECT_NE(fewer.err.find("has 300 draws of each chain already"), std::string::npos);
-    ASSERT_EQ(run({"resume", "run.nc", "--draws", "500", "--quiet"}).code, 0);
+    const Outcome elsewhere = run({"resume", "run.nc", "--draws", "500", "--device", "gpu"});
+    EXPECT_EQ(elsewhere.code, 2);
+    EXPECT_NE(elsewhere.err.find("--device: found 'gpu', expected cpu, cuda or auto"), std::string::npos);
+    ASSERT_EQ(run({"resume", "run.nc", "--draws", "500", "--device", "cpu", "--quiet"}).code, 0);
     ASSERT_EQ(run({"resume", "run.nc", "--draws", "700", "--quiet", "--threads", "1"}).code, 0);
     ASSERT_EQ(run(sample(longer, "all.nc")).code, 0);
     expect_same_draws("run.nc", "all.nc");
