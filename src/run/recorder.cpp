@@ -2,6 +2,7 @@
 #include "recorder.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/trace/journal.hpp>
@@ -116,7 +117,7 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
   out.accepted = part(accepted_now_, 1);
   if (keep_ == Keep::draws) out.levels = part(levels_, layout_.variables);
   engine.observe(group, out);
-  fill(group, out, steps);
+  fill(group, group.first, {&out, 1}, steps);
 }
 
 void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
@@ -132,46 +133,63 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
     }
     return;
   }
+  // Chains of which many draws are made at once are in one group: nobody else is here.
   const std::size_t own = names_.size() - 2, n = group.count;
-  std::vector<double> log_prob(at_once * n), statistics(at_once * n * own), accepted(at_once * n);
-  std::vector<std::int64_t> distance(at_once * n);
-  std::vector<Value> levels(keep_ == Keep::draws ? at_once * n * layout_.variables : 0);
   std::vector<Observables> wanted(at_once);
   for (std::size_t k = 0; k < at_once; ++k) {
     const auto part = [&](auto& values, std::size_t width) {
+      if (values.size() < at_once * n * width) values.resize(at_once * n * width);
       return std::span(values).subspan(k * n * width, n * width);
     };
-    wanted[k].log_prob = part(log_prob, 1);
-    wanted[k].statistics = part(statistics, own);
-    wanted[k].distance = part(distance, 1);
-    wanted[k].accepted = part(accepted, 1);
-    if (keep_ == Keep::draws) wanted[k].levels = part(levels, layout_.variables);
+    wanted[k].log_prob = part(log_prob_, 1);
+    wanted[k].statistics = part(statistics_, own);
+    wanted[k].distance = part(distance_, 1);
+    wanted[k].accepted = part(accepted_now_, 1);
+    if (keep_ == Keep::draws) wanted[k].levels = part(levels_, layout_.variables);
   }
   for (std::size_t done = 0; done < draws; done += at_once) {
     const auto some = std::span<const Observables>(wanted).first(std::min(at_once, draws - done));
     engine.advance_and_observe(group, steps, some);
-    for (const Observables& draw : some) fill(group, draw, steps);
+    for_each_chain(group, some.size(), [&](ChainGroup part) { fill(part, group.first, some, steps); });
   }
 }
 
-/// The next row of the block, of each chain of a group.
-void Recorder::fill(ChainGroup group, const Observables& draw, std::uint64_t steps) {
+/// On several threads, where there is much to do, `draws` numbers of each chain or a few times as many.
+void Recorder::for_each_chain(ChainGroup group, std::size_t draws, const std::function<void(ChainGroup)>& work) {
+  constexpr std::size_t kTile = 64;                    // chains whose numbers are in the cache together
+  constexpr std::size_t kMuch = std::size_t{1} << 17;  // numbers; others are dealt with before a thread wakes up
+  const std::size_t tiles = (group.count + kTile - 1) / kTile;
+  if (group.count * draws < kMuch || tiles == 1) return work(group);
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  pool_->for_each(tiles, [&](std::size_t tile) {
+    const std::size_t first = tile * kTile;
+    work({group.first + first, std::min(kTile, group.count - first)});
+  });
+}
+
+/// The next rows of the block, of each chain of a group. What was observed begins with chain `first`.
+void Recorder::fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps) {
   const std::size_t own = names_.size() - 2;
-  for (std::size_t k = 0; k < group.count; ++k) {
-    const std::size_t c = group.first + k;
-    const std::size_t at = c * block_.count + filled_[c]++;
-    block_.monitors[0][at] = draw.log_prob[k];
-    for (std::size_t m = 0; m < own; ++m) block_.monitors[m + 1][at] = draw.statistics[k * own + m];
-    block_.monitors.back()[at] = static_cast<double>(draw.distance[k]);
-    block_.acceptance_rate[at] = (draw.accepted[k] - accepted_[c]) / static_cast<double>(steps);
-    accepted_[c] = draw.accepted[k];
-    block_.n_steps[at] = static_cast<std::int64_t>(steps);
-    if (draw.levels.empty()) continue;
-    const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
-    write_labels(levels, block_.x.data() + at * layout_.variables);
-    if (packs_) {
-      const auto* labels = reinterpret_cast<const std::int8_t*>(levels.data());
-      pack_labels({labels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+    const std::size_t k = c - first;
+    std::size_t at = c * block_.count + filled_[c];
+    filled_[c] += draws.size();
+    for (const Observables& draw : draws) {
+      block_.monitors[0][at] = draw.log_prob[k];
+      for (std::size_t m = 0; m < own; ++m) block_.monitors[m + 1][at] = draw.statistics[k * own + m];
+      block_.monitors.back()[at] = static_cast<double>(draw.distance[k]);
+      block_.acceptance_rate[at] = (draw.accepted[k] - accepted_[c]) / static_cast<double>(steps);
+      accepted_[c] = draw.accepted[k];
+      block_.n_steps[at] = static_cast<std::int64_t>(steps);
+      if (!draw.levels.empty()) {
+        const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
+        write_labels(levels, block_.x.data() + at * layout_.variables);
+        if (packs_) {
+          const auto* labels = reinterpret_cast<const std::int8_t*>(levels.data());
+          pack_labels({labels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
+        }
+      }
+      ++at;
     }
   }
 }
@@ -213,13 +231,28 @@ void Recorder::take(const DrawBlock& block) { remember(block); }
 
 void Recorder::remember(const DrawBlock& block) {
   if (block.count == 0) return;
-  add_sums(block);
   if (block.x.empty() && has_states_) holds_states_ = false;
+  for_each_chain({0, chains()}, block.count, [&](ChainGroup group) {
+    add_sums(block, group);
+    add_series(block, group);
+  });
+  draws_ += block.count;
+  stay_within_memory();
+}
+
+void Recorder::add_series(const DrawBlock& block, ChainGroup group) {
   const std::size_t first = (stride_ - draws_ % stride_) % stride_;
   const auto add = [&](const auto& from, std::size_t chain, auto& to) {
-    for (std::size_t draw = first; draw < block.count; draw += stride_) to.push_back(from[chain * block.count + draw]);
+    const auto row = from.begin() + static_cast<std::ptrdiff_t>(chain * block.count);
+    if (stride_ == 1) {
+      to.insert(to.end(), row, row + static_cast<std::ptrdiff_t>(block.count));
+      return;
+    }
+    for (std::size_t draw = first; draw < block.count; draw += stride_) {
+      to.push_back(row[static_cast<std::ptrdiff_t>(draw)]);
+    }
   };
-  for (std::size_t c = 0; c < chains(); ++c) {
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     for (std::size_t k = 0; k < names_.size(); ++k) add(block.monitors[k], c, series_[k][c]);
     add(block.acceptance_rate, c, acceptance_[c]);
     add(block.n_steps, c, steps_[c]);
@@ -228,13 +261,11 @@ void Recorder::remember(const DrawBlock& block) {
     const auto states = block.x.begin() + static_cast<std::ptrdiff_t>(c * size);
     x_[c].insert(x_[c].end(), states, states + static_cast<std::ptrdiff_t>(size));
   }
-  draws_ += block.count;
-  stay_within_memory();
 }
 
-void Recorder::add_sums(const DrawBlock& block) {
+void Recorder::add_sums(const DrawBlock& block, ChainGroup group) {
   const std::size_t most_recent = std::max<std::size_t>(kRecentValues / chains(), 64);
-  for (std::size_t c = 0; c < chains(); ++c) {
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     const auto row = [&](const std::vector<double>& values) {
       return std::span(values).subspan(c * block.count, block.count);
     };

@@ -1,11 +1,15 @@
 /// Takes the draws of a run in, hands them on block by block, and remembers as many of them as memory allows.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <poise/run/division.hpp>
 #include <poise/run/run.hpp>
+#include <poise/thread_pool.hpp>
 
 namespace poise {
 
@@ -83,13 +87,15 @@ class Recorder {
   }
 
  private:
-  void fill(ChainGroup group, const Observables& draw, std::uint64_t steps);
+  void fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps);
+  void for_each_chain(ChainGroup group, std::size_t draws, const std::function<void(ChainGroup)>& work);
   void write_labels(std::span<const Value> levels, std::int8_t* to) const;
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);
   void remember(const DrawBlock& block);
-  void add_sums(const DrawBlock& block);
+  void add_series(const DrawBlock& block, ChainGroup group);
+  void add_sums(const DrawBlock& block, ChainGroup group);
   void stay_within_memory();
   void forget_states();
   void drop_every_second();
@@ -124,8 +130,10 @@ class Recorder {
 
   DrawBlock block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it
+  std::unique_ptr<ThreadPool> pool_;
 
-  // Buffers for observations, chain by chain.
+  // Buffers for observations, chain by chain; of many draws, one after the other. They are kept: fresh memory would
+  // cost more than to fill it.
   std::vector<double> log_prob_;
   std::vector<double> statistics_;
   std::vector<std::int64_t> distance_;

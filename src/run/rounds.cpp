@@ -22,9 +22,10 @@ namespace {
 
 /// More threads than this on a core only get in each other's way.
 constexpr unsigned kThreadsPerCore = 4;
-/// States that one round records at most. Blocks above 32 MiB come from the system anew each time, page by page, which
-/// costs more than to fill them.
-constexpr std::size_t kRoundBytes = std::size_t{16} << 20;
+/// What one round records at most: of states, and of numbers alone. Arrays above 32 MiB come from the system anew each
+/// time, page by page, which costs more than to fill them; of numbers there are several.
+constexpr std::size_t kStateBytes = std::size_t{16} << 20;
+constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
 /// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
 constexpr std::size_t kWholeDraws = 256;
 
@@ -293,9 +294,9 @@ void Run::Parts::sampling_round(std::size_t draws) {
     });
     return;
   }
+  const std::size_t bytes = options.keep == Keep::draws ? kStateBytes : kNumberBytes;
   const std::size_t room = std::max<std::size_t>(
-      1, static_cast<std::size_t>(static_cast<double>(kRoundBytes) / bytes_per_draw(model, options.keep)) /
-             options.chains);
+      1, static_cast<std::size_t>(static_cast<double>(bytes) / bytes_per_draw(model, options.keep)) / options.chains);
   const std::size_t first = recorder->draws();
   std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
   if (count >= kWholeDraws) count -= (first + count) % kWholeDraws;

@@ -45,7 +45,8 @@ struct EngineTraits {
   std::uint64_t steps_per_sweep = 1;  ///< steps that give every variable one chance to change, on average
   std::uint64_t chunk = 1;            ///< steps that take milliseconds
   std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
-  std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most
+  std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most; if more than one,
+                                      ///< all chains are one group
   bool together = false;              ///< all chains are moved on by one call
   bool of_device = false;             ///< saved states are those of a GPU: no other device goes on with them
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
