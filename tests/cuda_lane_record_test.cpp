@@ -2,10 +2,8 @@
 /// is one, what is told of them.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <vector>
 
-#include "../src/cuda/draw_batches.hpp"
 #include "../src/cuda/lane_kernels.hpp"
 #include "../src/cuda/lane_sums.hpp"
 #include "support/cuda_lane_models.hpp"
@@ -53,27 +51,6 @@ TEST(CudaLaneRecordPlace, NumbersOfDrawsDoNotOverlap) {
       EXPECT_EQ(sums.different(draw)[lane], 10 * draw + 1);
       EXPECT_EQ(sums.at_level(draw)[lane], 10 * draw + 2);
     }
-  }
-}
-
-/// Nobody writes to a place before those who look at it are done.
-TEST(CudaDrawBatches, EveryDrawIsLookedAtOnce) {
-  cuda::DrawBatches batches;
-  for (const std::size_t draws : {0U, 1U, 7U, 8U, 50U}) {
-    std::array<std::vector<std::size_t>, 2> places;
-    std::vector<std::size_t> seen(draws, draws);
-    std::size_t next = 0, waited = 0;
-    batches.run(
-        draws, 8,
-        {.start =
-             [&](std::size_t batch, std::size_t size) {
-               places[batch % 2].clear();
-               for (std::size_t k = 0; k < size; ++k) places[batch % 2].push_back(next++);
-             },
-         .wait = [&](std::size_t batch) { EXPECT_EQ(batch, waited++); },
-         .use = [&](std::size_t batch, std::size_t draw) { seen[batch * 8 + draw] = places[batch % 2][draw]; }});
-    EXPECT_EQ(next, draws);
-    for (std::size_t k = 0; k < draws; ++k) EXPECT_EQ(seen[k], k);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "bit_sweeps.hpp"
 #include "call.hpp"
 #include "draw_batches.hpp"
+#include "sum_digits.hpp"
 
 namespace poise {
 
@@ -28,81 +29,94 @@ struct CudaBitBlock::OnDevice {
     std::vector<std::uint32_t> places(positions);
     for (Index i = 0; i < positions; ++i) places[i] = tables.position(i);
     position = Array<std::uint32_t>(places);
-    fields = Array<std::int64_t>(padded(terms->fields));
+    std::vector<std::uint8_t> reference = terms->reference;
+    reference.resize(positions, 0);
+    fields = Array<std::uint32_t>(cuda::rows_of_sums(positions, terms->fields, reference));
     edges = Array<std::array<std::uint32_t, 2>>(terms->edges);
-    weights = Array<std::int64_t>(padded(terms->weights));
-    reference = Array<std::uint8_t>(terms->reference);
-  }
-
-  /// With zeros, to whole parts of sums.
-  static std::vector<std::int64_t> padded(std::vector<std::int64_t> numbers) {
-    numbers.resize((numbers.size() + 31) / 32 * 32, 0);
-    return numbers;
+    if (!terms->weights.empty()) {
+      weights = Array<std::uint32_t>(cuda::rows_of_sums(terms->weights.size(), terms->weights, {}));
+    }
+    reference_bits = static_cast<std::uint32_t>(
+        std::count_if(reference.begin(), reference.end(), [](std::uint8_t level) { return level != 0; }));
   }
 
   [[nodiscard]] cuda::TermsView terms_view(const std::uint32_t* state) const {
     return {state,          words,
             positions,      static_cast<std::uint32_t>(edges.size()),
             fields.data(),  reinterpret_cast<const std::uint32_t*>(edges.data()),
-            weights.data(), reference.data()};
+            weights.data(), reference_bits};
   }
   [[nodiscard]] std::size_t width_of_sums() const { return 4 * std::size_t{words} * cuda::kWordChains; }
-  /// Sums of draws, which come to two batches of places on the host in turns: it looks at one while the other is
+  /// Sums of draws, which come to places for batches of them on the host, in turns: it looks at some while others are
   /// filled.
   struct Recording {
+    static constexpr std::size_t kPlaces = cuda::BitSweeps::kSets;
+    static constexpr std::size_t kMostOneByOne = 16;  // draws of a batch that are summed by a launch each
+
     Recording(const OnDevice& device, std::size_t the_draws)
         : draws(the_draws),
-          slices(cuda::slices_of_sums(device.terms_view(nullptr))),
-          parts(draws * slices * device.width_of_sums()),
+          parts(std::max(draws * device.slices(draws), std::min(draws, kMostOneByOne) * device.slices(1)) *
+                device.width_of_sums()),
           whole(draws * device.width_of_sums()),
-          host(2 * whole.size()) {}
+          host(kPlaces * whole.size()) {}
+    [[nodiscard]] std::int64_t* place(std::size_t batch) const { return host.data() + batch % kPlaces * whole.size(); }
 
-    std::size_t draws;  // of a batch
-    std::size_t slices;
+    std::size_t draws;          // of a batch
     Array<std::int64_t> parts;  // [draw][slice][sum][lane]
     Array<std::int64_t> whole;  // [draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
     cuda::CudaStream summing;  // while sweeps go on
     cuda::Event made;
-    cuda::Event done[2];
+    cuda::Event done[kPlaces];
   };
-  /// Room for one draw, or for as many as are recorded together where their sums take little memory.
+  /// Of a draw, where so many are summed by one launch.
+  [[nodiscard]] std::uint32_t slices(std::size_t draws) const {
+    return cuda::slices_of_sums(terms_view(nullptr), draws);
+  }
+  /// Room for one draw at least.
   Recording& recording() {
     if (!recorded) recorded = std::make_unique<Recording>(*this, 1);
     return *recorded;
   }
+  /// As many draws as are recorded together where their sums take little memory.
+  [[nodiscard]] std::size_t most_draws() const {
+    constexpr std::size_t kMost = 64, kBytes = std::size_t{16} << 20;
+    return std::clamp<std::size_t>(kBytes / (width_of_sums() * sizeof(std::int64_t)), 1, kMost);
+  }
   void record_many() {
-    constexpr std::size_t kMost = cuda::BitSweeps::kDrawsOfGraph, kBytes = std::size_t{64} << 20;
-    const bool fits = kMost * width_of_sums() * sizeof(std::int64_t) <= kBytes;
-    if (fits && !(recorded && recorded->draws == kMost)) recorded = std::make_unique<Recording>(*this, kMost);
+    if (recording().draws < most_draws()) recorded = std::make_unique<Recording>(*this, most_draws());
   }
   cuda::DrawBatches& draw_batches() {
-    if (!batches) batches = std::make_unique<cuda::DrawBatches>();
+    if (!batches) batches = std::make_unique<cuda::DrawBatches>(Recording::kPlaces);
     return *batches;
   }
-  /// Of states one after the other, to the places of the draws from `first_draw` on.
-  void launch_sums(const std::uint32_t* states, std::size_t count_of_states, std::size_t first_draw,
-                   cudaStream_t stream) {
-    Recording& to = recording();
-    const std::size_t of_draw = to.slices * width_of_sums();
-    cuda::launch_sums({terms_view(states), to.parts.data() + first_draw * of_draw, sweeps.size(), of_draw},
-                      static_cast<std::uint32_t>(count_of_states), stream);
+  /// Draws, and into how many slices each is divided.
+  struct SlicedDraws {
+    std::size_t first;
+    std::size_t count;
+    std::uint32_t slices;
+  };
+  /// Of states one after the other, to the places of these draws.
+  void launch_sums(const std::uint32_t* states, const SlicedDraws& draws, cudaStream_t stream) {
+    const std::size_t of_draw = draws.slices * width_of_sums();
+    cuda::launch_sums(
+        {terms_view(states), draws.slices, recording().parts.data() + draws.first * of_draw, sweeps.size(), of_draw},
+        static_cast<std::uint32_t>(draws.count), stream);
     cuda::check_launch("states were summed");
   }
-  /// After the sums of as many draws.
-  void launch_fetch(std::size_t draws, std::size_t batch, cudaStream_t stream) {
+  /// After the sums of these draws, from the first on.
+  void launch_fetch(const SlicedDraws& draws, std::size_t batch, cudaStream_t stream) {
     Recording& to = recording();
-    cuda::launch_whole_sums({terms_view(nullptr), to.parts.data()}, static_cast<std::uint32_t>(draws), to.whole.data(),
-                            stream);
+    cuda::launch_whole_sums({terms_view(nullptr), draws.slices, to.parts.data()},
+                            static_cast<std::uint32_t>(draws.count), to.whole.data(), stream);
     cuda::check_launch("states were summed");
-    cuda::check(cudaMemcpyAsync(to.host.data() + batch % 2 * to.whole.size(), to.whole.data(),
-                                draws * width_of_sums() * sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream),
+    cuda::check(cudaMemcpyAsync(to.place(batch), to.whole.data(), draws.count * width_of_sums() * sizeof(std::int64_t),
+                                cudaMemcpyDeviceToHost, stream),
                 "sums were copied from it");
-    to.done[batch % 2].record(stream);
+    to.done[batch % Recording::kPlaces].record(stream);
   }
   [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
-    const std::int64_t* const from =
-        recorded->host.data() + batch % 2 * recorded->whole.size() + draw * width_of_sums();
+    const std::int64_t* const from = recorded->place(batch) + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
       return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
     };
@@ -143,10 +157,10 @@ struct CudaBitBlock::OnDevice {
   cuda::BitSweeps sweeps;
   cuda::BitCounts counts;
   Array<std::uint32_t> position;
-  Array<std::int64_t> fields;
+  Array<std::uint32_t> fields;
   Array<std::array<std::uint32_t, 2>> edges;
-  Array<std::int64_t> weights;
-  Array<std::uint8_t> reference;
+  Array<std::uint32_t> weights;
+  std::uint32_t reference_bits = 0;
   std::unique_ptr<Recording> recorded;
   std::unique_ptr<cuda::DrawBatches> batches;
 
@@ -238,8 +252,9 @@ void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts
 
 CudaSpinSums CudaBitBlock::sums() const {
   device_->to_device();
-  device_->launch_sums(device_->sweeps.state(), 1, 0, device_->sweeps.stream());
-  device_->launch_fetch(1, 0, device_->sweeps.stream());
+  const OnDevice::SlicedDraws one{0, 1, device_->slices(1)};
+  device_->launch_sums(device_->sweeps.state(), one, device_->sweeps.stream());
+  device_->launch_fetch(one, 0, device_->sweeps.stream());
   device_->recording().done[0].wait("states were summed");
   return device_->fetched(0, 0);
 }
@@ -248,32 +263,35 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                                  const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
   device.record_many();
-  const std::size_t together = device.recording().draws;
   device.to_device();
   device.host_is_current = false;
   OnDevice::Recording& recording = device.recording();
+  constexpr std::size_t kPlaces = OnDevice::Recording::kPlaces;
+  const std::size_t of_graph = device.sweeps.draws_of_graph(sweeps, recording.draws);
+  const std::size_t together = of_graph > 0 ? of_graph : std::min(recording.draws, OnDevice::Recording::kMostOneByOne);
+  const std::uint32_t slices = device.slices(of_graph > 0 ? recording.draws : 1);
   const cudaStream_t sweeping = device.sweeps.stream();
   const auto start = [&](std::size_t batch, std::size_t size) {
-    if (device.sweeps.has_graph(sweeps, size)) {
-      device.sweeps.start_draws(sweeps_, sweeps, counts_if_any(), batch % 2);
+    if (size == of_graph) {
+      device.sweeps.start_draws(sweeps_, {sweeps, size}, counts_if_any(), batch % kPlaces);
       sweeps_ += sweeps * size;
       recording.made.record(sweeping);
       recording.made.hold(recording.summing);
-      device.launch_sums(device.sweeps.draws(batch % 2), size, 0, recording.summing);
-      device.launch_fetch(size, batch, recording.summing);
+      device.launch_sums(device.sweeps.draws(batch % kPlaces), {0, size, slices}, recording.summing);
+      device.launch_fetch({0, size, slices}, batch, recording.summing);
       return;
     }
-    recording.done[1 - batch % 2].hold(sweeping);  // the batch before may still be summed
+    recording.done[(batch + kPlaces - 1) % kPlaces].hold(sweeping);  // the batch before may still be summed
     for (std::size_t draw = 0; draw < size; ++draw) {
       start_sweeps(sweeps);
-      device.launch_sums(device.sweeps.state(), 1, draw, sweeping);
+      device.launch_sums(device.sweeps.state(), {draw, 1, slices}, sweeping);
     }
-    device.launch_fetch(size, batch, sweeping);
+    device.launch_fetch({0, size, slices}, batch, sweeping);
   };
   device.draw_batches().run(
       draws, together,
       {.start = start,
-       .wait = [&](std::size_t batch) { recording.done[batch % 2].wait("sweeps were made"); },
+       .wait = [&](std::size_t batch) { recording.done[batch % kPlaces].wait("sweeps were made"); },
        .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 

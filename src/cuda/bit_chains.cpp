@@ -11,6 +11,7 @@
 #include "chain_runs.hpp"
 #include "graph.hpp"
 #include "mirrored.hpp"
+#include "sweep_progress.hpp"
 
 namespace poise {
 
@@ -57,10 +58,12 @@ struct CudaBitChains::OnDevice {
   [[nodiscard]] std::uint32_t words() const { return static_cast<std::uint32_t>(places.words()); }
   [[nodiscard]] std::uint32_t place(Index variable) const { return places.of(tables->position(variable)); }
 
-  void launch_sweep(std::uint64_t number) const {
-    const cuda::ChainSweepView view{state.on_device(), words(), chains, keys.data(), number * tables->variables()};
-    for (const cuda::ChainRun& run : runs) cuda::launch_chain_sweep(run.view(), view);
-    cuda::check_launch("a sweep was started");
+  void launch_sweep(std::uint32_t ahead, const cuda::BitCounts* counted, cudaStream_t stream) const {
+    const cuda::ChainSweepView view{state.on_device(),    words(), chains, keys.data(), tables->variables(),
+                                    progress.on_device(), ahead};
+    for (const cuda::ChainRun& run : runs) cuda::launch_chain_sweep(run.view(), view, stream);
+    if (counted == nullptr) return;
+    cuda::launch_count(counted->view(), state.on_device(), progress.on_device(), ahead, stream);
   }
 
   static constexpr std::size_t kSums = 4;
@@ -89,7 +92,7 @@ struct CudaBitChains::OnDevice {
   Array<std::uint32_t> ends;
   Array<std::int64_t> weights;
   Array<std::uint32_t> reference;
-  Array<cuda::BitProgress> progress{1};
+  cuda::SweepProgress progress;
   std::vector<std::int64_t> host_sums;
   std::mutex mutex;
 };
@@ -116,16 +119,10 @@ void CudaBitChains::sweep(std::uint64_t sweeps) {
 void CudaBitChains::start_sweeps(std::uint64_t sweeps) {
   OnDevice& device = *device_;
   static_cast<void>(device.state.to_device(true));
-  for (; sweeps > 0; --sweeps) {
-    device.launch_sweep(sweeps_);
-    ++sweeps_;
-    if (!counting_) continue;
-    const std::uint32_t states = device.counts.make_room(1);
-    cuda::launch_progress(device.progress.data(), {sweeps_, states}, nullptr);
-    cuda::launch_count(device.counts.view(), device.state.on_device(), device.progress.data(), 0, nullptr);
-    cuda::check_launch("states were counted");
-    device.counts.note(1);
-  }
+  cuda::BitCounts* const counts = counting_ ? &device.counts : nullptr;
+  device.progress.start(sweeps_, sweeps, counts, nullptr,
+                        [&](std::uint32_t ahead, cudaStream_t stream) { device.launch_sweep(ahead, counts, stream); });
+  sweeps_ += sweeps;
 }
 
 void CudaBitChains::reset_counts() {

@@ -2,6 +2,7 @@
 /// where there are few of them, neighbouring variables.
 #include "bit_kernels.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "bit_sums.cuh"
@@ -49,13 +50,10 @@ __global__ void add_kernel(BitProgress* progress, std::uint32_t sweeps, std::uin
   progress->states += states;
 }
 
-__global__ void count_kernel(PlanesView view, const std::uint32_t* state, const BitProgress* progress,
-                             std::uint32_t ahead) {
-  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-  if (k >= view.size) return;
-  wait_for_the_one_before();
-  const unsigned full_levels = __ffs(static_cast<int>(~(progress->states + ahead))) - 1;
-  std::uint32_t carry = state[k];
+/// Word k of a state, which is number `states` of those that are counted.
+__device__ inline void count(const PlanesView& view, std::size_t k, std::uint32_t word, std::uint32_t states) {
+  const unsigned full_levels = __ffs(static_cast<int>(~states)) - 1;
+  std::uint32_t carry = word;
   for (unsigned level = 0; level < full_levels; ++level) {
     std::uint32_t& plane = view.planes[level * view.size + k];
     const std::uint32_t a = plane, b = view.pending[level * view.size + k];
@@ -63,6 +61,14 @@ __global__ void count_kernel(PlanesView view, const std::uint32_t* state, const 
     carry = (a & b) | (carry & (a ^ b));
   }
   view.pending[full_levels * view.size + k] = carry;
+}
+
+__global__ void count_kernel(PlanesView view, const std::uint32_t* state, const BitProgress* progress,
+                             std::uint32_t ahead) {
+  const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+  if (k >= view.size) return;
+  wait_for_the_one_before();
+  count(view, k, state[k], progress->states + ahead);
 }
 
 /// Count of one chain in the planes.
@@ -100,7 +106,7 @@ struct SweepPlace {
 };
 
 /// Where states before and after a sweep are apart, those who are in front of the run have had their turn.
-template <unsigned size, bool apart>
+template <unsigned size, bool apart, bool counts>
 __device__ inline void sweep(const RunView& run, const SweepView& view, const SweepPlace& at, Functions& functions) {
   const std::uint32_t k = at.variable, word = at.word;
   if (k >= run.count || word >= view.words) return;
@@ -125,18 +131,20 @@ __device__ inline void sweep(const RunView& run, const SweepView& view, const Sw
   functions.fill(at.thread, x[0], x[1]);
   const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;
   const std::uint64_t scattered = ((first_update + variable) * kDigitGroups) * kStep;
-  view.state[static_cast<std::size_t>(run.first + k) * view.words + word] =
-      draw<size>(digits, run.tables, keys, scattered, chains, functions,
-                 at.thread * static_cast<unsigned>(sizeof(std::uint32_t)), four, x);
+  const std::uint32_t drawn = draw<size>(digits, run.tables, keys, scattered, chains, functions,
+                                         at.thread * static_cast<unsigned>(sizeof(std::uint32_t)), four, x);
+  const std::size_t own = static_cast<std::size_t>(run.first + k) * view.words + word;
+  view.state[own] = drawn;
+  if constexpr (counts) count(view.counts, own, drawn, view.progress->states + view.ahead);
 }
 
-template <unsigned size, bool apart>
+template <unsigned size, bool apart, bool counts>
 __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView view) {
   __shared__ Functions functions;
-  sweep<size, apart>(run, view,
-                     {blockIdx.x * blockDim.y + threadIdx.y, blockIdx.y * blockDim.x + threadIdx.x,
-                      threadIdx.y * blockDim.x + threadIdx.x},
-                     functions);
+  sweep<size, apart, counts>(run, view,
+                             {blockIdx.x * blockDim.y + threadIdx.y, blockIdx.y * blockDim.x + threadIdx.x,
+                              threadIdx.y * blockDim.x + threadIdx.x},
+                             functions);
 }
 
 /// Of as many draws as the grid has rows.
@@ -148,14 +156,14 @@ __global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) {
 }
 
 /// Adds up the slices of a draw.
-__global__ void whole_sums_kernel(const std::int64_t* parts, std::size_t width, std::uint32_t slices,
-                                  std::int64_t* out) {
+__global__ void whole_sums_kernel(SumsView sums, std::size_t width, std::int64_t* out) {
   const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (k >= width) return;
-  const std::int64_t* const from = parts + blockIdx.y * slices * width + k;
-  std::int64_t sum = 0;
+  const std::int64_t* const from = sums.out + blockIdx.y * sums.slices * width + k;
+  // Of the last fourth, differences from the reference.
+  std::int64_t sum = k >= width / 4 * 3 ? sums.terms.reference_bits : 0;
 #pragma unroll 8
-  for (std::uint32_t slice = 0; slice < slices; ++slice) sum += from[slice * width];
+  for (std::uint32_t slice = 0; slice < sums.slices; ++slice) sum += from[slice * width];
   out[blockIdx.y * width + k] = sum;
 }
 
@@ -228,9 +236,12 @@ void with_size(unsigned size, Use&& use) {
 void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream) {
   const dim3 threads = threads_for(view.words);
   const dim3 blocks(blocks_for(run.count, threads.y), blocks_for(view.words, threads.x));
+  const bool apart = view.before != view.state;
   with_size(run.size, [&](auto size) {
-    launch_after(view.before == view.state ? sweep_kernel<size(), false> : sweep_kernel<size(), true>,
-                 {blocks, threads, 0, stream}, run, view);
+    const auto kernel = view.counts.planes == nullptr
+                            ? (apart ? sweep_kernel<size(), true, false> : sweep_kernel<size(), false, false>)
+                            : (apart ? sweep_kernel<size(), true, true> : sweep_kernel<size(), false, true>);
+    launch_after(kernel, {blocks, threads, 0, stream}, run, view);
   });
 }
 
@@ -248,16 +259,22 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
   gather_kernel<<<blocks_for(which.count, kThreads), kThreads>>>(view, which, out);
 }
 
-std::uint32_t slices_of_sums(const TermsView& terms) { return SumsPlan(terms).slices; }
+std::uint32_t slices_of_sums(const TermsView& terms, std::size_t draws) {
+  // That keep a large device busy; where there are several draws, beside sweeps, which are to find room.
+  const std::size_t most = draws > 1 ? 528 : 1056;
+  const std::size_t groups = blocks_for(std::max(terms.positions, terms.edges), 32 * SumsPlan::kParts);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(most / (SumsPlan::blocks_for(terms) * draws), 1, std::max<std::size_t>(1, groups)));
+}
 
 void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream) {
-  sums_kernel<<<dim3(SumsPlan(sums.terms).blocks(), draws), kThreads, 0, stream>>>(sums);
+  sums_kernel<<<dim3(SumsPlan(sums).blocks(), draws), kThreads, 0, stream>>>(sums);
 }
 
 void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream) {
   const std::size_t width = 4 * static_cast<std::size_t>(first.terms.words) * kWordChains;
   const dim3 blocks(blocks_for(width, kThreads), draws);
-  whole_sums_kernel<<<blocks, kThreads, 0, stream>>>(first.out, width, slices_of_sums(first.terms), out);
+  whole_sums_kernel<<<blocks, kThreads, 0, stream>>>(first, width, out);
 }
 
 void launch_pack(const PackView& view) {

@@ -66,6 +66,14 @@ void launch_progress(BitProgress* progress, const BitProgress& now, cudaStream_t
 /// So many sweeps more, counted or not.
 void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t states, cudaStream_t stream);
 
+/// Planes count 2^level each; what is pending at a level waits there until there are two of it.
+struct PlanesView {
+  std::uint32_t* planes;   ///< [level][word]; null where nothing is counted
+  std::uint32_t* pending;  ///< the same
+  std::size_t size;        ///< of a level, in words
+  std::uint32_t states;    ///< that were counted
+};
+
 struct SweepView {
   std::uint32_t* state;
   const std::uint32_t* before;  ///< where variables are that have not had their turn; may be the same
@@ -75,6 +83,7 @@ struct SweepView {
   std::uint32_t variables;
   const BitProgress* progress;
   std::uint32_t ahead;  ///< sweeps
+  PlanesView counts;    ///< the new state is counted there
 };
 void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream);
 
@@ -83,31 +92,26 @@ struct TermsView {
   std::uint32_t words;
   std::uint32_t positions;
   std::uint32_t edges;
-  const std::int64_t* fields;   ///< null where all are 0
-  const std::uint32_t* ends;    ///< two positions for each edge
-  const std::int64_t* weights;  ///< null where all are 1
-  const std::uint8_t* reference;
+  const std::uint32_t* fields;   ///< with the reference, as rows_of_sums (sum_digits.hpp)
+  const std::uint32_t* ends;     ///< two positions for each edge
+  const std::uint32_t* weights;  ///< the same way; null where all are 1
+  std::uint32_t reference_bits;  ///< that are set
 };
 /// Sums of one draw by slices, [slice][4][lane]: variables that are up, their fields, weights of edges whose ends
-/// differ, differences from the reference. Fields and weights have room for a multiple of 32.
+/// differ, differences from the reference.
 struct SumsView {
   TermsView terms;
+  std::uint32_t slices;
   std::int64_t* out;
   std::size_t between_states = 0;  ///< of draws one after the other, in words
   std::size_t between_sums = 0;
 };
-[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms);
+/// Into how many slices a draw is best divided, where so many are summed by one launch.
+[[nodiscard]] std::uint32_t slices_of_sums(const TermsView& terms, std::size_t draws);
 void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream);
 /// The slices of several draws added up, [draw][4][lane]; those of the draws follow each other.
 void launch_whole_sums(const SumsView& first, std::uint32_t draws, std::int64_t* out, cudaStream_t stream);
 
-/// Planes count 2^level each; what is pending at a level waits there until there are two of it.
-struct PlanesView {
-  std::uint32_t* planes;   ///< [level][word]
-  std::uint32_t* pending;  ///< the same
-  std::size_t size;        ///< of a level, in words
-  std::uint32_t states;    ///< that were counted
-};
 /// Counts one state more, so many ahead.
 void launch_count(const PlanesView& view, const std::uint32_t* state, const BitProgress* progress, std::uint32_t ahead,
                   cudaStream_t stream);

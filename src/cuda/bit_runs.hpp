@@ -46,10 +46,10 @@ struct DigitTables {
     const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
       std::vector<Digits<size>> made(block.size() * kDigitGroups);  // [group][table]
       run.for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
-        std::vector<std::array<Digits<size>, kDigitGroups>> own(end - begin);
-        for (std::size_t k = begin; k < end; ++k) digits_of<size>(block[k], own[k - begin]);
+        std::vector<std::array<Digits<size>, kDigitGroups>> some(end - begin);
+        for (std::size_t k = begin; k < end; ++k) digits_of<size>(block[k], some[k - begin]);
         for (std::size_t group = 0; group < kDigitGroups; ++group) {
-          for (std::size_t k = begin; k < end; ++k) made[group * block.size() + k] = own[k - begin][group];
+          for (std::size_t k = begin; k < end; ++k) made[group * block.size() + k] = some[k - begin][group];
         }
       });
       for (std::size_t group = 0; group < kDigitGroups; ++group) {

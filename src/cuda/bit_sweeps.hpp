@@ -11,6 +11,7 @@
 #include "bit_runs.hpp"
 #include "call.hpp"
 #include "graph.hpp"
+#include "sweep_progress.hpp"
 
 namespace poise::cuda {
 
@@ -21,6 +22,12 @@ struct LaneRange {
   std::uint32_t count;
 
   [[nodiscard]] std::uint32_t words() const { return (first + count + kWordChains - 1) / kWordChains; }
+};
+
+/// Draws that are started together.
+struct DrawsOfGraph {
+  std::uint64_t sweeps;  ///< of a draw
+  std::size_t draws;
 };
 
 class BitSweeps {
@@ -45,116 +52,110 @@ class BitSweeps {
     }
     state_ = Array<std::uint32_t>((std::size_t{variables_} + 1) * words_);
     state_.clear();
-    progress_ = Array<BitProgress>(1);
   }
 
-  [[nodiscard]] std::uint32_t* state() const { return state_.data(); }
+  /// Once everything that was started is done.
+  [[nodiscard]] std::uint32_t* state() const {
+    if (last_set_) {
+      copy_state(last_draw(*last_set_), state_.data());
+      last_set_.reset();
+    }
+    return state_.data();
+  }
   [[nodiscard]] std::size_t size() const { return state_.size(); }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
   /// From sweep number `first` on. Every state is counted, where there are counts.
   void start(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts) {
-    while (sweeps > 0) {
-      const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(sweeps, kOfGraph));
-      prepare(first, some, counts);
-      if (some == kOfGraph) {
-        Graph& graph = graphs_[counts != nullptr];
-        if (!graph.is_made()) graph = Graph([&](cudaStream_t stream) { launch_sweeps(some, counts, stream); });
-        graph.launch(stream_);
-      } else {
-        launch_sweeps(some, counts, stream_);
-      }
-      check_launch("sweeps were started");
-      note(some, counts);
-      first += some;
-      sweeps -= some;
-    }
+    static_cast<void>(state());
+    progress_.start(first, sweeps, counts, stream_, [&](std::uint32_t ahead, cudaStream_t stream) {
+      launch_sweep_of(view_of(state_.data(), state_.data(), ahead, counts), stream);
+    });
   }
 
-  /// Draws have places of their own, in two sets by turns: those of one can be looked at while the other is made.
-  static constexpr std::uint32_t kDrawsOfGraph = 16;
+  /// Draws have places of their own, in sets by turns: those of one can be looked at while others are made.
+  static constexpr std::size_t kSets = 4;
 
-  /// Whether that many draws can be started as a graph.
-  [[nodiscard]] bool has_graph(std::uint64_t sweeps, std::size_t draws) const {
-    return draws == kDrawsOfGraph && sweeps * kDrawsOfGraph <= kMostStates && sweeps * runs_.size() <= kMostLaunches &&
-           2 * kDrawsOfGraph * state_.size() * sizeof(std::uint32_t) <= kMostBytes;
+  /// How many draws of so many sweeps are started as a graph, `most` of them at most; 0 where they are better started
+  /// one by one.
+  [[nodiscard]] std::size_t draws_of_graph(std::uint64_t sweeps, std::size_t most) const {
+    const std::uint64_t launches = sweeps * runs_.size();
+    if (launches > kMostOfDraw) return 0;
+    const std::size_t draws = std::min<std::size_t>({most, kMostDraws, kMostLaunches / launches, kMostStates / sweeps,
+                                                     kMostBytes / (kSets * size() * sizeof(std::uint32_t))});
+    return draws >= kLeastDraws ? draws : 0;
   }
-  /// Each draw is a state after so many sweeps.
-  void start_draws(std::uint64_t first, std::uint64_t sweeps, BitCounts* counts, std::size_t set) {
-    const auto of_draw = static_cast<std::uint32_t>(sweeps);
-    prepare(first, of_draw * kDrawsOfGraph, counts);
-    if (draws_.empty()) {
-      draws_ = Array<std::uint32_t>(2 * kDrawsOfGraph * state_.size());
-      draws_.clear();
-    }
-    Drawing& drawing = drawings_[counts != nullptr][set];
-    if (drawing.sweeps != sweeps) {
-      drawing = {Graph([&](cudaStream_t stream) { launch_draws(of_draw, counts, draws(set), stream); }), sweeps};
-    }
-    drawing.graph.launch(stream_);
+  /// Starts a set of so many draws, each a state after so many sweeps. They go on from the last draw of the set before,
+  /// which is where the state is if draws follow each other.
+  void start_draws(std::uint64_t first, const DrawsOfGraph& wanted, BitCounts* counts, std::size_t set) {
+    make_places(wanted);
+    const auto sweeps = static_cast<std::uint32_t>(wanted.sweeps * wanted.draws);
+    progress_.prepare(first, sweeps, counts, stream_);
+    const std::size_t before = (set + kSets - 1) % kSets;
+    if (last_set_ != before) copy_state(state(), last_draw(before));
+    Graph& graph = drawings_[counts != nullptr][set];
+    if (!graph.is_made()) graph = Graph([&](cudaStream_t stream) { launch_draws(counts, set, stream); });
+    graph.launch(stream_);
     check_launch("sweeps were started");
-    note(of_draw * kDrawsOfGraph, counts);
+    last_set_ = set;
+    progress_.note(sweeps, counts);
   }
   /// States of a set, one after the other.
-  [[nodiscard]] std::uint32_t* draws(std::size_t set) const { return draws_.data() + set * kDrawsOfGraph * size(); }
+  [[nodiscard]] std::uint32_t* draws(std::size_t set) const { return draws_.data() + set * drawn_.draws * size(); }
 
  private:
-  static constexpr std::uint32_t kOfGraph = 32;       // sweeps
-  static constexpr std::uint64_t kMostLaunches = 32;  // for a draw that is part of a graph
+  // Of graphs that make draws. A graph begins some microseconds after the one before has ended, so it has many draws.
+  static constexpr std::uint64_t kMostOfDraw = 32;     // launches
+  static constexpr std::uint64_t kMostLaunches = 128;  // of all draws
+  static constexpr std::size_t kMostDraws = 64;
+  static constexpr std::size_t kLeastDraws = 4;
   static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
-  /// What launches read before they are told how far ahead they are.
-  void prepare(std::uint64_t first, std::uint32_t sweeps, BitCounts* counts) {
-    const BitProgress now{first, counts == nullptr ? 0 : counts->make_room(sweeps)};
-    if (known_ && known_->sweeps == now.sweeps && known_->states == now.states) return;
-    launch_progress(progress_.data(), now, stream_);
-    known_ = now;
+  [[nodiscard]] SweepView view_of(std::uint32_t* state, const std::uint32_t* before, std::uint32_t ahead,
+                                  const BitCounts* counts) const {
+    return {state,
+            before,
+            keys_.data(),
+            chains_.data(),
+            words_,
+            variables_,
+            progress_.on_device(),
+            ahead,
+            counts == nullptr ? PlanesView{} : counts->view()};
   }
-  void note(std::uint32_t sweeps, BitCounts* counts) {
-    known_->sweeps += sweeps;
-    if (counts == nullptr) return;
-    known_->states += sweeps;
-    counts->note(sweeps);
-  }
-
-  void launch_sweeps(std::uint32_t sweeps, const BitCounts* counts, cudaStream_t stream) {
-    for (std::uint32_t ahead = 0; ahead < sweeps; ++ahead) {
-      const SweepView view = view_of(state_.data(), state_.data(), ahead);
-      for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream);
-      count(state_.data(), ahead, counts, stream);
-    }
-    advance(sweeps, counts, stream);
-  }
-  [[nodiscard]] SweepView view_of(std::uint32_t* state, const std::uint32_t* before, std::uint32_t ahead) const {
-    return {state, before, keys_.data(), chains_.data(), words_, variables_, progress_.data(), ahead};
-  }
-  void count(const std::uint32_t* state, std::uint32_t ahead, const BitCounts* counts, cudaStream_t stream) {
-    if (counts != nullptr) launch_count(counts->view(), state, progress_.data(), ahead, stream);
-  }
-  void advance(std::uint32_t sweeps, const BitCounts* counts, cudaStream_t stream) {
-    launch_progress(progress_.data(), sweeps, counts == nullptr ? 0 : sweeps, stream);
+  void launch_sweep_of(const SweepView& view, cudaStream_t stream) const {
+    for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream);
   }
 
-  void launch_draws(std::uint32_t sweeps, const BitCounts* counts, std::uint32_t* to, cudaStream_t stream) {
-    const std::uint32_t* before = state_.data();
-    for (std::uint32_t draw = 0; draw < kDrawsOfGraph; ++draw, to += size()) {
-      for (std::uint32_t k = 0; k < sweeps; ++k) {
-        const std::uint32_t ahead = draw * sweeps + k;
-        const SweepView view = view_of(to, k == 0 ? before : to, ahead);
-        for (const RunOnDevice& run : runs_) launch_sweep(run.view(), view, stream);
-        count(to, ahead, counts, stream);
+  /// For draws of that kind.
+  void make_places(const DrawsOfGraph& wanted) {
+    if (wanted.sweeps == drawn_.sweeps && wanted.draws == drawn_.draws) return;
+    static_cast<void>(state());
+    check(cudaStreamSynchronize(stream_), "sweeps were made");
+    drawings_ = {};
+    draws_ = Array<std::uint32_t>();
+    draws_ = Array<std::uint32_t>(kSets * wanted.draws * size());
+    draws_.clear();
+    drawn_ = wanted;
+  }
+  [[nodiscard]] std::uint32_t* last_draw(std::size_t set) const { return draws(set) + (drawn_.draws - 1) * size(); }
+  void copy_state(const std::uint32_t* from, std::uint32_t* to) const {
+    check(cudaMemcpyAsync(to, from, size() * sizeof(std::uint32_t), cudaMemcpyDeviceToDevice, stream_),
+          "states were copied");
+  }
+
+  void launch_draws(const BitCounts* counts, std::size_t set, cudaStream_t stream) {
+    const std::uint32_t* before = last_draw((set + kSets - 1) % kSets);
+    std::uint32_t* to = draws(set);
+    std::uint32_t ahead = 0;
+    for (std::size_t draw = 0; draw < drawn_.draws; ++draw, to += size()) {
+      for (std::uint64_t k = 0; k < drawn_.sweeps; ++k, ++ahead) {
+        launch_sweep_of(view_of(to, k == 0 ? before : to, ahead, counts), stream);
       }
       before = to;
     }
-    check(cudaMemcpyAsync(state_.data(), before, size() * sizeof(std::uint32_t), cudaMemcpyDeviceToDevice, stream),
-          "states were copied");
-    advance(kDrawsOfGraph * sweeps, counts, stream);
+    progress_.advance(ahead, counts, stream);
   }
-
-  struct Drawing {
-    Graph graph;
-    std::uint64_t sweeps = 0;  // of a draw; 0 where there is none
-  };
 
   std::uint32_t variables_;
   std::uint32_t words_;
@@ -162,12 +163,12 @@ class BitSweeps {
   Array<WordKeys> keys_;
   Array<std::uint32_t> chains_;
   Array<std::uint32_t> state_;
-  Array<std::uint32_t> draws_;
-  Array<BitProgress> progress_;
-  std::optional<BitProgress> known_;  // what it is, once everything that was started is done
-  CudaStream stream_;
-  std::array<Graph, 2> graphs_;                     // without and with counts
-  std::array<std::array<Drawing, 2>, 2> drawings_;  // likewise, by the set of places
+  Array<std::uint32_t> draws_;                   // [set][draw]
+  DrawsOfGraph drawn_{};                         // that there are places and graphs for
+  mutable std::optional<std::size_t> last_set_;  // where the state is the last draw of a set
+  SweepProgress progress_;
+  CudaStream stream_{StreamOrder::with_default, StreamPriority::high};  // sums of draws are made beside it
+  std::array<std::array<Graph, kSets>, 2> drawings_;                    // without and with counts, by the set of places
 };
 
 }  // namespace poise::cuda

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "bit_words.cuh"
+#include "launch.cuh"
 
 namespace poise::cuda {
 
@@ -170,18 +171,20 @@ __global__ void __launch_bounds__(kThreads) chain_kernel(ChainRunView run, Chain
   const unsigned words = min(of_warp, run.words - first_word);
   const std::uint32_t own = first_word + lane;
   const bool has_one = lane < words;
+  wait_for_the_one_before();
+  const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;
   std::uint32_t x[size] = {};
   if (has_one) gather<size>(run, state, own, x);
   std::uint32_t up = 0;
   // A thread with a word of its own does less in all, if most have one.
   if (__all_sync(0xffffffffU, words > 16 && (!has_one || run.alike[own] != kApart))) {
     functions.fill(threadIdx.x, x[0], x[1]);
-    if (has_one) up = draw_alike<size>(run, own, key, view.first_update, functions, x);
+    if (has_one) up = draw_alike<size>(run, own, key, first_update, functions, x);
   } else {
 #pragma unroll
     for (unsigned j = 0; j < size; ++j) around[threadIdx.x][j] = x[j];
     __syncwarp();
-    up = draw_words<size>(run, first_word, words, key, view.first_update, around + 32 * warp);
+    up = draw_words<size>(run, first_word, words, key, first_update, around + 32 * warp);
   }
   if (has_one) state[run.first + own] = up;
 }
@@ -220,17 +223,18 @@ __global__ void __launch_bounds__(kThreads) chain_sums_kernel(ChainTermsView vie
 
 }  // namespace
 
-void launch_chain_sweep(const ChainRunView& run, const ChainSweepView& view) {
+void launch_chain_sweep(const ChainRunView& run, const ChainSweepView& view, cudaStream_t stream) {
   constexpr unsigned kWarpsOfDevice = 2048;  // that keep a large one busy
   unsigned of_warp = 1;
   while (of_warp < 32 && static_cast<std::size_t>(run.words) * view.chains > std::size_t{of_warp} * kWarpsOfDevice) {
     of_warp *= 2;
   }
   const dim3 blocks(blocks_for(run.words, kWarps * of_warp), view.chains);
+  const LaunchShape shape{blocks, dim3(kThreads), 0, stream};
   switch (run.size) {
-    case 4: chain_kernel<4><<<blocks, kThreads>>>(run, view, of_warp); break;
-    case 5: chain_kernel<5><<<blocks, kThreads>>>(run, view, of_warp); break;
-    default: chain_kernel<6><<<blocks, kThreads>>>(run, view, of_warp); break;
+    case 4: launch_after(chain_kernel<4>, shape, run, view, of_warp); break;
+    case 5: launch_after(chain_kernel<5>, shape, run, view, of_warp); break;
+    default: launch_after(chain_kernel<6>, shape, run, view, of_warp); break;
   }
 }
 

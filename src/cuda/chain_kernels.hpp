@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bit_kernels.hpp"
+
 namespace poise::cuda {
 
 inline constexpr std::uint32_t kApart = ~0U;
@@ -40,9 +42,11 @@ struct ChainSweepView {
   std::uint32_t words;
   std::uint32_t chains;
   const ChainKey* keys;
-  std::uint64_t first_update;  ///< number of the update of variable 0
+  std::uint64_t variables;
+  const BitProgress* progress;
+  std::uint32_t ahead;  ///< sweeps
 };
-void launch_chain_sweep(const ChainRunView& run, const ChainSweepView& view);
+void launch_chain_sweep(const ChainRunView& run, const ChainSweepView& view, cudaStream_t stream);
 
 struct ChainTermsView {
   const std::uint32_t* state;

@@ -1,11 +1,9 @@
-/// Draws in batches: the device works on one while threads of the host look at the one before.
+/// Draws in batches: the device works on some of them while the host looks at one before.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <functional>
-#include <semaphore>
 #include <thread>
 
 #include <poise/thread_pool.hpp>
@@ -15,7 +13,7 @@ namespace poise::cuda {
 class DrawBatches {
  public:
   struct Work {
-    /// Has the device begin with a batch of so many draws. What it finds goes to one of two places, in turns.
+    /// Has the device begin with a batch of so many draws. What it finds goes to one of the places, in turns.
     std::function<void(std::size_t batch, std::size_t size)> start;
     /// Until it is found.
     std::function<void(std::size_t batch)> wait;
@@ -23,48 +21,23 @@ class DrawBatches {
     std::function<void(std::size_t batch, std::size_t draw)> use;
   };
 
-  /// So many draws, `together` in a batch. What any of the functions throws comes out of it, when no thread works any
-  /// more.
+  explicit DrawBatches(std::size_t places) : places_(places) {}
+
+  /// So many draws, `together` in a batch. The device is as many batches ahead as there are places, so it need not wait
+  /// for this thread, which starts them and looks at them; others wake up too late to help with less than a tenth of a
+  /// millisecond's work (ThreadPool).
   void run(std::size_t draws, std::size_t together, const Work& work) {
     const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
     const std::size_t batches = (draws + together - 1) / together;
-    if (batches == 0) return;
-    std::counting_semaphore<> found(0), looked_at(1);  // the first two places are free
-    bool is_over = false;                              // before all batches were found
-    std::exception_ptr failure;
-    {
-      const std::jthread looking([&] {
-        for (std::size_t batch = 0; batch < batches; ++batch) {
-          found.acquire();
-          if (is_over) return;
-          try {
-            if (!failure) pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
-          } catch (...) {
-            failure = std::current_exception();
-          }
-          looked_at.release();
-        }
-      });
-      try {
-        work.start(0, size_of(0));
-        for (std::size_t batch = 0; batch < batches; ++batch) {
-          if (batch + 1 < batches) {
-            looked_at.acquire();  // so the place of the next batch is free
-            work.start(batch + 1, size_of(batch + 1));
-          }
-          work.wait(batch);
-          found.release();
-        }
-      } catch (...) {
-        is_over = true;
-        found.release();
-        throw;
-      }
+    for (std::size_t batch = 0, started = 0; batch < batches; ++batch) {
+      for (; started < std::min(batches, batch + places_); ++started) work.start(started, size_of(started));
+      work.wait(batch);
+      pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
     }
-    if (failure) std::rethrow_exception(failure);
   }
 
  private:
+  std::size_t places_;
   ThreadPool pool_{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
 };
 

@@ -9,12 +9,17 @@ namespace poise::cuda {
 
 /// Whether a stream and the default stream wait for each other.
 enum class StreamOrder { with_default, apart };
+/// Blocks of launches in a stream of high priority are begun first, where there is room for one.
+enum class StreamPriority { usual, high };
 
 class CudaStream {
  public:
-  explicit CudaStream(StreamOrder order = StreamOrder::with_default) {
+  explicit CudaStream(StreamOrder order = StreamOrder::with_default, StreamPriority priority = StreamPriority::usual) {
     const unsigned flags = order == StreamOrder::apart ? cudaStreamNonBlocking : cudaStreamDefault;
-    check(cudaStreamCreateWithFlags(&stream_, flags), "a stream was made");
+    int lowest = 0, highest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "a stream was made");
+    check(cudaStreamCreateWithPriority(&stream_, flags, priority == StreamPriority::high ? highest : lowest),
+          "a stream was made");
   }
   ~CudaStream() { static_cast<void>(cudaStreamDestroy(stream_)); }
   CudaStream(const CudaStream&) = delete;

@@ -26,14 +26,14 @@ LaneRecording::LaneRecording(const ModelOnDevice& model, std::uint32_t rows, Lan
 }
 
 void LaneRecording::make_room(std::size_t draws) {
-  found_ = Array<unsigned char>(2 * draws * DrawSums::size(lanes_.lanes));
+  found_ = Array<unsigned char>(kPlaces * draws * DrawSums::size(lanes_.lanes));
   host_ = PinnedArray<unsigned char>(found_.size());
 }
 
 DrawBatches& LaneRecording::batches() {
   if (!batches_) {
     make_room(draws_);
-    batches_ = std::make_unique<DrawBatches>();
+    batches_ = std::make_unique<DrawBatches>(kPlaces);
   }
   return *batches_;
 }
@@ -44,7 +44,7 @@ std::uint8_t* LaneRecording::states() {
 }
 
 void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::size_t batch) {
-  const std::size_t place = batch % 2 * (found_.size() / 2);
+  const std::size_t place = batch % kPlaces * (found_.size() / kPlaces);
   const SumsOfDraws view{.exact = model_.exact(),
                          .factors = model_.factors(),
                          .states = states,
@@ -61,16 +61,16 @@ void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::si
     launch_sums_in_order(view);
   }
   check_launch("states were summed");
-  summed_[batch % 2].record(nullptr);
-  summed_[batch % 2].hold(copying_);
+  summed_[batch % kPlaces].record(nullptr);
+  summed_[batch % kPlaces].hold(copying_);
   check(cudaMemcpyAsync(host_.data() + place, found_.data() + place, draws * DrawSums::size(lanes_.lanes),
                         cudaMemcpyDeviceToHost, copying_),
         "sums were copied from it");
-  done_[batch % 2].record(copying_);
+  done_[batch % kPlaces].record(copying_);
 }
 
 CudaLaneSums LaneRecording::sums(std::size_t batch, std::size_t draw) const {
-  const DrawSums all{host_.data() + batch % 2 * (found_.size() / 2), lanes_.lanes};
+  const DrawSums all{host_.data() + batch % kPlaces * (found_.size() / kPlaces), lanes_.lanes};
   return {{all.units(draw) + lanes_.first, lanes_.count},
           {all.different(draw) + lanes_.first, lanes_.count},
           {all.at_level(draw) + lanes_.first, lanes_.count}};

@@ -25,9 +25,10 @@ class LaneRecording {
   /// Room for the states of a batch, one after the other.
   [[nodiscard]] std::uint8_t* states();
 
-  /// Has the device sum so many states, one after the other, once it has made them; a batch replaces the last but one.
+  /// Has the device sum so many states, one after the other, once it has made them; a batch takes the
+  /// place of the one kPlaces before.
   void start(const std::uint8_t* states, std::size_t draws, std::size_t batch);
-  void wait(std::size_t batch) { done_[batch % 2].wait("states were summed"); }
+  void wait(std::size_t batch) { done_[batch % kPlaces].wait("states were summed"); }
   /// Of a draw of a batch that was waited for.
   [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
 
@@ -42,11 +43,12 @@ class LaneRecording {
   LaneBatch lanes_;
   std::size_t draws_;
   Array<std::uint8_t> states_;
-  Array<unsigned char> found_;  // two batches
+  static constexpr std::size_t kPlaces = 2;  // of batches
+  Array<unsigned char> found_;               // [place]
   PinnedArray<unsigned char> host_;
   CudaStream copying_{StreamOrder::apart};  // while the device goes on in the default stream
-  Event summed_[2];
-  Event done_[2];
+  Event summed_[kPlaces];
+  Event done_[kPlaces];
   std::unique_ptr<DrawBatches> batches_;
 };
 

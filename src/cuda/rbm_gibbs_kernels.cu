@@ -4,6 +4,7 @@
 
 #include <cuda_pipeline.h>
 
+#include "byte_product.cuh"
 #include "launch.cuh"
 
 namespace poise::cuda {
@@ -34,27 +35,6 @@ struct GibbsShape {
   static constexpr unsigned drawn_bytes = (drawn_words + sums) * 4 + rows * units * 2;
   static constexpr unsigned bytes = turns_bytes > drawn_bytes ? turns_bytes : drawn_bytes;
 };
-
-/// Sixteen chains and 32 of their inputs times eight units.
-__device__ void multiply(std::int32_t (&sums)[4], const std::uint32_t (&inputs)[4], const std::uint32_t (&weights)[2]) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(inputs[0]), "r"(inputs[1]), "r"(inputs[2]), "r"(inputs[3]), "r"(weights[0]), "r"(weights[1]));
-#else
-  // The same in quarters: eight chains and sixteen of their inputs.
-  const auto quarter = [](std::int32_t& first, std::int32_t& second, std::uint32_t a, std::uint32_t b) {
-    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+r"(first), "+r"(second)
-        : "r"(a), "r"(b));
-  };
-  quarter(sums[0], sums[1], inputs[0], weights[0]);
-  quarter(sums[0], sums[1], inputs[2], weights[1]);
-  quarter(sums[2], sums[3], inputs[1], weights[0]);
-  quarter(sums[2], sums[3], inputs[3], weights[1]);
-#endif
-}
 
 /// A layer that is drawn given the other.
 struct Pass {
@@ -218,8 +198,8 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
         const GibbsFragment b = row[(j * kSteps + step) * kWarp];
 #pragma unroll
         for (unsigned i = 0; i < kFragments; ++i) {
-          multiply(high[i][j], a[i], b.high);
-          multiply(low[i][j], a[i], b.low);
+          multiply_bytes(high[i][j], a[i], b.high);
+          multiply_bytes(low[i][j], a[i], b.low);
         }
       }
     }

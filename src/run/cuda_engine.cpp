@@ -13,6 +13,7 @@
 
 #include <poise/cuda/bit_block.hpp>
 #include <poise/cuda/bit_chains.hpp>
+#include <poise/hot.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/run/samplers.hpp>
 #include "cuda_flips.hpp"
@@ -76,9 +77,9 @@ class CudaBitLayout {
     if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(target, block.sums(), out);
     if (!out.levels.empty()) block.get_all_levels(out.levels);
   }
-  /// Draws of which no states are wanted: so many that numbers of all chains take some megabytes.
+  /// Draws of which no states are wanted: so many that numbers of all chains take some tens of megabytes.
   static std::size_t draws_at_once(std::size_t chains) {
-    return std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(1, chains), 32, 512);
+    return std::clamp<std::size_t>((std::size_t{1} << 20) / std::max<std::size_t>(1, chains), 32, 1024);
   }
   void sweep_and_observe(const T& target, Block& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
@@ -92,13 +93,22 @@ class CudaBitLayout {
  private:
   void tell(const T& target, const CudaSpinSums& sums, const Observables& out) const {
     if (!out.distance.empty()) std::copy(sums.different.begin(), sums.different.end(), out.distance.begin());
-    typename T::State summed;
-    for (std::size_t k = 0; k < sums.up.size(); ++k) {
-      set_sums({2 * sums.up[k] - static_cast<std::int64_t>(tables_->variables()), 2 * sums.fields[k] - sum_of_fields_,
-                sum_of_weights_ - 2 * sums.edges[k]},
-               summed);
-      observe_summed(target, summed, k, out);
-    }
+    const T* const of = &target;
+    const std::size_t chains = sums.up.size();
+    const std::int64_t* const up = sums.up.data();
+    const std::int64_t* const fields = sums.fields.data();
+    const std::int64_t* const edges = sums.edges.data();
+    const std::int64_t variables = tables_->variables(), all_fields = sum_of_fields_, all_weights = sum_of_weights_;
+    double* const log_prob = out.log_prob.empty() ? nullptr : out.log_prob.data();
+    double* const statistics = out.statistics.empty() ? nullptr : out.statistics.data();
+    hot([=] {
+      typename T::State summed;
+      for (std::size_t k = 0; k < chains; ++k) {
+        set_sums({2 * up[k] - variables, 2 * fields[k] - all_fields, all_weights - 2 * edges[k]}, summed);
+        if (log_prob != nullptr) log_prob[k] = of->log_prob(summed);
+        if (statistics != nullptr) of->statistics(summed, {statistics + k, 1});
+      }
+    });
   }
 
   std::shared_ptr<const BitTables> tables_;
