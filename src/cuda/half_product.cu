@@ -21,6 +21,10 @@ struct Tile {
   static constexpr unsigned threads = kDown * kAcross * 32;
   static constexpr unsigned pitch = inner + kSkew;
   static constexpr unsigned bytes = slots * (rows + columns) * pitch * sizeof(__half);
+  // A block whose sums leave room for it has at most 128 registers a thread: then a multiprocessor has it beside eight
+  // blocks of steps of 48, so that it fetches the right factor while these go on, and the next ones wait beside it.
+  static constexpr unsigned sums = warp_rows * warp_columns / 32;
+  static constexpr unsigned blocks = sums <= 64 ? 512 / threads : 1;
   static_assert(warp_rows % 16 == 0 && warp_columns % 8 == 0);
 };
 
@@ -55,7 +59,7 @@ __device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4
 }
 
 template <class Shape>
-__global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) {
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks) multiply(HalfProduct product) {
   constexpr unsigned kRows = Shape::rows, kColumns = Shape::columns, kInner = Shape::inner, kPitch = Shape::pitch;
   constexpr unsigned kDown = Shape::warp_rows / 16, kAcross = Shape::warp_columns / 8;
   extern __shared__ __align__(16) __half shared[];
@@ -88,7 +92,9 @@ __global__ void __launch_bounds__(Shape::threads) multiply(HalfProduct product) 
   const bool all_ahead = turns <= Shape::slots;
   const unsigned ahead = all_ahead ? Shape::slots : Shape::slots - 1;
   for (unsigned turn = 0; turn < ahead; ++turn) fetch_right(turn);
-  wait_for_the_one_before();
+  // In this order: when the next launch begins, all that the one before has written is there.
+  wait_for_the_end_of_the_one_before();
+  let_the_next_begin();
   for (unsigned turn = 0; turn < ahead; ++turn) {
     fetch_left(turn);
     __pipeline_commit();

@@ -7,12 +7,22 @@
 
 namespace poise::cuda {
 
-/// In a kernel that was launched so, before it touches what the one before has written.
-__device__ inline void wait_for_the_one_before() {
+/// In a kernel, when all its blocks have come here: the next one may begin.
+__device__ inline void let_the_next_begin() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+/// In a kernel that was launched so: what the one before has written is there.
+__device__ inline void wait_for_the_end_of_the_one_before() {
+#if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
+}
+/// The usual way, before a kernel touches what the one before has written. The next one may begin before that one ends.
+__device__ inline void wait_for_the_one_before() {
+  let_the_next_begin();
+  wait_for_the_end_of_the_one_before();
 }
 
 struct LaunchShape {

@@ -20,6 +20,11 @@ class Meeting {
   }
 
   static constexpr unsigned kWarps = kThreads / 32;
+  /// What was written before a sum, everybody sees after it: several warps have waited for each other there.
+  __device__ static void wait_after_sum() {
+    if constexpr (kWarps == 1) wait();
+  }
+
   struct Rooms {
     Word64 numbers[2][2][kWarps];
   };

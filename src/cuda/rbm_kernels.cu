@@ -9,8 +9,23 @@ namespace poise::cuda {
 
 namespace {
 
+/// As the compiler's own functions take them.
+__device__ inline const Word64* as_words(const std::uint64_t* numbers) {
+  return reinterpret_cast<const Word64*>(numbers);
+}
+
+/// Blocks of steps that a multiprocessor is to have room for, so registers of a thread: 48 leave some for a block of
+/// the product beside eight blocks (half_product.cu). They are too few for tables.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr unsigned kMostStepBlocks = 8;  // there is no room for more threads
+#else
+constexpr unsigned kMostStepBlocks = 10;
+#endif
+template <SlopeFunction function, unsigned kOfChain>
+inline constexpr unsigned kStepBlocks = kOfChain == 32 || function == SlopeFunction::table ? 8 : kMostStepBlocks;
+
 template <SlopeFunction function, bool many, unsigned kOfChain>
-__global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
+__global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, kOfChain>)
     step_kernel(RbmView rbm, RbmChainsView all, RbmRange range, SlopeLaw law, SlopePhases phases) {
   extern __shared__ std::uint32_t words[];
   __shared__ SlopeShared<kOfChain> shared[kSlopeBlock<kOfChain> / kOfChain];
@@ -22,26 +37,32 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
   std::uint32_t* const own = words + 2 * place * all.words;
   RbmWalk<function, kOfChain> chain(rbm, all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words,
                                                number, threadIdx.x % kOfChain});
-  wait_for_the_one_before();
-  // What will be needed is asked for at once, so that it is waited for once.
-  unsigned half = all.half[number];
-  std::uint64_t step = all.steps[number];
-  const std::uint64_t level = all.level[number];
-  const double forth = all.forth[number];
-  const std::int64_t log_probs[2] = {all.log_prob[chain.of_half(0)], all.log_prob[chain.of_half(1)]};
-  chain.ask_for(phases.decide ? chain.proposed_slopes() : chain.slopes());
+  let_the_next_begin();
+  // The product that slopes come from may still be under way; it does not begin before the step before has ended, and
+  // does not let this one begin before that (half_product.cu), so everything else is there. What will be needed is
+  // asked for at once, so that it is waited for once.
+  unsigned half = __ldcg(all.half + number);
+  std::uint64_t step = __ldcg(as_words(all.steps) + number);
+  const std::uint64_t level = __ldcg(as_words(all.level) + number);
+  const double forth = __ldcg(all.forth + number);
+  const auto* const log_prob = reinterpret_cast<const long long*>(all.log_prob);
+  const std::int64_t log_probs[2] = {__ldcg(log_prob + chain.of_half(0)), __ldcg(log_prob + chain.of_half(1))};
   chain.load_words();
   typename RbmWalk<function, kOfChain>::Weights weights{0.0F, 0};
+  typename RbmWalk<function, kOfChain>::GroupWeights groups;
+  if (!many && phases.propose) chain.draw_one(phases.decide ? step + 1 : step, chosen);
+  wait_for_the_end_of_the_one_before();
   bool accepted = false;
   if (phases.decide) {
     float ratio;
-    const double log_ratio = rbm.unit * static_cast<double>(half == 0 ? log_probs[1] - log_probs[0] : log_probs[0] - log_probs[1]);
+    const std::int64_t gain = half == 0 ? log_probs[1] - log_probs[0] : log_probs[0] - log_probs[1];
+    const double log_ratio = rbm.unit * static_cast<double>(gain);
     if constexpr (many) {
       const double log_back = chain.log_back_of_many(chain.proposed_slopes());
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - forth)));
     } else {
-      weights = chain.weigh(chain.proposed_slopes(), true, chosen.weight);
-      chain.meeting.wait();
+      weights = chain.weigh(chain.proposed_slopes(), true, chosen.weight, groups);
+      chain.meeting.wait_after_sum();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio))) * (back / static_cast<float>(forth));
     }
@@ -53,7 +74,6 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
       chain.keep_slopes();
     }
     ++step;
-    chain.meeting.wait();
     if (chain.thread == 0) {
       all.half[chain.number] = static_cast<std::uint8_t>(half);
       all.steps[chain.number] = step;
@@ -68,15 +88,16 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>)
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (phases.decide && !accepted) {
       weights = {all.largest[chain.number], all.whole[chain.number]};
+      groups.known = false;
     } else {
-      if (!phases.decide) weights = chain.weigh(slopes, false, chosen.weight);
+      if (!phases.decide) weights = chain.weigh(slopes, false, chosen.weight, groups);
       if (chain.thread == 0) {
         all.largest[chain.number] = weights.largest;
         all.whole[chain.number] = weights.whole;
       }
     }
     first = chain.first_activations(half);
-    chain.choose_one(slopes, weights, step, chosen);
+    chain.choose_one(slopes, weights, groups, chosen);
   }
   chain.meeting.wait();
   chain.store_flips();

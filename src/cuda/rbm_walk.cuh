@@ -50,13 +50,6 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
     return {chains.proposed_slopes + row(rbm.visible_stride), rbm.slopes};
   }
 
-  /// Has slopes on their way to the cache of the multiprocessor, without waiting for them.
-  __device__ void ask_for(const RbmSlopes& slopes) const {
-    for (unsigned i = 4 * thread; i < rbm.visible; i += 4 * kThreads) {
-      asm volatile("prefetch.global.L1 [%0];" ::"l"(slopes.row + i));
-    }
-  }
-
   /// Four activations side by side.
   struct Four {
     long long units[4];

@@ -36,10 +36,11 @@ struct SlopeWalk {
 
   __device__ std::size_t row(std::size_t width) const { return number * width; }
 
+  /// Past the multiprocessor's own cache: a launch that overlaps with the one before may come here before that is over.
   __device__ void load_words() {
     for (unsigned w = thread; w < all.words; w += kThreads) {
-      state[w] = all.state[row(all.words) + w];
-      flips[w] = all.flips[row(all.words) + w];
+      state[w] = __ldcg(all.state + row(all.words) + w);
+      flips[w] = __ldcg(all.flips + row(all.words) + w);
     }
     meeting.wait();
   }
@@ -69,9 +70,15 @@ struct SlopeWalk {
     float largest;  // log g
     Word64 whole;   // sum of weights
   };
+  /// What a thread has of this sum in each of its groups, where these are few.
+  static constexpr bool kKeepsGroups = kGroups <= 2;
+  struct GroupWeights {
+    unsigned of[kKeepsGroups ? kGroups : 1];
+    bool known = false;
+  };
   /// `chosen`, which is shared, becomes the weight of the variable that flips.
   template <class Slopes>
-  __device__ Weights weigh(const Slopes& slopes, bool at_proposal, unsigned& chosen) {
+  __device__ Weights weigh(const Slopes& slopes, bool at_proposal, unsigned& chosen, GroupWeights& groups) {
     float most = -3e38F;
     float held[4 * kGroups] = {};
     unsigned there = 0, changed = 0;
@@ -89,14 +96,21 @@ struct SlopeWalk {
     for_each(slopes, at_proposal, kChunk,
              [&](unsigned, float u, bool) { most = fmaxf(most, log_g<function>(law, u)); });
     Weights out{meeting.most(most), 0};
-    unsigned mine = 0;
+    unsigned whole = 0;
 #pragma unroll
-    for (unsigned k = 0; k < 4 * kGroups; ++k) {
-      const unsigned w = (there >> k & 1U) != 0 ? weight(held[k], out.largest) : 0;
-      mine += w;
-      if ((changed >> k & 1U) != 0) chosen = w;
+    for (unsigned group = 0; group < kGroups; ++group) {
+      unsigned mine = 0;
+#pragma unroll
+      for (unsigned k = 4 * group; k < 4 * group + 4; ++k) {
+        const unsigned w = (there >> k & 1U) != 0 ? weight(held[k], out.largest) : 0;
+        mine += w;
+        if ((changed >> k & 1U) != 0) chosen = w;
+      }
+      if constexpr (kKeepsGroups) groups.of[group] = mine;
+      whole += mine;
     }
-    out.whole = mine;
+    groups.known = kKeepsGroups;
+    out.whole = whole;
     for_each(slopes, at_proposal, kChunk, [&](unsigned, float u, bool changes) {
       const unsigned w = weight(log_g<function>(law, u), out.largest);
       out.whole += w;
@@ -127,49 +141,69 @@ struct SlopeWalk {
   }
   __device__ static Word64 both(std::uint32_t high, std::uint32_t low) { return static_cast<Word64>(high) << 32 | low; }
 
-  /// One variable in proportion to the weights.
+  /// What a step in which one variable changes has of chance; the level of its decision is stored.
+  __device__ void draw_one(std::uint64_t step, SlopeChosen& chosen) {
+    if (thread >= 32) return;
+    const Philox drawn = words(step, 1, 0);
+    if (thread != 0) return;
+    chosen.random = both(drawn.word[0], drawn.word[1]);
+    all.level[number] = both(drawn.word[2], drawn.word[3]);
+  }
+
+  /// One variable in proportion to the weights, by what was drawn.
   template <class Slopes>
-  __device__ void choose_one(const Slopes& slopes, const Weights& weights, std::uint64_t step, SlopeChosen& chosen) {
+  __device__ void choose_one(const Slopes& slopes, const Weights& weights, const GroupWeights& groups,
+                             SlopeChosen& chosen) {
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
-    if (thread < 32) {
-      const Philox drawn = words(step, 1, 0);
-      if (thread == 0) {
-        chosen.random = both(drawn.word[0], drawn.word[1]);
-        all.level[number] = both(drawn.word[2], drawn.word[3]);
-      }
-    }
     meeting.wait();
     Word64 left = __umul64hi(chosen.random, weights.whole);
-    // One group of each thread after the other, until their sum is reached.
-    for (unsigned first = 0; first < all.variables; first += 4 * kThreads) {
-      const unsigned i = first + 4 * thread;
-      unsigned four[4] = {}, mine = 0;
-      if (i < all.variables) {
-        for_four(slopes, false, i, [&](unsigned k, float u, bool) {
-          four[k] = weight(log_g<function>(law, u), weights.largest);
-          mine += four[k];
-        });
-      }
-      const Sums sums = meeting.scan(mine);
-      if (left >= sums.whole) {
-        left -= sums.whole;
-        continue;
-      }
-      if (left >= sums.before && left - sums.before < mine) {
-        auto rest = static_cast<unsigned>(left - sums.before);
-        bool found = false;
+    bool reached = false;
+    unsigned four[4];
+    const auto weigh_four = [&](unsigned i) {
+      unsigned sum = 0;
 #pragma unroll
-        for (unsigned k = 0; k < 4; ++k) {
-          if (!found && rest < four[k]) {
-            found = true;
-            chosen.variable = i + k;
-            flips[i / 32] = 1U << (i + k) % 32;
-            all.forth[number] = static_cast<float>(four[k]) / static_cast<float>(weights.whole);
-          }
-          rest -= four[k];
+      for (unsigned& own : four) own = 0;
+      if (i >= all.variables) return sum;
+      for_four(slopes, false, i, [&](unsigned k, float u, bool) {
+        four[k] = weight(log_g<function>(law, u), weights.largest);
+        sum += four[k];
+      });
+      return sum;
+    };
+    const auto look = [&](unsigned i, unsigned mine, bool weighed) {
+      const Sums sums = meeting.scan(mine);
+      reached = left < sums.whole;
+      if (!reached) left -= sums.whole;
+      if (!reached || left < sums.before || left - sums.before >= mine) return;
+      if (!weighed) weigh_four(i);
+      auto rest = static_cast<unsigned>(left - sums.before);
+      bool found = false;
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) {
+        if (!found && rest < four[k]) {
+          found = true;
+          chosen.variable = i + k;
+          flips[i / 32] = 1U << (i + k) % 32;
+          all.forth[number] = static_cast<float>(four[k]) / static_cast<float>(weights.whole);
+        }
+        rest -= four[k];
+      }
+    };
+    // One group of each thread after the other, until their sum is reached.
+    unsigned first = 0;
+    if constexpr (kKeepsGroups) {
+      if (groups.known) {
+        first = kChunk;
+#pragma unroll
+        for (unsigned group = 0; group < kGroups; ++group) {
+          if (reached || 4 * group * kThreads >= all.variables) continue;
+          look(4 * (thread + group * kThreads), groups.of[group], false);
         }
       }
-      break;
+    }
+    for (; !reached && first < all.variables; first += 4 * kThreads) {
+      const unsigned i = first + 4 * thread;
+      look(i, weigh_four(i), true);
     }
   }
 
@@ -204,7 +238,8 @@ struct SlopeWalk {
   template <class Slopes>
   __device__ void tell_law(const Slopes& slopes, unsigned& chosen, std::uint64_t* out) {
     if (law.form == SlopeForm::single) {
-      const float largest = weigh(slopes, false, chosen).largest;
+      GroupWeights groups;
+      const float largest = weigh(slopes, false, chosen, groups).largest;
       for_each(slopes, false, 0,
                [&](unsigned i, float u, bool) { out[i] = weight(log_g<function>(law, u), largest); });
     } else {
@@ -220,10 +255,10 @@ struct SlopeWalk {
     return (static_cast<double>(level) + 0.5) * 0x1p-64 < static_cast<double>(probability);
   }
 
-  /// The proposal becomes the state.
+  /// The proposal becomes the state, after something was summed.
   __device__ void take_flips(std::uint64_t step) {
     const auto when = static_cast<std::int64_t>(step + 1 - all.counted_from);
-    meeting.wait();  // nobody looks at the state that was
+    meeting.wait_after_sum();  // nobody looks at the state that was
     for (unsigned w = thread; w < all.words; w += kThreads) {
       const unsigned before = state[w];
       if (all.up != nullptr) {

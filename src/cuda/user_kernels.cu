@@ -105,6 +105,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
   const double log_prob = all.log_prob[number];  // before anybody writes it
   chain.load_words();
   typename UserWalk<function, kOfChain>::Weights weights{0.0F, 0};
+  typename UserWalk<function, kOfChain>::GroupWeights groups;
   bool accepted = false;
   if (now.phases.decide) {
     const double proposed = number_at(now.answers.log_prob, number);
@@ -115,8 +116,8 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
       const double log_back = chain.log_back_of_many(chain.answered(now.answers));
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - all.forth[number])));
     } else {
-      weights = chain.weigh(chain.answered(now.answers), true, chosen.weight);
-      chain.meeting.wait();
+      weights = chain.weigh(chain.answered(now.answers), true, chosen.weight, groups);
+      chain.meeting.wait_after_sum();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
       // The log ratio may be large where the way back is unlikely, and the other way round.
       const double log_ways = static_cast<double>(logf(back) - logf(static_cast<float>(all.forth[number])));
@@ -138,14 +139,16 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (now.phases.decide && !accepted) {
       weights = {all.largest[number], all.whole[number]};
+      groups.known = false;
     } else {
-      if (!now.phases.decide) weights = chain.weigh(chain.slopes(), false, chosen.weight);
+      if (!now.phases.decide) weights = chain.weigh(chain.slopes(), false, chosen.weight, groups);
       if (chain.thread == 0) {
         all.largest[number] = weights.largest;
         all.whole[number] = weights.whole;
       }
     }
-    chain.choose_one(chain.slopes(), weights, step, chosen);
+    chain.draw_one(step, chosen);
+    chain.choose_one(chain.slopes(), weights, groups, chosen);
   }
   chain.meeting.wait();
   chain.store_flips();
