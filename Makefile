@@ -3,7 +3,7 @@
 
 FUZZ_SECONDS ?= 60
 # Tests of what runs on several threads.
-THREADED = ^(ThreadPool|Run|Ranks|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
+THREADED = ^(ThreadPool|Run|Recorder|DrawBatches|Ranks|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
 
 help:
 	@echo "make quickstart   install packages, build, segment a noisy image by sampling"
