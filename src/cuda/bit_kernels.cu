@@ -214,6 +214,9 @@ void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t 
 
 namespace {
 
+// Of sweeps and of sums beside them: enough for as many blocks of sweeps as registers allow.
+constexpr int kSharedPercent = 57;
+
 /// A warp has words side by side, up to 32 of them, and if there are fewer, variables.
 dim3 threads_for(std::uint32_t words) {
   unsigned across = 1;
@@ -241,6 +244,7 @@ void launch_sweep(const RunView& run, const SweepView& view, cudaStream_t stream
     const auto kernel = view.counts.planes == nullptr
                             ? (apart ? sweep_kernel<size(), true, false> : sweep_kernel<size(), false, false>)
                             : (apart ? sweep_kernel<size(), true, true> : sweep_kernel<size(), false, true>);
+    prefer_shared_memory(kernel, kSharedPercent);
     launch_after(kernel, {blocks, threads, 0, stream}, run, view);
   });
 }
@@ -268,6 +272,7 @@ std::uint32_t slices_of_sums(const TermsView& terms, std::size_t draws) {
 }
 
 void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream) {
+  prefer_shared_memory(sums_kernel, kSharedPercent);
   sums_kernel<<<dim3(SumsPlan(sums).blocks(), draws), kThreads, 0, stream>>>(sums);
 }
 

@@ -25,6 +25,15 @@ __device__ inline void wait_for_the_one_before() {
   wait_for_the_end_of_the_one_before();
 }
 
+/// How much of a multiprocessor's memory is shared, in percent, while blocks of a kernel are there. Blocks that want
+/// different shares are not there at the same time, so kernels that are to overlap want the same.
+template <class... Parameters>
+void prefer_shared_memory(void (*kernel)(Parameters...), int percent) {
+  // A wish: nothing is lost where it is not granted.
+  static_cast<void>(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                         cudaFuncAttributePreferredSharedMemoryCarveout, percent));
+}
+
 struct LaunchShape {
   dim3 blocks;
   dim3 threads;
