@@ -8,6 +8,8 @@
 #ifdef POISE_CUDA
 #include <poise/cuda/flip_chains.hpp>
 #endif
+#include <poise/run/start.hpp>
+#include <poise/run/tuner.hpp>
 #include <poise/target/ising_model.hpp>
 #include "support/on_gpu.hpp"
 #include "support/small_targets.hpp"
@@ -93,6 +95,30 @@ TEST_F(OnGpu, MonitorsOfManyDrawsAreThoseOfTheCpu) {
       }
     }
   }
+}
+
+/// Places of draws are used again and again, and made anew where draws have other numbers of sweeps.
+TEST_F(OnGpu, PlacesOfDrawsAreUsedAgain) {
+  const Model model = graph_model(80, 6, 4);
+  const Sampler gibbs = parse_sampler("gibbs");
+  const auto numbers = [&](Device device) {
+    EngineOptions options = engine_options(model, short_run(70, device));
+    options.device = device;
+    const std::unique_ptr<Engine> engine = make_engine(model, gibbs, options).engine;
+    const ChainGroup all = engine->share_out(1).front();
+    std::vector<double> log_prob;
+    for (const auto& [steps, draws] : {std::pair(1, 700), std::pair(2, 300), std::pair(1, 65), std::pair(1, 640)}) {
+      std::vector<double> found(draws * all.count);
+      std::vector<Observables> wanted(draws);
+      for (std::size_t k = 0; k < wanted.size(); ++k) {
+        wanted[k].log_prob = std::span(found).subspan(k * all.count, all.count);
+      }
+      engine->advance_and_observe(all, steps, wanted);
+      log_prob.insert(log_prob.end(), found.begin(), found.end());
+    }
+    return log_prob;
+  };
+  EXPECT_EQ(numbers(Device::cpu), numbers(Device::cuda));
 }
 
 /// A state saved on one device goes on on the other.

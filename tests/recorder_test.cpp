@@ -18,12 +18,21 @@ class DrawsAtOnce final : public Engine {
  public:
   DrawsAtOnce(std::unique_ptr<Engine> own, std::size_t draws) : Engine(traits_of(*own, draws)), own_(std::move(own)) {}
 
-  std::vector<ChainGroup> share_out(unsigned) override { return own_->share_out(1); }
-  void advance(ChainGroup group, std::uint64_t steps) override { own_->advance(group, steps); }
+  std::vector<ChainGroup> share_out(unsigned) override {
+    groups_ = own_->share_out(1);
+    return {{0, traits_.chains}};
+  }
+  void advance(ChainGroup, std::uint64_t steps) override {
+    for (const ChainGroup& group : groups_) own_->advance(group, steps);
+  }
   void observe(ChainGroup group, const Observables& out) const override { own_->observe(group, out); }
   void restart(std::size_t chain, std::span<const Value> levels) override { own_->restart(chain, levels); }
-  void start_marginals(ChainGroup group, bool rao_blackwell) override { own_->start_marginals(group, rao_blackwell); }
-  void visit_marginals(ChainGroup group) override { own_->visit_marginals(group); }
+  void start_marginals(ChainGroup, bool rao_blackwell) override {
+    for (const ChainGroup& group : groups_) own_->start_marginals(group, rao_blackwell);
+  }
+  void visit_marginals(ChainGroup) override {
+    for (const ChainGroup& group : groups_) own_->visit_marginals(group);
+  }
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return own_->rao_blackwell(chain); }
   void save_common(Saver& out) const override { own_->save_common(out); }
   void load_common(Loader& in) override { own_->load_common(in); }
@@ -38,6 +47,7 @@ class DrawsAtOnce final : public Engine {
   }
 
   std::unique_ptr<Engine> own_;
+  std::vector<ChainGroup> groups_;
 };
 
 RunOptions options_of(std::size_t chains, Keep keep) {
@@ -46,7 +56,7 @@ RunOptions options_of(std::size_t chains, Keep keep) {
   options.warmup = 5;
   options.draws = 300;
   options.seed = 4;
-  options.threads = 1;
+  options.threads = 4;
   options.keep = keep;
   return options;
 }

@@ -84,7 +84,7 @@ struct CudaBitBlock::OnDevice {
     return std::clamp<std::size_t>(kBytes / (width_of_sums() * sizeof(std::int64_t)), 1, kMost);
   }
   void record_many() {
-    if (recording().draws < most_draws()) recorded = std::make_unique<Recording>(*this, most_draws());
+    if (!recorded || recorded->draws < most_draws()) recorded = std::make_unique<Recording>(*this, most_draws());
   }
   cuda::DrawBatches& draw_batches() {
     if (!batches) batches = std::make_unique<cuda::DrawBatches>(Recording::kPlaces);

@@ -35,7 +35,7 @@ class BitCounts {
     if (states_ + states > kMostStates) spill();
     return states_;
   }
-  /// That many were counted, by launch_count.
+  /// That many were counted, by sweeps or by launch_count.
   void note(std::uint32_t states) { states_ += states; }
   [[nodiscard]] PlanesView view() const { return {planes_.data(), pending_.data(), words_, states_}; }
 

@@ -266,9 +266,11 @@ void launch_gather(const PlanesView& view, const GatherView& which, std::uint64_
 std::uint32_t slices_of_sums(const TermsView& terms, std::size_t draws) {
   // That keep a large device busy; where there are several draws, beside sweeps, which are to find room.
   const std::size_t most = draws > 1 ? 528 : 1056;
+  constexpr std::size_t kMostGroups = std::size_t{1} << 16;  // of a slice: sums of digits have 31 bits
   const std::size_t groups = blocks_for(std::max(terms.positions, terms.edges), 32 * SumsPlan::kParts);
+  const std::size_t least = groups / kMostGroups + 1;
   return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(most / (SumsPlan::blocks_for(terms) * draws), 1, std::max<std::size_t>(1, groups)));
+      std::clamp<std::size_t>(most / (SumsPlan::blocks_for(terms) * draws), least, std::max<std::size_t>(least, groups)));
 }
 
 void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream) {

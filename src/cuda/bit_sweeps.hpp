@@ -54,7 +54,7 @@ class BitSweeps {
     state_.clear();
   }
 
-  /// Once everything that was started is done.
+  /// Once everything that was started is done. Where the state is the last of some draws it is copied from there.
   [[nodiscard]] std::uint32_t* state() const {
     if (last_set_) {
       copy_state(last_draw(*last_set_), state_.data());
@@ -80,7 +80,7 @@ class BitSweeps {
   /// one by one.
   [[nodiscard]] std::size_t draws_of_graph(std::uint64_t sweeps, std::size_t most) const {
     const std::uint64_t launches = sweeps * runs_.size();
-    if (launches > kMostOfDraw) return 0;
+    if (launches == 0 || launches > kMostOfDraw) return 0;
     const std::size_t draws = std::min<std::size_t>({most, kMostDraws, kMostLaunches / launches, kMostStates / sweeps,
                                                      kMostBytes / (kSets * size() * sizeof(std::uint32_t))});
     return draws >= kLeastDraws ? draws : 0;
@@ -133,6 +133,7 @@ class BitSweeps {
     static_cast<void>(state());
     check(cudaStreamSynchronize(stream_), "sweeps were made");
     drawings_ = {};
+    drawn_ = {};
     draws_ = Array<std::uint32_t>();
     draws_ = Array<std::uint32_t>(kSets * wanted.draws * size());
     draws_.clear();

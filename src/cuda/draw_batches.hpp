@@ -25,18 +25,31 @@ class DrawBatches {
 
   /// So many draws, `together` in a batch. The device is as many batches ahead as there are places, so it need not wait
   /// for this thread, which starts them and looks at them; others wake up too late to help with less than a tenth of a
-  /// millisecond's work (ThreadPool).
+  /// millisecond's work (ThreadPool). What any of the functions throws comes out of it when the device has ended.
   void run(std::size_t draws, std::size_t together, const Work& work) {
     const auto size_of = [&](std::size_t batch) { return std::min(together, draws - batch * together); };
     const std::size_t batches = (draws + together - 1) / together;
-    for (std::size_t batch = 0, started = 0; batch < batches; ++batch) {
-      for (; started < std::min(batches, batch + places_); ++started) work.start(started, size_of(started));
-      work.wait(batch);
-      pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
+    std::size_t batch = 0, started = 0;
+    try {
+      for (; batch < batches; ++batch) {
+        for (; started < std::min(batches, batch + places_); ++started) work.start(started, size_of(started));
+        work.wait(batch);
+        pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
+      }
+    } catch (...) {
+      for (; batch < started; ++batch) wait_quietly(batch, work);
+      throw;
     }
   }
 
  private:
+  static void wait_quietly(std::size_t batch, const Work& work) {
+    try {
+      work.wait(batch);
+    } catch (...) {  // what went wrong first is what is told
+    }
+  }
+
   std::size_t places_;
   ThreadPool pool_{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
 };

@@ -153,6 +153,18 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks) multiply(HalfPr
   }
 }
 
+/// Whether a device has the shared memory that a block wants.
+template <class Shape>
+bool fits() {
+  static const bool is_allowed = [] {
+    int device = 0, most = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+           Shape::bytes <= static_cast<unsigned>(most);
+  }();
+  return is_allowed;
+}
+
 template <class Shape>
 void launch(const HalfProduct& product, cudaStream_t stream) {
   static const cudaError_t allowed = cudaFuncSetAttribute(multiply<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -162,23 +174,37 @@ void launch(const HalfProduct& product, cudaStream_t stream) {
   launch_after(multiply<Shape>, {blocks, dim3(Shape::threads), Shape::bytes, stream}, product);
 }
 
+/// By the first of two shapes, where the device has room for it. Entries are summed in one order in all of them.
+template <class Shape, class Smaller>
+void launch_fitting(const HalfProduct& product, cudaStream_t stream) {
+  if (fits<Shape>()) {
+    launch<Shape>(product, stream);
+  } else {
+    launch<Smaller>(product, stream);
+  }
+}
+
 }  // namespace
 
 void launch_product(const HalfProduct& product, cudaStream_t stream) {
   // The smaller the tiles, the more of the device has something to do, and the more is read twice.
   const bool wide = product.columns % kProductTile == 0;
+  // These fit every device.
+  using SmallWide = Tile<64, 64, 2, 2, 64, 3>;
+  using SmallNarrow = Tile<64, 112, 2, 2, 64, 2>;
+  static_assert(SmallWide::bytes <= 65536 && SmallNarrow::bytes <= 65536);
   if (product.rows <= 64) {
     launch<Tile<16, 16, 1, 1, 128, 4>>(product, stream);
   } else if (product.rows <= 2048) {
     if (wide) {
-      launch<Tile<64, 64, 2, 2, 128, 4>>(product, stream);
+      launch_fitting<Tile<64, 64, 2, 2, 128, 4>, SmallWide>(product, stream);
     } else {
-      launch<Tile<64, 112, 2, 2, 128, 4>>(product, stream);
+      launch_fitting<Tile<64, 112, 2, 2, 128, 4>, SmallNarrow>(product, stream);
     }
   } else if (wide) {
-    launch<Tile<128, 128, 2, 2, 32, 3>>(product, stream);
+    launch_fitting<Tile<128, 128, 2, 2, 32, 3>, SmallWide>(product, stream);
   } else {
-    launch<Tile<128, 112, 2, 2, 64, 2>>(product, stream);
+    launch_fitting<Tile<128, 112, 2, 2, 64, 2>, SmallNarrow>(product, stream);
   }
 }
 

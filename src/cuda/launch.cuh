@@ -29,9 +29,9 @@ __device__ inline void wait_for_the_one_before() {
 /// different shares are not there at the same time, so kernels that are to overlap want the same.
 template <class... Parameters>
 void prefer_shared_memory(void (*kernel)(Parameters...), int percent) {
-  // A wish: nothing is lost where it is not granted.
-  static_cast<void>(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                         cudaFuncAttributePreferredSharedMemoryCarveout, percent));
+  const cudaError_t status = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                  cudaFuncAttributePreferredSharedMemoryCarveout, percent);
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // a wish: nothing is lost where it is not granted
 }
 
 struct LaunchShape {

@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, k
     const double log_ratio = rbm.unit * static_cast<double>(gain);
     if constexpr (many) {
       const double log_back = chain.log_back_of_many(chain.proposed_slopes());
+      chain.meeting.wait_after_sum();
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - forth)));
     } else {
       weights = chain.weigh(chain.proposed_slopes(), true, chosen.weight, groups);

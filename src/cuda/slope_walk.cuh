@@ -150,7 +150,7 @@ struct SlopeWalk {
     all.level[number] = both(drawn.word[2], drawn.word[3]);
   }
 
-  /// One variable in proportion to the weights, by what was drawn.
+  /// One variable in proportion to the weights, after draw_one.
   template <class Slopes>
   __device__ void choose_one(const Slopes& slopes, const Weights& weights, const GroupWeights& groups,
                              SlopeChosen& chosen) {
@@ -175,8 +175,9 @@ struct SlopeWalk {
       reached = left < sums.whole;
       if (!reached) left -= sums.whole;
       if (!reached || left < sums.before || left - sums.before >= mine) return;
-      if (!weighed) weigh_four(i);
-      auto rest = static_cast<unsigned>(left - sums.before);
+      // Both are sums of the same weights; should a compiler ever round one of them otherwise, somebody is chosen still.
+      const unsigned all_four = weighed ? mine : weigh_four(i);
+      unsigned rest = min(static_cast<unsigned>(left - sums.before), all_four - 1);
       bool found = false;
 #pragma unroll
       for (unsigned k = 0; k < 4; ++k) {
@@ -255,7 +256,7 @@ struct SlopeWalk {
     return (static_cast<double>(level) + 0.5) * 0x1p-64 < static_cast<double>(probability);
   }
 
-  /// The proposal becomes the state, after something was summed.
+  /// The proposal becomes the state. Only after something was summed since states and flips were read.
   __device__ void take_flips(std::uint64_t step) {
     const auto when = static_cast<std::int64_t>(step + 1 - all.counted_from);
     meeting.wait_after_sum();  // nobody looks at the state that was

@@ -2,7 +2,7 @@
 #include "recorder.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <stdexcept>
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/trace/journal.hpp>
@@ -15,6 +15,9 @@ namespace {
 /// Values of log p, all chains together, that the effective sample size of a run under way is estimated from: enough
 /// for two digits, and a few milliseconds' work.
 constexpr std::size_t kRecentValues = std::size_t{1} << 16;
+
+/// More would wait for memory.
+constexpr unsigned kMostThreads = 16;
 
 template <class Values>
 void append(Values& to, Values& from) {
@@ -55,7 +58,8 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
       memory_(holding.memory),
       maximise_(model.maximise),
       bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
-      holds_states_(options.keep == Keep::draws) {
+      holds_states_(options.keep == Keep::draws),
+      threads_(std::clamp(holding.threads, 1U, kMostThreads)) {
   const std::size_t chains = options.chains;
   names_ = {"log_prob"};
   names_.insert(names_.end(), model.statistics.begin(), model.statistics.end());
@@ -133,7 +137,8 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
     }
     return;
   }
-  // Chains of which many draws are made at once are in one group: nobody else is here.
+  // Chains of which many draws are made at once are in one group, so nobody else is here.
+  if (group.count != own_chains(engine).count) throw std::logic_error("many draws are made of all chains at once");
   const std::size_t own = names_.size() - 2, n = group.count;
   std::vector<Observables> wanted(at_once);
   for (std::size_t k = 0; k < at_once; ++k) {
@@ -159,8 +164,8 @@ void Recorder::for_each_chain(ChainGroup group, std::size_t draws, const std::fu
   constexpr std::size_t kTile = 64;                    // chains whose numbers are in the cache together
   constexpr std::size_t kMuch = std::size_t{1} << 17;  // numbers; others are dealt with before a thread wakes up
   const std::size_t tiles = (group.count + kTile - 1) / kTile;
-  if (group.count * draws < kMuch || tiles == 1) return work(group);
-  if (!pool_) pool_ = std::make_unique<ThreadPool>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  if (group.count * draws < kMuch || tiles == 1 || threads_ == 1) return work(group);
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(threads_);
   pool_->for_each(tiles, [&](std::size_t tile) {
     const std::size_t first = tile * kTile;
     work({group.first + first, std::min(kTile, group.count - first)});

@@ -29,6 +29,7 @@ class Recorder {
     bool hands_on = false;   ///< there is a sink, so states are recorded also when they are not held
     bool has_states = true;  ///< the states of all chains come to this rank
     bool packs = false;      ///< somebody wants the bits of two-valued variables: the sink, or ranks for each other
+    unsigned threads = 1;    ///< that may take draws in
   };
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
@@ -130,7 +131,8 @@ class Recorder {
 
   DrawBlock block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it
-  std::unique_ptr<ThreadPool> pool_;
+  unsigned threads_;
+  std::unique_ptr<ThreadPool> pool_;  // once there is much to take in
 
   // Buffers for observations, chain by chain; of many draws, one after the other. They are kept: fresh memory would
   // cost more than to fill it.

@@ -22,8 +22,8 @@ namespace {
 
 /// More threads than this on a core only get in each other's way.
 constexpr unsigned kThreadsPerCore = 4;
-/// What one round records at most: of states, and of numbers alone. Arrays above 32 MiB come from the system anew each
-/// time, page by page, which costs more than to fill them; of numbers there are several.
+/// What one round records at most: of states, and of numbers alone, of which there are several arrays. Those above
+/// 32 MiB come from the system anew each time, page by page, which costs more than to fill them.
 constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
 /// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
@@ -151,7 +151,8 @@ void Run::Parts::make_recorder() {
   const bool has_states =
       hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
   const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
-  recorder.emplace(model, options, Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs});
+  recorder.emplace(model, options,
+                   Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads});
 }
 
 void Run::Parts::share_out() {

@@ -70,7 +70,7 @@ class CudaBitBlock {
 
   /// Good until the next ones are asked for.
   [[nodiscard]] CudaSpinSums sums() const;
-  /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on other threads and in any order.
+  /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on any thread and in any order.
   void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                      const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use);
   /// Chain after chain.
