@@ -9,7 +9,6 @@
 
 #include "bit_counts.hpp"
 #include "chain_runs.hpp"
-#include "graph.hpp"
 #include "mirrored.hpp"
 #include "sweep_progress.hpp"
 

@@ -54,20 +54,14 @@ inline void set_sums(const SummedSpins& sums, GraphIsing::State& state) {
   state.log_prob = sums.fields + sums.edges;
 }
 
-/// log p and statistics of a state that knows its sums, as those of chain k.
-template <class T>
-void observe_summed(const T& target, const typename T::State& summed, std::size_t k, const Observables& out) {
-  if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
-  if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
-}
-
-/// The same of chains whose sums are known.
+/// log p and statistics of chains whose sums are known.
 template <class T>
 void observe_sums(const T& target, const SpinSums::Sums& sums, const Observables& out) {
   typename T::State summed;
   for (std::size_t k = 0; k < sums.spins.size(); ++k) {
     set_sums({sums.spins[k], sums.fields[k], sums.edges[k]}, summed);
-    observe_summed(target, summed, k, out);
+    if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
+    if (!out.statistics.empty()) target.statistics(summed, out.statistics.subspan(k, 1));
   }
 }
 
