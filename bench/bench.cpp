@@ -12,6 +12,7 @@
 #include <poise/run/ising_bits.hpp>
 #include <poise/target/ising_model.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include <poise/run/engine.hpp>
 #include "learning.hpp"
 
 namespace {

@@ -26,6 +26,7 @@
 #include <poise/run/chain.hpp>
 #include <poise/run/lane_layout.hpp>
 #include <poise/target/markov_network.hpp>
+#include <poise/run/engine.hpp>
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #ifdef POISE_CUDA
 #include <poise/cuda/graph_flip_chains.hpp>
+#include <poise/run/dispatch.hpp>
 #endif
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"

@@ -10,6 +10,7 @@
 #include <poise/kernel/rbm_gibbs.hpp>
 #ifdef POISE_CUDA
 #include <poise/cuda/rbm_gibbs_chains.hpp>
+#include <poise/run/dispatch.hpp>
 #endif
 #include "../src/run/saved_rbm_chain.hpp"
 #include "support/host_rbm_gibbs.hpp"

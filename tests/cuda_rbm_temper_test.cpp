@@ -12,6 +12,7 @@
 #endif
 #include <poise/run/heat.hpp>
 #include <poise/run/tempered_engine.hpp>
+#include <poise/run/dispatch.hpp>
 #include "support/host_rbm_ladders.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"

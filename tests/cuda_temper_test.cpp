@@ -12,6 +12,8 @@
 #include <poise/run/tempered_lanes.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/ising_model.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 #include "support/host_ladders.hpp"
 #include "support/lane_models.hpp"
 #include "support/on_gpu.hpp"

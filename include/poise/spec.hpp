@@ -76,4 +76,10 @@ class SpecReader {
   std::vector<std::string> problems_;
 };
 
+/// A name that can be given on the command line, and a line of help.
+struct NameHelp {
+  std::string name;
+  std::string help;
+};
+
 }  // namespace poise

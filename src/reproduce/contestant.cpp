@@ -2,6 +2,7 @@
 #include "contestant.hpp"
 
 #include <algorithm>
+#include <poise/run/tuner.hpp>
 
 namespace poise::reproduction {
 

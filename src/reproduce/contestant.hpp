@@ -9,6 +9,7 @@
 #include <poise/run/model.hpp>
 #include <poise/run/run.hpp>
 #include <poise/run/sampler.hpp>
+#include <poise/run/tuner.hpp>
 
 #include "joint_engine.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "contestant.hpp"
 #include "estimate.hpp"
+#include <poise/run/engine.hpp>
 
 namespace poise::reproduction {
 

@@ -9,6 +9,7 @@
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/run/start.hpp>
+#include <poise/run/dispatch.hpp>
 
 #include "curve.hpp"
 #include "estimate.hpp"

@@ -11,6 +11,7 @@
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/image/inflate.hpp>
 #include <poise/streams.hpp>
+#include <poise/run/dispatch.hpp>
 
 #include "cpu_clock.hpp"
 #include "discrepancy.hpp"

@@ -13,6 +13,7 @@
 #include <poise/network/junction_tree.hpp>
 #include <poise/run/start.hpp>
 #include <poise/streams.hpp>
+#include <poise/run/dispatch.hpp>
 
 #include "curve.hpp"
 

@@ -12,6 +12,7 @@
 #include <poise/run/fiber_scheduler.hpp>
 #include <poise/run/run.hpp>
 #include <poise/thread_pool.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

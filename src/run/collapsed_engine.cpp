@@ -7,6 +7,7 @@
 #include <poise/run/states.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/markov_network.hpp>
+#include <poise/run/tuner.hpp>
 
 namespace poise {
 

@@ -4,6 +4,8 @@
 #include <poise/run/model.hpp>
 #include <poise/target/graph_ising.hpp>
 #include <poise/target/lattice_ising.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

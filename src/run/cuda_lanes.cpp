@@ -10,6 +10,7 @@
 #include <poise/run/block_engine.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/lane_layout.hpp>
+#include <poise/run/tuner.hpp>
 #include "cuda_lane_sums.hpp"
 
 namespace poise {

@@ -3,6 +3,8 @@
 
 #include <poise/run/model.hpp>
 #include <poise/target/rbm.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

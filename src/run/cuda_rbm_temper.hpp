@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poise/run/model.hpp>
+#include <poise/run/tuner.hpp>
 
 namespace poise {
 

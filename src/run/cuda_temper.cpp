@@ -10,6 +10,7 @@
 #include <poise/cuda/lane_ladders.hpp>
 #include <poise/run/exact_tables.hpp>
 #include <poise/run/tempered_lanes.hpp>
+#include <poise/run/tuner.hpp>
 #include "cuda_ladder.hpp"
 #include "cuda_lane_sums.hpp"
 #include "lane_ladders.hpp"

@@ -11,6 +11,8 @@
 #include <poise/cuda/user_chains.hpp>
 #include <poise/run/states.hpp>
 #include <poise/target/batch_target.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 #include "cuda_chains_engine.hpp"
 #include "cuda_slope_form.hpp"
 #include "engines.hpp"

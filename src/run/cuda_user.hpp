@@ -4,6 +4,8 @@
 #include <string>
 
 #include <poise/run/model.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

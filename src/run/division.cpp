@@ -1,5 +1,6 @@
 /// Ranges of chains, and what is gathered from them.
 #include <poise/run/division.hpp>
+#include <poise/run/engine.hpp>
 
 #include <algorithm>
 

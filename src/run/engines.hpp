@@ -2,6 +2,8 @@
 #pragma once
 
 #include <poise/run/model.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

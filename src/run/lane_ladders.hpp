@@ -16,6 +16,7 @@
 #include <poise/run/states.hpp>
 #include <poise/run/tempered_engine.hpp>
 #include <poise/streams.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

@@ -6,7 +6,7 @@
 
 #include <poise/network/support.hpp>
 #include <poise/run/fiber_scheduler.hpp>
-#include <poise/run/own_model.hpp>
+#include <poise/run/describe_model.hpp>
 #include <poise/streams.hpp>
 #include <poise/target/batch_target.hpp>
 #include <poise/target/graph_ising.hpp>
@@ -14,10 +14,7 @@
 #include <poise/target/lattice_ising.hpp>
 #include <poise/target/markov_network.hpp>
 #include <poise/target/rbm.hpp>
-#include "cuda_engine.hpp"
-#include "engines.hpp"
 #include "lattice_edges.hpp"
-#include "temper.hpp"
 
 namespace poise {
 
@@ -63,18 +60,6 @@ Model built_in(std::string name, const T& target, VariableLayout layout, Descrip
 std::shared_ptr<FiberScheduler> Model::fibers() const {
   const auto* callback = std::get_if<CallbackDescription>(&description);
   return callback != nullptr ? callback->fibers : nullptr;
-}
-
-TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, const Sampler& sampler,
-                          const EngineOptions& options) {
-  return target->make_engine(sampler, options);
-}
-
-TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
-  if (options.device == Device::cuda) return make_cuda_engine(model, sampler, options);
-  if (is_row<TemperRow>(sampler)) return make_tempered_engine(model, sampler, options);
-  return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
-                    model.description);
 }
 
 Model ising_model(IsingModel ising) {

@@ -6,6 +6,7 @@
 
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/diagnose/variables.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

@@ -8,6 +8,7 @@
 
 #include <poise/run/division.hpp>
 #include <poise/run/model.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

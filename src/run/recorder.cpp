@@ -7,6 +7,7 @@
 #include <poise/diagnose/diagnose.hpp>
 #include <poise/trace/journal.hpp>
 #include <poise/trace/label_bits.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

@@ -10,6 +10,7 @@
 #include <poise/run/division.hpp>
 #include <poise/run/run.hpp>
 #include <poise/thread_pool.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <poise/run/run.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 #include "chains.hpp"
 #include "progress.hpp"
 #include "race.hpp"

@@ -3,6 +3,7 @@
 
 #include <poise/run/engine.hpp>
 #include <poise/run/run.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

@@ -13,6 +13,8 @@
 #include <poise/run/fiber_scheduler.hpp>
 #include <poise/run/heat.hpp>
 #include <poise/run/tempered_engine.hpp>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 #include "rung_numbers.hpp"
 
 namespace poise {

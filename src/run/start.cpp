@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <poise/streams.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

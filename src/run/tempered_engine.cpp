@@ -9,6 +9,7 @@
 
 #include <poise/run/division.hpp>
 #include <poise/streams.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

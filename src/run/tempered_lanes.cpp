@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <poise/run/lane_layout.hpp>
+#include <poise/run/tuner.hpp>
 #include "lane_ladders.hpp"
 
 namespace poise {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <poise/run/tuner.hpp>
+#include <poise/run/sampler.hpp>
 
 namespace poise {
 

@@ -20,9 +20,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/target/rbm.hpp>
+#include <poise/types.hpp>
 
 namespace poise {
+
+class Rbm;
 
 /// Automatic is both where the smaller side can be enumerated, else annealing alone.
 enum class LogPartitionMethod { automatic, ais, exact, both };

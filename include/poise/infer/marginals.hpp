@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/network/exact_inference.hpp>
+#include <poise/network/network.hpp>
 #include <poise/report/report.hpp>
 #include <poise/run/run.hpp>
 

@@ -12,9 +12,10 @@
 
 #include <poise/diagnose/variables.hpp>
 #include <poise/run/run.hpp>
-#include <poise/trace/netcdf.hpp>
 
 namespace poise {
+
+struct StoredRun;
 
 /// Made from a run that has just ended or from its file; both give the same numbers. Of a run that was killed some
 /// things are not known: such numbers are NaN, such counts empty.

@@ -11,6 +11,7 @@
 #include <span>
 
 #include <poise/run/model.hpp>
+#include <poise/run/engine.hpp>
 
 namespace poise {
 

@@ -8,9 +8,6 @@
 #include <vector>
 
 #include <poise/rng.hpp>
-#include <poise/run/engine.hpp>
-#include <poise/run/sampler.hpp>
-#include <poise/run/tuner.hpp>
 #include <poise/spec.hpp>
 #include <poise/trace/trace.hpp>
 
@@ -24,8 +21,11 @@ class LatticeIsing;
 class MarkovNetwork;
 class Rbm;
 struct BatchShape;
+struct EngineOptions;
 struct IsingModel;
 struct Network;
+struct Sampler;
+struct TunableEngine;
 
 /// A network, with the target that was made from it.
 struct NetworkDescription {
@@ -78,9 +78,6 @@ struct Model {
   [[nodiscard]] std::shared_ptr<FiberScheduler> fibers() const;
 };
 
-/// Chains of a sampler on a model.
-[[nodiscard]] TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options);
-
 // Models of what is there already.
 
 /// The model that numbers of an Ising model stand for.
@@ -91,13 +88,6 @@ struct Model {
 /// The model of a target that user code computes, for all chains in one call. `layout` has the names and labels.
 [[nodiscard]] Model callback_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function,
                                    VariableLayout layout);
-
-// Devices.
-
-/// Where so many chains run faster, with so many threads on the CPU.
-[[nodiscard]] Device faster_device(const Model& model, const Sampler& sampler, std::size_t chains, unsigned threads);
-/// Throws an InputError where no GPU can be used, or where this sampler of this model does not run on one.
-void require_cuda(const Model& model, const Sampler& sampler);
 
 // Models by name.
 

@@ -4,33 +4,12 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include <poise/run/describe_model.hpp>
 #include <poise/run/model.hpp>
 #include <poise/run/samplers.hpp>
 
 namespace poise {
-
-/// What a target says of its model, all but the description.
-template <Target T>
-Model describe_model(std::string name, const T& target, VariableLayout layout = {}) {
-  Model model;
-  model.name = std::move(name);
-  model.layout = std::move(layout);
-  model.layout.variables = target.num_variables();
-  model.linear = SparseTarget<T>;
-  if constexpr (requires { target.statistic_names(); }) model.statistics = target.statistic_names();
-  if (model.layout.cardinalities.empty() && model.layout.observed.empty()) {
-    bool binary = true;
-    std::vector<Index> cardinalities(target.num_variables());
-    for (Index i = 0; i < target.num_variables(); ++i) {
-      cardinalities[i] = target.cardinality(i);
-      binary = binary && cardinalities[i] == 2;
-    }
-    if (!binary) model.layout.cardinalities = std::move(cardinalities);
-  }
-  return model;
-}
 
 template <Target T>
 class OwnDescriptionOf final : public OwnDescription {

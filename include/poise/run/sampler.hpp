@@ -59,11 +59,6 @@ struct Sampler {
 /// Reads a sampler spec; throws InputError with the nearest name where a word is unknown.
 Sampler parse_sampler(const std::string& text);
 
-/// A name that can be given on the command line, and a line of help.
-struct NameHelp {
-  std::string name;
-  std::string help;
-};
 /// The samplers there are.
 const std::vector<NameHelp>& sampler_help();
 
