@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <poise/run/checkpoint.hpp>
+#include "run/checkpoint.hpp"
 
 #include "run_flags.hpp"
 

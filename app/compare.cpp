@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/report.hpp>
+#include <poise/report.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

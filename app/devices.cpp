@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/cuda/devices.hpp>
+#include <poise/devices.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

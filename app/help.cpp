@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/run/model.hpp>
-#include <poise/run/sampler.hpp>
+#include <poise/model.hpp>
+#include <poise/sampler.hpp>
 
 namespace poise::app {
 

@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <poise/infer/marginals.hpp>
-#include <poise/network/support.hpp>
-#include <poise/report/text.hpp>
+#include <poise/marginals.hpp>
+#include "models/network/support.hpp"
+#include "report/text.hpp"
+#include "exact/exact_inference.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

@@ -10,13 +10,14 @@
 
 #include <fmt/format.h>
 
-#include <poise/infer/log_partition.hpp>
-#include <poise/infer/network_log_partition.hpp>
-#include <poise/network/read.hpp>
-#include <poise/report/report.hpp>
-#include <poise/report/text.hpp>
-#include <poise/spec.hpp>
-#include <poise/target/rbm_weights.hpp>
+#include <poise/log_partition.hpp>
+#include <poise/network_log_partition.hpp>
+#include <poise/read_network.hpp>
+#include <poise/report.hpp>
+#include "report/text.hpp"
+#include <poise/extend/base/spec.hpp>
+#include "models/rbm/rbm_weights.hpp"
+#include "models/rbm/rbm.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/network/junction_tree.hpp>
-#include <poise/spec.hpp>
+#include "exact/junction_tree.hpp"
+#include <poise/extend/base/spec.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/infer/marginals.hpp>
-#include <poise/network/read.hpp>
+#include <poise/marginals.hpp>
+#include <poise/read_network.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

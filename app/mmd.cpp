@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include <poise/diagnose/mmd.hpp>
-#include <poise/diagnose/thinning.hpp>
-#include <poise/report/report.hpp>
-#include <poise/report/text.hpp>
+#include <poise/mmd.hpp>
+#include <poise/thinning.hpp>
+#include <poise/report.hpp>
+#include "report/text.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/file.hpp>
+#include "base/file.hpp"
 #include <poise/types.hpp>
 
 namespace poise::app {

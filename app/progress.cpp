@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/text.hpp>
+#include "report/text.hpp"
 
 #include "terminal.hpp"
 

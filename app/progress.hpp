@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/run.hpp>
+#include <poise/run.hpp>
 
 namespace poise::app {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include <poise/mpi/ranks.hpp>
+#include "base/ranks/ranks.hpp"
 
 namespace poise::app {
 

@@ -1,7 +1,7 @@
 /// The ranks that make a run together, where a launcher has started several.
 #pragma once
 
-#include <poise/run/collective.hpp>
+#include <poise/collective.hpp>
 
 namespace poise::app {
 

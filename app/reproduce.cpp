@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/text.hpp>
-#include <poise/reproduce/reproduce.hpp>
-#include <poise/spec.hpp>
+#include "report/text.hpp"
+#include "studies/reproduce.hpp"
+#include <poise/extend/base/spec.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

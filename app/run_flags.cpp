@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/file.hpp>
-#include <poise/spec.hpp>
-#include <poise/target/ising_model.hpp>
+#include "base/file.hpp"
+#include <poise/extend/base/spec.hpp>
+#include "models/ising/ising_model.hpp"
 
 namespace poise::app {
 

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <poise/run/run.hpp>
+#include <poise/run.hpp>
 
 namespace poise::app {
 

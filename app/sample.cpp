@@ -8,14 +8,14 @@
 
 #include <fmt/format.h>
 
-#include <poise/image/png.hpp>
-#include <poise/report/report.hpp>
-#include <poise/report/svg_plot.hpp>
-#include <poise/report/tempering.hpp>
-#include <poise/report/text.hpp>
+#include <poise/image.hpp>
+#include <poise/report.hpp>
+#include <poise/plot.hpp>
+#include "report/tempering.hpp"
+#include "report/text.hpp"
 
-#include <poise/run/checkpoint.hpp>
-#include <poise/spec.hpp>
+#include "run/checkpoint.hpp"
+#include <poise/extend/base/spec.hpp>
 
 #include "checkpoint_flags.hpp"
 #include "commands.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/report.hpp>
+#include <poise/report.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

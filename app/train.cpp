@@ -12,14 +12,14 @@
 
 #include <fmt/format.h>
 
-#include <poise/archive.hpp>
-#include <poise/checksum.hpp>
-#include <poise/image/idx.hpp>
-#include <poise/report/report.hpp>
-#include <poise/report/text.hpp>
-#include <poise/spec.hpp>
-#include <poise/streams.hpp>
-#include <poise/train/rbm_trainer.hpp>
+#include <poise/extend/base/archive.hpp>
+#include "base/checksum.hpp"
+#include "base/image/idx.hpp"
+#include <poise/report.hpp>
+#include "report/text.hpp"
+#include <poise/extend/base/spec.hpp>
+#include <poise/extend/base/streams.hpp>
+#include "inference/train/rbm_trainer.hpp"
 
 #include "checkpoint_flags.hpp"
 #include "commands.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <poise/run/checkpoint.hpp>
+#include "run/checkpoint.hpp"
 
 namespace poise::app {
 

@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/rng.hpp>
-#include <poise/run/checkpoint.hpp>
-#include <poise/train/rbm_trainer.hpp>
+#include <poise/extend/base/rng.hpp>
+#include "run/checkpoint.hpp"
+#include "inference/train/rbm_trainer.hpp"
 #include <poise/types.hpp>
 
 namespace poise::app {

@@ -5,14 +5,14 @@
 #include <memory>
 #include <set>
 
-#include <poise/adapt/fit.hpp>
-#include <poise/kernel/plain_balanced.hpp>
+#include "kernels/learning/fit.hpp"
+#include "kernels/plain_balanced.hpp"
 #include <poise/poise.hpp>
-#include <poise/run/chain.hpp>
-#include <poise/run/ising_bits.hpp>
-#include <poise/target/ising_model.hpp>
-#include <poise/target/lattice_ising.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/engines/chain.hpp>
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "models/ising/ising_model.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include <poise/extend/engines/engine.hpp>
 #include "learning.hpp"
 
 namespace {

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
-#include <poise/network/network.hpp>
-#include <poise/rng.hpp>
-#include <poise/run/candidates.hpp>
-#include <poise/run/run.hpp>
-#include <poise/target/ising_model.hpp>
-#include <poise/target/rbm.hpp>
+#include <poise/network.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/engines/candidates.hpp>
+#include <poise/run.hpp>
+#include "models/ising/ising_model.hpp"
+#include "models/rbm/rbm.hpp"
+#include <poise/extend/engines/engine.hpp>
 #include "random_rbm.hpp"
 
 namespace {

@@ -19,14 +19,14 @@
 #include <memory>
 #include <string>
 
-#include <poise/kernel/gibbs.hpp>
-#include <poise/kernel/locally_balanced.hpp>
-#include <poise/network/collapse.hpp>
-#include <poise/network/read.hpp>
-#include <poise/run/chain.hpp>
-#include <poise/run/lane_layout.hpp>
-#include <poise/target/markov_network.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/kernels/gibbs.hpp>
+#include <poise/extend/kernels/locally_balanced.hpp>
+#include "exact/collapse.hpp"
+#include <poise/read_network.hpp>
+#include <poise/extend/engines/chain.hpp>
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "models/network/markov_network.hpp"
+#include <poise/extend/engines/engine.hpp>
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include <poise/rng.hpp>
-#include <poise/target/rbm_weights.hpp>
+#include <poise/extend/base/rng.hpp>
+#include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
 

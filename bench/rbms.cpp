@@ -5,15 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/factorised_proposal.hpp>
-#include <poise/kernel/hamming_ball.hpp>
-#include <poise/kernel/informed_proposal.hpp>
-#include <poise/kernel/path_proposal.hpp>
-#include <poise/kernel/plain_gradient.hpp>
-#include <poise/kernel/rbm_gibbs.hpp>
-#include <poise/run/chain.hpp>
-#include <poise/run/run.hpp>
+#include <poise/extend/kernels/block_gibbs.hpp>
+#include <poise/extend/kernels/factorised_proposal.hpp>
+#include <poise/extend/kernels/hamming_ball.hpp>
+#include <poise/extend/kernels/informed_proposal.hpp>
+#include <poise/extend/kernels/path_proposal.hpp>
+#include "kernels/plain_gradient.hpp"
+#include "kernels/rbm_gibbs.hpp"
+#include <poise/extend/engines/chain.hpp>
+#include <poise/run.hpp>
 #include "learning.hpp"
 #include "random_rbm.hpp"
 

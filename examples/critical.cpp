@@ -2,7 +2,7 @@
 ///
 ///     example_critical [SIZE DRAWS PLOT.svg]
 #include <poise/poise.hpp>
-#include <poise/report/svg_plot.hpp>
+#include <poise/plot.hpp>
 
 #include <algorithm>
 #include <cmath>

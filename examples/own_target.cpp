@@ -1,7 +1,7 @@
 /// A target of one's own: the hard-core gas, particles on a ring that must not be neighbours. A small one is checked, a
 /// large one is sampled.
-#include <poise/check/conformance.hpp>
-#include <poise/check/exactness.hpp>
+#include <poise/extend/check/conformance.hpp>
+#include <poise/extend/check/exactness.hpp>
 #include <poise/poise.hpp>
 
 #include <cmath>

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include <poise/mpi/ranks.hpp>
-#include <poise/run/checkpoint.hpp>
-#include <poise/target/batch_target.hpp>
+#include "base/ranks/ranks.hpp"
+#include "run/checkpoint.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 namespace {

@@ -12,12 +12,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/cuda/devices.hpp>
-#include <poise/report/svg_plot.hpp>
-#include <poise/run/model.hpp>
-#include <poise/run/tuner.hpp>
-#include <poise/target/ising_model.hpp>
-#include <poise/target/rbm.hpp>
+#include <poise/devices.hpp>
+#include <poise/plot.hpp>
+#include <poise/model.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include "engines/dispatch.hpp"
+#include "models/ising/ising_model.hpp"
+#include "models/rbm/rbm.hpp"
 #include "networks.hpp"
 
 namespace {

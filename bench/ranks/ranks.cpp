@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/mpi/ranks.hpp>
-#include <poise/run/run.hpp>
+#include "base/ranks/ranks.hpp"
+#include <poise/run.hpp>
 
 namespace {
 

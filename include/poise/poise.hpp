@@ -1,13 +1,13 @@
 /// Everything a program needs to sample: models and networks, samplers, runs, marginals and summaries.
 #pragma once
 
-#include <poise/diagnose/diagnose.hpp>
-#include <poise/diagnose/mmd.hpp>
-#include <poise/diagnose/variables.hpp>
-#include <poise/infer/marginals.hpp>
-#include <poise/network/read.hpp>
-#include <poise/report/report.hpp>
-#include <poise/run/model.hpp>
-#include <poise/run/own_model.hpp>
-#include <poise/run/run.hpp>
-#include <poise/run/sampler.hpp>
+#include <poise/diagnose.hpp>
+#include <poise/mmd.hpp>
+#include <poise/variables.hpp>
+#include <poise/marginals.hpp>
+#include <poise/read_network.hpp>
+#include <poise/report.hpp>
+#include <poise/model.hpp>
+#include <poise/extend/engines/own_model.hpp>
+#include <poise/run.hpp>
+#include <poise/sampler.hpp>

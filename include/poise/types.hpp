@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -13,6 +14,9 @@ using Value = std::uint8_t;
 
 /// Number of a variable, or of a move in the list of all moves of a state.
 using Index = std::uint32_t;
+
+/// log p of what is impossible.
+inline constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// A single change of state: variable := value.
 struct Move {

@@ -13,10 +13,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/network/network.hpp>
-#include <poise/report/report.hpp>
-#include <poise/run/model.hpp>
-#include <poise/run/run.hpp>
+#include <poise/network.hpp>
+#include <poise/report.hpp>
+#include <poise/model.hpp>
+#include <poise/run.hpp>
+#include "store/netcdf.hpp"
 
 namespace poise::python {
 

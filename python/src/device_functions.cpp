@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <poise/cuda/memory.hpp>
+#include "engines/cuda/common/memory.hpp"
 
 #include "user_code.hpp"
 

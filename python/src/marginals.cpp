@@ -5,8 +5,9 @@
 
 #include <mutex>
 
-#include <poise/infer/marginals.hpp>
-#include <poise/network/read.hpp>
+#include <poise/marginals.hpp>
+#include <poise/read_network.hpp>
+#include "exact/exact_inference.hpp"
 
 #include "bindings.hpp"
 

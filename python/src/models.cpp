@@ -4,11 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <poise/network/read.hpp>
-#include <poise/target/rbm.hpp>
-#include <poise/target/rbm_weights.hpp>
+#include <poise/read_network.hpp>
+#include "models/rbm/rbm.hpp"
+#include "models/rbm/rbm_weights.hpp"
 
-#include <poise/target/ising_model.hpp>
+#include "models/ising/ising_model.hpp"
 
 #include "bindings.hpp"
 

@@ -1,5 +1,5 @@
 /// Ranks of a script that was started by mpirun or srun.
-#include <poise/mpi/ranks.hpp>
+#include "base/ranks/ranks.hpp"
 
 #include "bindings.hpp"
 

@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/run/checkpoint.hpp>
-#include <poise/spec.hpp>
-#include <poise/trace/netcdf.hpp>
+#include "run/checkpoint.hpp"
+#include <poise/extend/base/spec.hpp>
+#include "store/netcdf.hpp"
 
 #include "bindings.hpp"
 

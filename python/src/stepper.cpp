@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <poise/run/stepper.hpp>
+#include <poise/stepper.hpp>
 
 #include "bindings.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/target/batch_target.hpp>
+#include "models/user/batch_target.hpp"
 
 #include "bindings.hpp"
 #include "user_code.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/target/device_function.hpp>
+#include "models/user/device_function.hpp"
 
 #include "bindings.hpp"
 

@@ -1,13 +1,13 @@
 /// Packing, counting and autocovariances of chains of zeros and ones.
-#include "bit_chains.hpp"
+#include "diagnose/bit_chains.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <numeric>
 
-#include "effective_size.hpp"
-#include "real_chains.hpp"
+#include "diagnose/effective_size.hpp"
+#include "diagnose/real_chains.hpp"
 
 // The counting loops are compiled twice, with and without the popcount instruction, and chosen when the program starts.
 // Sanitizers do not get along with that.

@@ -1,15 +1,15 @@
 /// The diagnostics of one series, put together from half-chains, ranks and bits.
-#include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "bit_chains.hpp"
-#include "effective_size.hpp"
-#include "ranking.hpp"
-#include "real_chains.hpp"
-#include "status.hpp"
+#include "diagnose/bit_chains.hpp"
+#include "diagnose/effective_size.hpp"
+#include "diagnose/ranking.hpp"
+#include "diagnose/real_chains.hpp"
+#include "diagnose/status.hpp"
 
 namespace poise {
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string>
 
-#include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose.hpp>
 
-#include "effective_size.hpp"
-#include "real_chains.hpp"
+#include "diagnose/effective_size.hpp"
+#include "diagnose/real_chains.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// Hamming distances of all pairs by bits, the two statistics from their histogram, and the permutations in integers.
-#include <poise/diagnose/mmd.hpp>
+#include <poise/mmd.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include <poise/simd.hpp>
-#include <poise/streams.hpp>
-#include <poise/thread_pool.hpp>
+#include <poise/extend/base/simd.hpp>
+#include <poise/extend/base/streams.hpp>
+#include "base/thread_pool.hpp"
 
 namespace poise {
 namespace {

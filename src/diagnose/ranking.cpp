@@ -1,5 +1,5 @@
 /// Sorting, ranks and normal scores, bit for bit the order that R sees.
-#include "ranking.hpp"
+#include "diagnose/ranking.hpp"
 
 #include <algorithm>
 #include <cmath>

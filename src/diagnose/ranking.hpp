@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose.hpp>
 
-#include "real_chains.hpp"
+#include "diagnose/real_chains.hpp"
 
 namespace poise::diagnose_detail {
 

@@ -1,5 +1,5 @@
 /// Moments and autocovariances of real half-chains, lag by lag while that is cheap and by FFT after.
-#include "real_chains.hpp"
+#include "diagnose/real_chains.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <Eigen/Core>
 #include <unsupported/Eigen/FFT>
 
-#include "effective_size.hpp"
+#include "diagnose/effective_size.hpp"
 
 namespace poise::diagnose_detail {
 namespace {

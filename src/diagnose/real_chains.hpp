@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose.hpp>
 
 namespace poise::diagnose_detail {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <poise/diagnose/diagnose.hpp>
+#include <poise/diagnose.hpp>
 
 namespace poise::diagnose_detail {
 

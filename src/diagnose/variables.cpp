@@ -1,5 +1,5 @@
 /// Goes through all variables block by block and gathers the worst of them.
-#include <poise/diagnose/variables.hpp>
+#include <poise/variables.hpp>
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,11 @@
 #include <functional>
 #include <thread>
 
-#include <poise/thread_pool.hpp>
+#include "base/thread_pool.hpp"
 
-#include "bit_chains.hpp"
-#include "effective_size.hpp"
-#include "status.hpp"
+#include "diagnose/bit_chains.hpp"
+#include "diagnose/effective_size.hpp"
+#include "diagnose/status.hpp"
 
 namespace poise {
 namespace {

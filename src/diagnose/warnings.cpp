@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/diagnose/variables.hpp>
+#include <poise/variables.hpp>
 
 namespace poise {
 namespace {

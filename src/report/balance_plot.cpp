@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <poise/report/svg_plot.hpp>
+#include <poise/plot.hpp>
 
 namespace poise {
 

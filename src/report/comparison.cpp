@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/report.hpp>
-#include <poise/report/text.hpp>
+#include <poise/report.hpp>
+#include "report/text.hpp"
 
 namespace poise {
 

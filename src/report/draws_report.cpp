@@ -1,12 +1,12 @@
 /// Monitors, variables and warnings of a report.
-#include "draws_report.hpp"
+#include "report/draws_report.hpp"
 
 #include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include <poise/report/tempering.hpp>
+#include "report/tempering.hpp"
 
 namespace poise {
 

@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include <poise/diagnose/variables.hpp>
-#include <poise/report/report.hpp>
+#include <poise/variables.hpp>
+#include <poise/report.hpp>
+#include "store/netcdf.hpp"
 
 namespace poise {
 

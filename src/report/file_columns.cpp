@@ -1,5 +1,5 @@
 /// Turning draws that come one behind the other into columns of variables.
-#include "file_columns.hpp"
+#include "report/file_columns.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "file_parts.hpp"
+#include "report/file_parts.hpp"
 
 namespace poise {
 

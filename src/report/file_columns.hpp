@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <poise/diagnose/variables.hpp>
-#include <poise/trace/netcdf.hpp>
+#include <poise/variables.hpp>
+#include "store/netcdf.hpp"
 
 namespace poise {
 

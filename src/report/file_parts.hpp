@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/trace/netcdf.hpp>
+#include "store/netcdf.hpp"
 #include <poise/types.hpp>
 
 namespace poise {

@@ -1,13 +1,14 @@
 /// Reports of runs whose draws are in a file and need not fit into memory.
-#include <poise/report/report.hpp>
+#include <poise/report.hpp>
 
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "draws_report.hpp"
-#include "file_columns.hpp"
-#include "file_parts.hpp"
+#include "report/draws_report.hpp"
+#include "report/file_columns.hpp"
+#include "report/file_parts.hpp"
+#include "store/netcdf.hpp"
 
 namespace poise {
 

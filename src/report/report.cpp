@@ -1,11 +1,12 @@
 /// Gathers what is to be reported, from a run in memory or from its file.
-#include <poise/report/report.hpp>
-#include <poise/report/tempering.hpp>
+#include <poise/report.hpp>
+#include "report/tempering.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "draws_report.hpp"
+#include "report/draws_report.hpp"
+#include "store/netcdf.hpp"
 
 namespace poise {
 

@@ -1,8 +1,8 @@
 /// Reports as JSON.
 #include <cmath>
 
-#include <poise/report/report.hpp>
-#include <poise/report/tempering.hpp>
+#include <poise/report.hpp>
+#include "report/tempering.hpp"
 
 namespace poise {
 

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/report.hpp>
-#include <poise/report/tempering.hpp>
-#include <poise/report/text.hpp>
+#include <poise/report.hpp>
+#include "report/tempering.hpp"
+#include "report/text.hpp"
 
 namespace poise {
 

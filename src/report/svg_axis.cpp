@@ -1,5 +1,5 @@
 /// Ticks at round numbers, for linear and logarithmic axes.
-#include "svg_axis.hpp"
+#include "report/svg_axis.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "svg_text.hpp"
+#include "report/svg_text.hpp"
 
 namespace poise::svg {
 

@@ -1,5 +1,5 @@
 /// Quartiles, whiskers and outliers.
-#include "svg_boxes.hpp"
+#include "report/svg_boxes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "svg_text.hpp"
+#include "report/svg_text.hpp"
 
 namespace poise::svg {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <poise/report/svg_plot.hpp>
+#include <poise/plot.hpp>
 
 namespace poise::svg {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/svg_plot.hpp>
+#include <poise/plot.hpp>
 
-#include "svg_text.hpp"
+#include "report/svg_text.hpp"
 
 namespace poise {
 

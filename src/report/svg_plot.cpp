@@ -1,5 +1,5 @@
 /// Plots: the frame, the lines or boxes, and a legend that keeps out of the way.
-#include <poise/report/svg_plot.hpp>
+#include <poise/plot.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "svg_axis.hpp"
-#include "svg_boxes.hpp"
-#include "svg_geometry.hpp"
-#include "svg_text.hpp"
+#include "report/svg_axis.hpp"
+#include "report/svg_boxes.hpp"
+#include "report/svg_geometry.hpp"
+#include "report/svg_text.hpp"
 
 namespace poise {
 

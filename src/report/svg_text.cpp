@@ -1,5 +1,5 @@
 /// Escaping and measuring text.
-#include "svg_text.hpp"
+#include "report/svg_text.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 /// Ladders as text, JSON and a picture.
-#include <poise/report/tempering.hpp>
+#include "report/tempering.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/report/svg_plot.hpp>
-#include <poise/report/text.hpp>
+#include <poise/plot.hpp>
+#include "report/text.hpp"
 
 namespace poise {
 

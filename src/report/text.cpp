@@ -1,5 +1,5 @@
 /// Columns, numbers and lines of text reports.
-#include <poise/report/text.hpp>
+#include "report/text.hpp"
 
 #include <algorithm>
 #include <array>

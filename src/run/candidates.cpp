@@ -1,19 +1,19 @@
 /// Facts about models, and the rows that want to be tried.
-#include <poise/run/candidates.hpp>
+#include <poise/extend/engines/candidates.hpp>
 
 #include <algorithm>
 
-#include <poise/network/junction_tree.hpp>
-#include <poise/run/bonds.hpp>
-#include <poise/run/ising_bits.hpp>
-#include <poise/run/lane_layout.hpp>
-#include <poise/run/model.hpp>
-#include <poise/run/samplers.hpp>
-#include <poise/target/batch_target.hpp>
-#include <poise/target/graph_ising.hpp>
-#include <poise/target/lattice_ising.hpp>
-#include <poise/target/markov_network.hpp>
-#include <poise/target/rbm.hpp>
+#include "exact/junction_tree.hpp"
+#include "engines/cpu/chains/bonds.hpp"
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include <poise/model.hpp>
+#include <poise/extend/engines/samplers.hpp>
+#include "models/user/batch_target.hpp"
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include "models/network/markov_network.hpp"
+#include "models/rbm/rbm.hpp"
 
 namespace poise {
 

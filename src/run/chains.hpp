@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include <poise/run/division.hpp>
-#include <poise/run/fiber_scheduler.hpp>
-#include <poise/run/run.hpp>
-#include <poise/thread_pool.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/engines/division.hpp>
+#include "base/fiber_scheduler.hpp"
+#include <poise/run.hpp>
+#include "base/thread_pool.hpp"
+#include <poise/extend/engines/engine.hpp>
+#include "base/clock.hpp"
 
 namespace poise {
 
@@ -78,12 +79,6 @@ class Chains {
   std::vector<std::size_t> own_;
   std::vector<ChainGroup> groups_;
 };
-
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Finds rounds that are long enough to cost nothing beside their work and short enough for lively progress, a prompt
 /// stop and a limit that is kept. How a run is cut into rounds changes none of its draws.

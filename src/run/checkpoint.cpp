@@ -1,5 +1,5 @@
 /// What is in a checkpoint, and when one is written.
-#include <poise/run/checkpoint.hpp>
+#include "run/checkpoint.hpp"
 
 #include <algorithm>
 #include <filesystem>

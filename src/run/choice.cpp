@@ -1,5 +1,5 @@
 /// Choices as JSON.
-#include <poise/run/choice.hpp>
+#include <poise/choice.hpp>
 
 #include <cmath>
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/run/samplers.hpp>
+#include <poise/extend/engines/samplers.hpp>
 
 namespace poise {
 

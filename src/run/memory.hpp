@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include <poise/run/run.hpp>
+#include <poise/run.hpp>
 
 namespace poise {
 

@@ -1,12 +1,12 @@
 /// Effective sample sizes of short series.
-#include "pilot.hpp"
+#include "run/pilot.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include <poise/diagnose/diagnose.hpp>
-#include <poise/diagnose/variables.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/diagnose.hpp>
+#include <poise/variables.hpp>
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

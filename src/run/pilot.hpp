@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/division.hpp>
-#include <poise/run/model.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/engines/division.hpp>
+#include <poise/model.hpp>
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include <poise/run/run.hpp>
-#include "chains.hpp"
+#include <poise/run.hpp>
+#include "run/chains.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// Slices, scores and the choice.
-#include "race.hpp"
+#include "run/race.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/run/samplers.hpp>
-#include "warmup.hpp"
+#include <poise/extend/engines/samplers.hpp>
+#include "run/warmup.hpp"
 
 namespace poise {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/candidates.hpp>
-#include <poise/run/choice.hpp>
-#include <poise/run/run.hpp>
-#include "chains.hpp"
-#include "pilot.hpp"
+#include <poise/extend/engines/candidates.hpp>
+#include <poise/choice.hpp>
+#include <poise/run.hpp>
+#include "run/chains.hpp"
+#include "run/pilot.hpp"
 
 namespace poise {
 

@@ -3,12 +3,12 @@
 /// Decisions depend on what pilots have shown and on nothing else, so only that is saved: the runs of the candidates,
 /// what was recorded of them, and how far each pilot went. The race that resumes is begun once more; the pilots that
 /// were over give what they had given at once, and the one that was not goes on.
-#include "race.hpp"
+#include "run/race.hpp"
 
 #include <stdexcept>
 #include <utility>
 
-#include <poise/archive.hpp>
+#include <poise/extend/base/archive.hpp>
 
 namespace poise {
 

@@ -1,13 +1,13 @@
 /// Columns of numbers, chain by chain.
-#include "recorder.hpp"
+#include "run/recorder.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
-#include <poise/diagnose/diagnose.hpp>
-#include <poise/trace/journal.hpp>
-#include <poise/trace/label_bits.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/diagnose.hpp>
+#include "store/journal.hpp"
+#include "store/label_bits.hpp"
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

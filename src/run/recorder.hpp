@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/division.hpp>
-#include <poise/run/run.hpp>
-#include <poise/thread_pool.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/engines/division.hpp>
+#include <poise/run.hpp>
+#include "base/thread_pool.hpp"
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

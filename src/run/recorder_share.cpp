@@ -1,9 +1,9 @@
 /// Draws of ranks, put together.
-#include "recorder.hpp"
+#include "run/recorder.hpp"
 
 #include <algorithm>
 
-#include <poise/trace/label_bits.hpp>
+#include "store/label_bits.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// The rounds of a run, and the one place between two of them.
-#include "run_parts.hpp"
+#include "run/run_parts.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -11,10 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include <poise/run/samplers.hpp>
-#include <poise/run/start.hpp>
-#include "divided_engine.hpp"
-#include "memory.hpp"
+#include <poise/extend/engines/samplers.hpp>
+#include "engines/dispatch.hpp"
+#include "run/start.hpp"
+#include "engines/divided_engine.hpp"
+#include "run/memory.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// A run: warm-up, sampling, its state in bytes, its result.
-#include <poise/run/run.hpp>
+#include <poise/run.hpp>
 
 #include <fmt/format.h>
 
@@ -8,10 +8,11 @@
 #include <limits>
 #include <stdexcept>
 
-#include <poise/run/samplers.hpp>
-#include <poise/run/start.hpp>
-#include "cuda_engine.hpp"
-#include "run_parts.hpp"
+#include <poise/extend/engines/samplers.hpp>
+#include "engines/dispatch.hpp"
+#include "run/start.hpp"
+#include "engines/cuda/cuda_engine.hpp"
+#include "run/run_parts.hpp"
 
 namespace poise {
 

@@ -1,12 +1,12 @@
 /// What settings of a run make no sense.
-#include <poise/run/run.hpp>
+#include <poise/run.hpp>
 
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "memory.hpp"
-#include "recorder.hpp"
+#include "run/memory.hpp"
+#include "run/recorder.hpp"
 
 namespace poise {
 

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include <poise/run/run.hpp>
-#include <poise/run/tuner.hpp>
-#include <poise/run/sampler.hpp>
-#include "chains.hpp"
-#include "progress.hpp"
-#include "race.hpp"
-#include "recorder.hpp"
-#include "run_result.hpp"
-#include "warmup.hpp"
+#include <poise/run.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include <poise/sampler.hpp>
+#include "run/chains.hpp"
+#include "run/progress.hpp"
+#include "run/race.hpp"
+#include "run/recorder.hpp"
+#include "run/run_result.hpp"
+#include "run/warmup.hpp"
 
 namespace poise {
 

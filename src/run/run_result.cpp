@@ -1,5 +1,5 @@
 /// Averages over chains.
-#include "run_result.hpp"
+#include "run/run_result.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <poise/run/division.hpp>
-#include <poise/run/samplers.hpp>
+#include <poise/extend/engines/division.hpp>
+#include <poise/extend/engines/samplers.hpp>
 
 namespace poise {
 

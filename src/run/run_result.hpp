@@ -1,9 +1,9 @@
 /// What is worked out from the chains when a run is over.
 #pragma once
 
-#include <poise/run/engine.hpp>
-#include <poise/run/run.hpp>
-#include <poise/run/sampler.hpp>
+#include <poise/extend/engines/engine.hpp>
+#include <poise/run.hpp>
+#include <poise/sampler.hpp>
 
 namespace poise {
 

@@ -1,11 +1,11 @@
 /// Starting states: uniform, zeros, dispersed, given; inside the support where the model can say how.
-#include <poise/run/start.hpp>
+#include "run/start.hpp"
 
 #include <cstddef>
 #include <utility>
 
-#include <poise/streams.hpp>
-#include <poise/run/engine.hpp>
+#include <poise/extend/base/streams.hpp>
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

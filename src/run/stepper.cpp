@@ -1,7 +1,7 @@
 /// A run that records nothing, and a word on whether the target is still the same.
-#include <poise/run/stepper.hpp>
+#include <poise/stepper.hpp>
 
-#include <poise/run/samplers.hpp>
+#include <poise/extend/engines/samplers.hpp>
 
 namespace poise {
 

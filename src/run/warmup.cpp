@@ -1,13 +1,13 @@
 /// The stages of warm-up, and what is decided between two parts of one.
-#include "warmup.hpp"
+#include "run/warmup.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <poise/run/tuner.hpp>
-#include <poise/run/sampler.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include <poise/sampler.hpp>
 
 namespace poise {
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <vector>
 
-#include <poise/adapt/learner.hpp>
-#include <poise/adapt/settled.hpp>
-#include <poise/run/run.hpp>
-#include <poise/run/sampler.hpp>
-#include <poise/run/tuner.hpp>
-#include "chains.hpp"
+#include <poise/extend/learning/learner.hpp>
+#include "kernels/learning/settled.hpp"
+#include <poise/run.hpp>
+#include <poise/sampler.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include "run/chains.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// What ranks tell each other in a round of learning.
-#include "warmup.hpp"
+#include "run/warmup.hpp"
 
 #include <algorithm>
 #include <stdexcept>

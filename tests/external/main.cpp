@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/check/conformance.hpp>
-#include <poise/check/exactness.hpp>
+#include <poise/extend/check/conformance.hpp>
+#include <poise/extend/check/exactness.hpp>
 #include <poise/poise.hpp>
 
 using poise::Index;

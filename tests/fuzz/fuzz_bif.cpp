@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include <poise/network/read.hpp>
-#include "require.hpp"
+#include <poise/read_network.hpp>
+#include "fuzz/require.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

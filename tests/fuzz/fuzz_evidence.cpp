@@ -4,8 +4,8 @@
 #include <set>
 #include <string_view>
 
-#include <poise/network/read.hpp>
-#include "require.hpp"
+#include <poise/read_network.hpp>
+#include "fuzz/require.hpp"
 
 namespace {
 

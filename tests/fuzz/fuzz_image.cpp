@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <span>
 
-#include <poise/image/png.hpp>
+#include <poise/image.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t max_pixels = 1 << 20;

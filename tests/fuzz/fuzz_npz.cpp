@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include <poise/image/inflate.hpp>
-#include <poise/target/rbm_weights.hpp>
-#include "require.hpp"
+#include "base/image/inflate.hpp"
+#include "models/rbm/rbm_weights.hpp"
+#include "fuzz/require.hpp"
 
 namespace {
 

@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include <poise/file.hpp>
-#include <poise/report/report.hpp>
-#include <poise/trace/netcdf.hpp>
-#include "require.hpp"
+#include "base/file.hpp"
+#include <poise/report.hpp>
+#include "store/netcdf.hpp"
+#include "fuzz/require.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string path = std::filesystem::temp_directory_path() / ("fuzz_run." + std::to_string(::getpid()) + ".nc");

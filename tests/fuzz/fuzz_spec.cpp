@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include <poise/run/sampler.hpp>
-#include <poise/spec.hpp>
-#include <poise/target/ising_model.hpp>
-#include "require.hpp"
+#include <poise/sampler.hpp>
+#include <poise/extend/base/spec.hpp>
+#include "models/ising/ising_model.hpp"
+#include "fuzz/require.hpp"
 
 namespace {
 

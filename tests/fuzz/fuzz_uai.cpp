@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/network/read.hpp>
-#include "require.hpp"
+#include <poise/read_network.hpp>
+#include "fuzz/require.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <poise/image/inflate.hpp>
-#include "input.hpp"
+#include "base/image/inflate.hpp"
+#include "support/input.hpp"
 
 namespace poise::testing {
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include <poise/check/conformance.hpp>
+#include <poise/extend/check/conformance.hpp>
 #include "support/enumerate.hpp"
 
 namespace poise::testing {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #ifdef POISE_CUDA
-#include <poise/cuda/lane_block.hpp>
+#include "engines/cuda/lanes/lane_block.hpp"
 #endif
-#include <poise/run/exact_tables.hpp>
-#include <poise/run/lane_layout.hpp>
-#include <poise/run/run.hpp>
-#include <poise/target/ising_model.hpp>
-#include "lane_models.hpp"
+#include "engines/common/exact_tables.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include <poise/run.hpp>
+#include "models/ising/ising_model.hpp"
+#include "support/lane_models.hpp"
 
 namespace poise::testing {
 

@@ -3,10 +3,10 @@
 
 #include <bit>
 
-#include <poise/kernel/block_balanced.hpp>
-#include <poise/kernel/block_gibbs.hpp>
-#include <poise/kernel/hamming_ball.hpp>
-#include <poise/kernel/informed_proposal.hpp>
+#include <poise/extend/kernels/block_balanced.hpp>
+#include <poise/extend/kernels/block_gibbs.hpp>
+#include <poise/extend/kernels/hamming_ball.hpp>
+#include <poise/extend/kernels/informed_proposal.hpp>
 #include "support/exactness.hpp"
 
 namespace poise::testing {

@@ -11,11 +11,11 @@
 #ifdef POISE_CUDA
 #include <cuda_runtime_api.h>
 
-#include <poise/cuda/memory.hpp>
+#include "engines/cuda/common/memory.hpp"
 #endif
-#include <poise/rng.hpp>
-#include <poise/run/model.hpp>
-#include <poise/target/batch_target.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/model.hpp>
+#include "models/user/batch_target.hpp"
 
 namespace poise::testing {
 

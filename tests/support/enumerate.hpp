@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <poise/check/enumerate.hpp>
+#include <poise/extend/check/enumerate.hpp>
 
 namespace poise::testing {
 

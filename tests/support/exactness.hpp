@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <poise/balance/learned_function.hpp>
-#include <poise/check/exactness.hpp>
-#include <poise/kernel/plain_balanced.hpp>
+#include <poise/extend/learning/learned_function.hpp>
+#include <poise/extend/check/exactness.hpp>
+#include "kernels/plain_balanced.hpp"
 #include "support/enumerate.hpp"
 
 namespace poise::testing {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <poise/run/model.hpp>
-#include <poise/target/graph_ising.hpp>
-#include <poise/target/ising_model.hpp>
+#include <poise/model.hpp>
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/ising_model.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise::testing {

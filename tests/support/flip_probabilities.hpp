@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include <poise/kernel/locally_balanced.hpp>
+#include <poise/extend/kernels/locally_balanced.hpp>
 #include "support/enumerate.hpp"
 #include "support/host_graph_flips.hpp"
 #include "support/on_gpu.hpp"

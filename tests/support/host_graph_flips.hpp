@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include <poise/rng.hpp>
-#include <poise/streams.hpp>
-#include "../src/cuda/flip_graph.hpp"
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/base/streams.hpp>
+#include "engines/cuda/flips/flip_graph.hpp"
 
 namespace poise::testing {
 

@@ -6,13 +6,13 @@
 #include <span>
 #include <vector>
 
-#include <poise/lanes/components.hpp>
-#include <poise/lanes/keyed_words.hpp>
-#include <poise/lanes/lane_model.hpp>
-#include <poise/run/exact_tables.hpp>
-#include "../src/cuda/component_exchange.hpp"
-#include "../src/cuda/lane_update.hpp"
-#include "one_thread.hpp"
+#include "engines/common/components.hpp"
+#include "engines/common/keyed_words.hpp"
+#include "engines/cpu/lanes/lane_model.hpp"
+#include "engines/common/exact_tables.hpp"
+#include "engines/cuda/tempering/component_exchange.hpp"
+#include "engines/cuda/lanes/lane_update.hpp"
+#include "support/one_thread.hpp"
 
 namespace poise::testing {
 

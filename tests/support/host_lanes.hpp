@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include <poise/lanes/chain_group.hpp>
-#include <poise/lanes/keyed_words.hpp>
-#include <poise/lanes/lane_model.hpp>
-#include <poise/run/exact_tables.hpp>
-#include "../src/cuda/lane_update.hpp"
+#include <poise/extend/engines/chain_group.hpp>
+#include "engines/common/keyed_words.hpp"
+#include "engines/cpu/lanes/lane_model.hpp"
+#include "engines/common/exact_tables.hpp"
+#include "engines/cuda/lanes/lane_update.hpp"
 
 namespace poise::testing {
 

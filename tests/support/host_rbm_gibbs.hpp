@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <poise/streams.hpp>
-#include <poise/target/rbm_layer.hpp>
-#include "../src/cuda/rbm_gibbs_layer.hpp"
+#include <poise/extend/base/streams.hpp>
+#include "models/rbm/rbm_layer.hpp"
+#include "engines/cuda/rbm/rbm_gibbs_layer.hpp"
 
 namespace poise::testing {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "../src/cuda/ladder_swap.hpp"
-#include "../src/cuda/rbm_gain.hpp"
-#include "host_rbm_gibbs.hpp"
-#include "one_thread.hpp"
+#include "engines/cuda/tempering/ladder_swap.hpp"
+#include "engines/cuda/rbm/rbm_gain.hpp"
+#include "support/host_rbm_gibbs.hpp"
+#include "support/one_thread.hpp"
 
 namespace poise::testing {
 

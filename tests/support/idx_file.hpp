@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <poise/image/idx.hpp>
+#include "base/image/idx.hpp"
 
 namespace poise {
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/network/network.hpp>
+#include <poise/network.hpp>
 
 namespace poise::testing {
 

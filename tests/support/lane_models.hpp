@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include <poise/lanes/lane_block.hpp>
-#include <poise/run/lane_layout.hpp>
+#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 

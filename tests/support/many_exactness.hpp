@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include <poise/kernel/factorised_proposal.hpp>
-#include <poise/kernel/path_proposal.hpp>
+#include <poise/extend/kernels/factorised_proposal.hpp>
+#include <poise/extend/kernels/path_proposal.hpp>
 #include "support/exactness.hpp"
 
 namespace poise::testing {

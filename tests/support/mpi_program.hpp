@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "program.hpp"
+#include "support/program.hpp"
 
 #ifndef POISE_MPIRUN
 #define POISE_MPIRUN ""

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/cuda/devices.hpp>
-#include <poise/run/run.hpp>
+#include <poise/devices.hpp>
+#include <poise/run.hpp>
 
 namespace poise::testing {
 

@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-#include <poise/trace/netcdf.hpp>
+#include "store/netcdf.hpp"
 
 namespace poise::testing_program {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include <poise/rng.hpp>
-#include "small_rbms.hpp"
+#include <poise/extend/base/rng.hpp>
+#include "support/small_rbms.hpp"
 
 namespace poise::testing {
 

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include <poise/network/network.hpp>
-#include <poise/run/own_model.hpp>
-#include <poise/run/run.hpp>
-#include <poise/target/batch_target.hpp>
-#include <poise/target/rbm.hpp>
-#include "small_networks.hpp"
-#include "small_rbms.hpp"
-#include "small_targets.hpp"
+#include <poise/network.hpp>
+#include <poise/extend/engines/own_model.hpp>
+#include <poise/run.hpp>
+#include "models/user/batch_target.hpp"
+#include "models/rbm/rbm.hpp"
+#include "support/small_networks.hpp"
+#include "support/small_rbms.hpp"
+#include "support/small_targets.hpp"
 
 namespace poise::testing {
 

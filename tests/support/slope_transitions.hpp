@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/balance/balancing_function.hpp>
-#include <poise/cuda/slope_chains.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
+#include "engines/cuda/gradient/gradient_chains.hpp"
 
 namespace poise::testing {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <poise/rng.hpp>
-#include <poise/target/rbm.hpp>
+#include <poise/extend/base/rng.hpp>
+#include "models/rbm/rbm.hpp"
 
 namespace poise::testing {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include <poise/target/graph_ising.hpp>
-#include <poise/target/lattice_ising.hpp>
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/lattice_ising.hpp"
 #include "support/table_target.hpp"
 
 namespace poise::testing {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <poise/concepts.hpp>
-#include <poise/rng.hpp>
+#include <poise/extend/base/concepts.hpp>
+#include <poise/extend/base/rng.hpp>
 
 namespace poise::testing {
 

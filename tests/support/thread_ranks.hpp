@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <poise/run/collective.hpp>
+#include <poise/collective.hpp>
 
 namespace poise::testing {
 

@@ -1,0 +1,129 @@
+/// A group of chains behind one virtual class: hot loops are inside, names and types stay outside.
+///
+/// An engine moves chains on and tells where they are. It has no way to change how it moves: what warm-up learns goes
+/// through a Tuner (run/tuner.hpp), which is made together with the engine and is gone before the first draw.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <poise/extend/base/archive.hpp>
+#include <poise/devices.hpp>
+#include <poise/extend/kernels/rao_blackwell.hpp>
+#include <poise/extend/engines/chain_group.hpp>
+#include <poise/extend/engines/tempering_report.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+class Division;
+
+/// What an engine needs besides its target and kernel.
+struct EngineOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t first_chain = 0;  ///< number, and so random stream, of the first chain
+  Device device = Device::cpu;
+  std::vector<std::vector<Value>> starts;  ///< one state per chain
+  std::vector<Value> reference;            ///< the state that the Hamming distance is measured from
+  /// Other states for a chain whose start has probability zero, attempt after attempt; an empty one ends the search.
+  /// Without this function such a start is refused.
+  std::function<std::vector<Value>(std::size_t chain, unsigned attempt)> other_start;
+  /// Where chains of one run are divided among ranks: whose they are. The engine has those of its own rank, and
+  /// `first_chain` and `starts` are theirs.
+  std::shared_ptr<const Division> division;
+};
+
+/// What does not change while chains run.
+struct EngineTraits {
+  std::size_t chains = 0;
+  Index variables = 0;
+  Index entries = 0;                  ///< pairs of a variable and one of its levels above 0
+  std::size_t statistics = 0;         ///< the model's own, of a state
+  std::uint64_t steps_per_sweep = 1;  ///< steps that give every variable one chance to change, on average
+  std::uint64_t chunk = 1;            ///< steps that take milliseconds
+  std::size_t group = 1;              ///< chains that are moved on together at most: more would not make them faster
+  std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most; if more than one,
+                                      ///< all chains are one group
+  bool together = false;              ///< all chains are moved on by one call
+  bool of_device = false;             ///< saved states are those of a GPU: no other device goes on with them
+  bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
+};
+
+/// What is wanted of the present states of a group of chains, chain after chain; spans that are empty are not filled.
+struct Observables {
+  std::span<double> log_prob = {};
+  std::span<double> statistics = {};           ///< in the order of Model::statistics
+  std::span<std::int64_t> distance = {};       ///< variables that differ from EngineOptions::reference
+  std::span<double> accepted = {};             ///< acceptance probabilities, summed since the start
+  std::span<Value> levels = {};                ///< of all variables
+  std::span<std::uint8_t> frozen = {};         ///< of each variable: whether every other level has probability zero now
+  std::span<double> empirical_marginals = {};  ///< fraction of steps at each entry since `start_marginals`
+  std::span<Evals> evals = {};                 ///< since the start
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineTraits& traits) : traits_(traits) {}
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] const EngineTraits& traits() const { return traits_; }
+
+  /// The groups in which `threads` threads will move the chains on. Called before they begin, by no two at once.
+  virtual std::vector<ChainGroup> share_out(unsigned threads);
+
+  // Different chains may be handled by different threads at the same time; what takes a group touches its chains only.
+
+  /// Moves the chains on. Several together may be faster than one by one; what they do is the same.
+  virtual void advance(ChainGroup group, std::uint64_t steps) = 0;
+  virtual void observe(ChainGroup group, const Observables& out) const = 0;
+  /// Moves the chains on by so many steps and observes them, once for each of `draws`, which want the same. Where
+  /// chains are far away, on a GPU, many draws together take less time than one by one.
+  virtual void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws);
+  /// Puts a chain at a state and computes everything anew, as after the target has changed.
+  virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
+
+  /// Swaps the states of a chain and of the chain of the same number in an engine for the same model at another
+  /// temperature, made by the same sampler. Counts go on. Engines whose chains never do so throw.
+  virtual void exchange(std::size_t chain, Engine& other);
+
+  /// Starts counting how long variables are at their levels and, if asked to, averaging P(variable at level | all
+  /// others).
+  virtual void start_marginals(ChainGroup group, bool rao_blackwell) = 0;
+  /// At a recorded draw. Adds the conditional probabilities of the present states to the averages, if these are wanted
+  /// and the kernel does not average them over every step because it computes them anyway.
+  virtual void visit_marginals(ChainGroup group) = 0;
+  [[nodiscard]] virtual RaoBlackwell rao_blackwell(std::size_t chain) const = 0;
+
+  /// Of ladders, where chains have them.
+  [[nodiscard]] virtual std::optional<TemperingReport> tempering() const { return {}; }
+
+  /// Everything that the next step depends on, and what was counted: what all chains have in common, which is loaded
+  /// first, and what each has for itself. An engine that loads it was made for the same model and sampler.
+  virtual void save_common(Saver& out) const = 0;
+  virtual void load_common(Loader& in) = 0;
+  virtual void save_chain(std::size_t chain, Saver& out) const = 0;
+  virtual void load_chain(std::size_t chain, Loader& in) = 0;
+
+  /// Where chains are divided among ranks, and this is all of them as seen from one: whose they are. What takes a chain
+  /// or a group takes those of this rank only; run/division.hpp has what looks at all of them.
+  [[nodiscard]] virtual const Division* division() const { return nullptr; }
+
+ protected:
+  EngineTraits traits_;
+};
+
+// Of all chains of a run, wherever they are.
+
+/// Acceptance probabilities of all chains so far, summed.
+[[nodiscard]] double total_accepted(const Engine& engine);
+/// log p, averaged over chains.
+[[nodiscard]] double mean_log_prob(const Engine& engine);
+/// Evaluations by all chains so far.
+[[nodiscard]] Evals total_evals(const Engine& engine);
+
+}  // namespace poise

@@ -1,0 +1,298 @@
+/// The law of a proposal in which every variable changes by itself: what a variable does has a probability that depends
+/// on its own log ratios alone.
+///
+/// Relaxation. With the others held fixed, a variable under the jump process with rates g relaxes to its conditional
+/// distribution pi at the rate s = g(r) + g(1/r) = 2 e^phi(|u|) cosh(u/2), r = e^u; so after the time tau it has gone
+/// to level k with probability pi_k (1 - e^(-tau s)). With more than two levels s is taken at |log(pi_max / (1 -
+/// pi_max))|: it may depend on pi, but not on where the variable is.
+///
+/// Langevin (DMALA). Level k has the weight g(e^(u_k)) e^(-1/(2 alpha)), the present one g(1).
+///
+/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). Log ratios beyond
+/// `kSteepest` in size count as that. Whatever is computed here *is* the law: draws are made from it and acceptance
+/// probabilities take it as it is, so rounding does no harm. On targets whose first-order ratios are floats the law is
+/// made of floats too (kernel/float_law.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/extend/base/concepts.hpp>
+#include <poise/extend/kernels/changes.hpp>
+#include <poise/extend/kernels/float_law.hpp>
+#include <poise/extend/kernels/legal_numbers.hpp>
+
+namespace poise {
+
+enum class FactorisedForm { relaxation, langevin };
+
+/// Which moves belong to which variable.
+struct VariableMoves {
+  template <Target T>
+  explicit VariableMoves(const T& target) : first(first_moves(target)) {
+    for (Index i = 0; i < target.num_variables(); ++i) binary = binary && target.cardinality(i) <= 2;
+  }
+  [[nodiscard]] Index variables() const { return static_cast<Index>(first.size() - 1); }
+  [[nodiscard]] Index moves() const { return first.back(); }
+  [[nodiscard]] Index moves(Index i) const { return first[i + 1] - first[i]; }
+
+  std::vector<Index> first;  ///< number of the first move of each variable; the number of all moves last
+  bool binary = true;        ///< no variable has more than one move
+};
+
+/// What all variables of one state may do, in doubles or, where none has more than two levels, in floats.
+template <class Real>
+struct FactorisedLaw {
+  /// The size beyond which a log ratio counts as this.
+  static constexpr double kSteepest = std::is_same_v<Real, float> ? kSteepestFloat : 600.0;
+
+  std::vector<Real> log_ratios;  ///< of all moves; padded with -inf
+  /// Where variables have two levels, by move: the smaller one of the probabilities of changing and of staying, with
+  /// the sign bit set where it is that of staying. So neither loses its digits beside the other.
+  std::vector<Real> minor;
+  /// Where some have more: probabilities of moves, and by variable that of staying. Padded with 0.
+  std::vector<double> move_probs;
+  std::vector<double> stay_probs;
+
+  void resize(const VariableMoves& moves) {
+    log_ratios.resize(padded(moves.moves()), -std::numeric_limits<Real>::infinity());
+    if (moves.binary) {
+      minor.resize(log_ratios.size());
+    } else {
+      move_probs.resize(log_ratios.size());
+      stay_probs.resize(padded(moves.variables()));
+    }
+  }
+  [[nodiscard]] static std::size_t padded(std::size_t count) {
+    return (count + kFlipsTogether - 1) / kFlipsTogether * kFlipsTogether;
+  }
+
+  template <class A>
+  void archive(A& archive) {
+    archive(log_ratios, minor, move_probs, stay_probs);
+  }
+};
+
+class FactorisedRule {
+ public:
+  FactorisedRule(FactorisedForm form, BalancingFunction function) : form_(form), function_(std::move(function)) {}
+
+  [[nodiscard]] FactorisedForm form() const { return form_; }
+  [[nodiscard]] const BalancingFunction& function() const { return function_; }
+
+  /// The law from its log ratios; false where one of these is illegal.
+  [[nodiscard]] bool fill(FactorisedLaw<float>& law, const VariableMoves&) const {
+    if (form_ == FactorisedForm::relaxation) return relax_floats(law.log_ratios, function_, law.minor.data());
+    if (!is_legal(law)) return false;
+    hot([&, this] { fill_langevin(law); });
+    return true;
+  }
+  [[nodiscard]] bool fill(FactorisedLaw<double>& law, const VariableMoves& moves) const {
+    if (!is_legal(law)) return false;
+    if (form_ == FactorisedForm::langevin) {
+      hot([&, this] { moves.binary ? fill_langevin(law) : fill_langevin(law, moves); });
+      return true;
+    }
+    switch (function_.kind()) {
+      case Kind::sqrt: relax<Kind::sqrt>(law, moves); break;
+      case Kind::barker: relax<Kind::barker>(law, moves); break;
+      case Kind::min: relax<Kind::min>(law, moves); break;
+      case Kind::max: relax<Kind::max>(law, moves); break;
+      case Kind::table: relax<Kind::table>(law, moves); break;
+    }
+    return true;
+  }
+
+ private:
+  using Kind = BalancingFunction::Kind;
+
+  template <class Real>
+  [[nodiscard]] static bool is_legal(const FactorisedLaw<Real>& law) {
+    return hot([from = law.log_ratios.data(), size = law.log_ratios.size()] {
+      Ints8 all = all8(std::int64_t{-1});
+      for (std::size_t k = 0; k < size; k += 8) all = all & legal8(load_reals8(from + k));
+      return all_of8(all);
+    });
+  }
+  static constexpr std::size_t kBlock = kFlipsTogether;
+  static constexpr double kSteepest = FactorisedLaw<double>::kSteepest;
+
+  /// What the loops need of the function, in registers.
+  struct Step {
+    double length;  // e^level
+    double still;   // e^-length
+    const BalanceTable* table;
+  };
+  [[nodiscard]] Step step() const {
+    const double length = std::exp(function_.level());
+    return {length, std::exp(-length), function_.table()};
+  }
+
+  /// The loop is compiled for every kind of function.
+  template <Kind kind>
+  void relax(FactorisedLaw<double>& law, const VariableMoves& moves) const {
+    if (moves.binary) {
+      hot([&law, step = step()] {
+        const double* const log_ratios = law.log_ratios.data();
+        double* const minor = law.minor.data();
+        const std::size_t size = law.log_ratios.size();
+        for (std::size_t k = 0; k < size; k += kBlock) relax_block<kind>(log_ratios + k, step, minor + k);
+      });
+    } else {
+      hot([&law, &moves, step = step()] { fill_relaxation<kind>(law, moves, step); });
+    }
+  }
+
+  // Results go through references: a struct of vectors would be stored in halves and loaded as a whole.
+
+  /// tau s at |u| = size and 1 / (1 + e^-|u|), by `root` = e^(-|u|/2): s = 2 e^phi cosh(u/2) = e^phi (1 + root^2) /
+  /// root, so that all takes one exponential and one division.
+  template <Kind kind>
+  POISE_INLINE static void find_rate(const Doubles8& size, const Doubles8& root, const Step& step, Doubles8& rate,
+                                     Doubles8& likely) {
+    const Doubles8 small = root * root;
+    const Doubles8 sum = 1.0 + small;
+    if constexpr (kind == Kind::barker || kind == Kind::min) {
+      likely = 1.0 / sum;
+      rate = kind == Kind::barker ? broadcast8(step.length) : step.length * sum;
+      return;
+    }
+    const Doubles8& denominator = kind == Kind::max ? small : root;
+    const Doubles8 inverse = 1.0 / (denominator * sum);
+    likely = denominator * inverse;
+    rate = step.length * (sum * sum * inverse);
+    if constexpr (kind == Kind::table) {
+      Doubles8 exponent, factor;
+      step.table->phi_parts(size, exponent, factor);
+      rate = rate * factor;
+      if (!all_of8(less_equal8(size, broadcast8(BalanceTable::kRange)))) rate = rate * exp8(exponent);
+    }
+  }
+
+  /// Some variables at a time, first their rates, then what follows from these: two chains of operations of half the
+  /// length, of which a processor overlaps more.
+  template <Kind kind>
+  POISE_INLINE static void relax_block(const double* log_ratios, const Step& step, double* minor) {
+    Line8 smalls[kBlock / 8], likelies[kBlock / 8], rates[kBlock / 8];
+    for (std::size_t k = 0; k < kBlock / 8; ++k) {
+      const Doubles8 size = min8(broadcast8(kSteepest), abs8(load8(log_ratios + 8 * k)));
+      const Doubles8 root = exp8(-0.5 * size);
+      Doubles8 rate, likely;
+      find_rate<kind>(size, root, step, rate, likely);
+      store8(smalls[k].lanes, root * root);
+      store8(likelies[k].lanes, likely);
+      store8(rates[k].lanes, rate);
+    }
+    for (std::size_t k = 0; k < kBlock / 8; ++k) {
+      const Doubles8 u = load8(log_ratios + 8 * k);
+      const Doubles8 small = load8(smalls[k].lanes);
+      const Doubles8 likely = load8(likelies[k].lanes);
+      const Doubles8 still = kind == Kind::barker ? broadcast8(step.still) : exp8(-1.0 * load8(rates[k].lanes));
+      const Doubles8 moved = (1.0 - still) * likely;
+      const Ints8 up = less8(Doubles8{}, u);
+      const Doubles8 change = select8(up, moved, small * moved);
+      const Doubles8 stay = likely * select8(up, small + still, 1.0 + small * still);
+      store8(minor + 8 * k, minor_of(u, change, stay));
+    }
+  }
+
+  POISE_INLINE static Doubles8 weight_of_change(const Doubles8& u, const BalancingFunction& function, double steepest) {
+    const Doubles8 inside = max8(broadcast8(-steepest), min8(broadcast8(steepest), u));
+    return function.weights(inside, -function.level());
+  }
+
+  /// g(1), beside which a step of Langevin form weighs changes.
+  [[nodiscard]] static double weight_of_present(const BalancingFunction& function) {
+    return function.kind() == Kind::barker ? 0.5 : 1.0;
+  }
+
+  template <class Real>
+  POISE_INLINE void fill_langevin(FactorisedLaw<Real>& law) const {
+    const BalancingFunction function = function_;  // its own, so that no store in the loop can change it
+    const double present = weight_of_present(function);
+    const Real* const log_ratios = law.log_ratios.data();
+    Real* const minor = law.minor.data();
+    const std::size_t size = law.log_ratios.size();
+    for (std::size_t k = 0; k < size; k += 8) {
+      const Doubles8 u = load_reals8(log_ratios + k);
+      const Doubles8 weight = weight_of_change(u, function, FactorisedLaw<Real>::kSteepest);
+      const Doubles8 scale = 1.0 / (present + weight);
+      store_reals8(minor + k, minor_of(u, weight * scale, present * scale));
+    }
+  }
+
+  /// The conditional distribution of every variable relative to its largest probability, then how far it has relaxed.
+  template <Kind kind>
+  POISE_INLINE static void fill_relaxation(FactorisedLaw<double>& law, const VariableMoves& moves, const Step& step) {
+    double* const weights = law.move_probs.data();
+    double* const present = law.stay_probs.data();
+    for (Index i = 0; i < moves.variables(); ++i) {
+      double most = 0.0;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) most = std::max(most, law.log_ratios[m]);
+      present[i] = -most;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] = law.log_ratios[m] - most;
+    }
+    for (std::size_t k = moves.variables(); k < law.stay_probs.size(); ++k) present[k] = 0.0;
+    for (std::size_t k = moves.moves(); k < law.move_probs.size(); ++k) weights[k] = 0.0;
+    for (std::size_t k = 0; k < law.move_probs.size(); k += 8) store8(weights + k, exp8(load8(weights + k)));
+    for (std::size_t k = 0; k < law.stay_probs.size(); k += 8) store8(present + k, exp8(load8(present + k)));
+    for (Index first = 0; first < moves.variables(); first += 8) {
+      const Index last = std::min(first + 8, moves.variables());
+      Line8 changes = {}, others = {};  // weights of all moves, and of all levels but the likeliest
+      for (Index i = first; i < last; ++i) {
+        double sum = 0.0, rest = present[i], most = 0.0;
+        for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) {
+          sum += weights[m];
+          rest += std::min(most, weights[m]);
+          most = std::max(most, weights[m]);
+        }
+        changes.lanes[i - first] = sum;
+        others.lanes[i - first] = most > present[i] ? rest : sum;
+      }
+      // Odds of the likeliest level against the others, or of them against it: at least e^-600.
+      const Doubles8 rest = load8(others.lanes);
+      const Doubles8 odds = max8(broadcast8(1e-260), min8(rest, 1.0 / max8(rest, broadcast8(1e-260))));
+      const Doubles8 size = -1.0 * log8(odds);
+      Doubles8 rate, likely;
+      find_rate<kind>(size, exp8(-0.5 * size), step, rate, likely);
+      const Doubles8 still = exp8(-1.0 * rate);
+      const Doubles8 here = load8(present + first);
+      const Doubles8 scale = 1.0 / (here + load8(changes.lanes));
+      Line8 moved;
+      store8(moved.lanes, (1.0 - still) * scale);
+      store8(present + first, (here + load8(changes.lanes) * still) * scale);
+      for (Index i = first; i < last; ++i) {
+        for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] *= moved.lanes[i - first];
+      }
+    }
+  }
+
+  POISE_INLINE void fill_langevin(FactorisedLaw<double>& law, const VariableMoves& moves) const {
+    const BalancingFunction function = function_;
+    double* const weights = law.move_probs.data();
+    const double present = weight_of_present(function);
+    for (std::size_t k = 0; k < law.move_probs.size(); k += 8) {
+      const Doubles8 u = load8(law.log_ratios.data() + k);
+      store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight_of_change(u, function, kSteepest)));
+    }
+    for (Index i = 0; i < moves.variables(); ++i) {
+      double sum = present;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) sum += weights[m];
+      const double scale = 1.0 / sum;
+      law.stay_probs[i] = present * scale;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] *= scale;
+    }
+  }
+
+  FactorisedForm form_;
+  BalancingFunction function_;
+};
+
+}  // namespace poise

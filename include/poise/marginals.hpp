@@ -1,0 +1,111 @@
+/// Marginals of a network by the best means at hand: exact where a junction tree fits, by sampling elsewhere.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/network.hpp>
+#include <poise/report.hpp>
+#include <poise/run.hpp>
+
+namespace poise {
+
+struct ExactPlan;
+
+enum class Method { automatic, exact, sample };
+
+struct MarginalsOptions {
+  Method method = Method::automatic;
+  double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that the tables of exact inference may take
+  /// For everything: planning, pilots, warm-up and sampling. Without it ten seconds of sampling where the answer is
+  /// sampled; where it is exact, as long as it takes, up to ten minutes, or an hour where that was asked for.
+  std::optional<double> seconds = {};
+  double elapsed = 0.0;  ///< of them, before the call: reading the network
+  /// For sampling. With `auto` pilots compare local samplers with `temper`: the one with the smallest error per second
+  /// is taken, by the clock, so another run may choose another; a local one only if it agrees with `temper`.
+  std::string sampler = "auto";
+  /// 0: as many as suit the sampler, 32 where it moves many at once across lanes (up to 1024 on a GPU) and 4 elsewhere.
+  std::size_t chains = 0;
+  /// Where chains of `gibbs` run; those of other samplers, and exact inference, run on the CPU. With `auto` as the
+  /// sampler the pilot of `gibbs` runs there, and all of the run if it is the best. Some thousand chains by default.
+  Device device = Device::cpu;
+  std::uint64_t seed = 1;
+  unsigned threads = 0;
+};
+
+/// A short run of one sampler.
+struct Pilot {
+  std::string sampler;
+  double error = 0.0;             ///< root mean square standard error of the marginals, as it would be after one second
+  double steps_per_second = 0.0;  ///< of one chain
+  std::uint64_t steps_per_sweep = 1;
+  std::string verdict;  ///< where it was not taken although its error is the smallest: why
+};
+
+struct MarginalsAnswer {
+  std::string model;
+  Method method = Method::exact;              ///< what was used
+  std::string reason;                         ///< why, in one sentence
+  Marginals marginals;                        ///< exact, or means of conditional probabilities
+  Marginals counted;                          ///< part of all steps spent at each level; empty when exact
+  Marginals mcse;                             ///< standard error of `marginals`; empty when exact
+  std::optional<double> log_partition;        ///< natural logarithm: exact, or from tempering
+  std::optional<double> log_partition_error;  ///< its standard error, when from tempering
+  Index width = 0;                            ///< induced width of the plan that was found, and its cost in bytes
+  double bytes = 0.0;
+  std::vector<Index> exact_variables;  ///< of a sampled answer: those in parts of the network that are exact
+  std::vector<Pilot> pilots;           ///< best first
+  /// Chains of pilot runs that had settled where the answer has not been: a sentence each.
+  std::vector<std::string> elsewhere;
+  std::optional<Report> report;  ///< of the sampling run
+  double seconds = 0.0;          ///< in all
+  bool interrupted = false;
+
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    std::vector<std::string> all = elsewhere;
+    if (report) all.insert(all.end(), report->warnings.begin(), report->warnings.end());
+    return all;
+  }
+};
+
+/// How the work is seen from outside. `progress` is told of the pilot runs and the run itself by name.
+struct MarginalsHooks {
+  std::function<void(const std::string& title, const Progress&)> progress;
+  std::function<void(const std::string& title, bool interrupted)> end;  ///< of what `progress` told of
+  std::function<void(double part_done)> exact_progress;
+  const std::atomic<bool>* stop = nullptr;
+  /// Ranks that sample together, with the same network and options. What is exact is the work of the root alone, and so
+  /// is the answer: that of other ranks is of no use.
+  Collective* collective = nullptr;
+};
+
+/// Throws InputError where exact inference is asked for but does not fit, and where no state has positive probability;
+/// ExactStopped where exact inference was stopped. Sampling that is stopped gives what it has.
+[[nodiscard]] MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network,
+                                             const MarginalsOptions& options, const MarginalsHooks& hooks = {});
+
+/// Whether exact inference is the answer: its tables fit the memory, if need be in slices, and one core would be done
+/// in time, or in ten minutes where no time is given.
+[[nodiscard]] bool fits(const ExactPlan& plan, double memory_limit, std::optional<double> seconds = {});
+
+/// "712 MiB of tables (induced width 22)", with slices and time where there are several.
+[[nodiscard]] std::string exact_cost(const ExactPlan& plan);
+
+/// The samplers that pilots compare: the candidates of `auto` whose draws are those of chains, and tempering.
+[[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);
+
+/// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (and its
+/// log10_partition_error when it comes from tempering), sampler, pilots[{sampler, error_after_a_second,
+/// steps_per_second, verdict (where it was not taken although its error is small)}], seconds, interrupted, warnings[],
+/// variables[{name, levels[], probabilities[], counted[], mcse[], observed}], report{} (when sampled).
+[[nodiscard]] nlohmann::json marginals_json(const MarginalsAnswer& answer, const Network& network);
+
+/// A table with a row per variable (the first `most` of them) and what was done and why.
+[[nodiscard]] std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width,
+                                         std::size_t most);
+
+}  // namespace poise

@@ -1,0 +1,115 @@
+/// What there is to say of a run: its cost, its diagnostics and its warnings, as JSON and as a table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/variables.hpp>
+#include <poise/run.hpp>
+
+namespace poise {
+
+struct StoredRun;
+
+/// Made from a run that has just ended or from its file; both give the same numbers. Of a run that was killed some
+/// things are not known: such numbers are NaN, such counts empty.
+struct Report {
+  std::string version;
+  std::string model;
+  std::string sampler;
+  std::optional<Choice> choice;  ///< why that sampler, where `auto` was asked for
+  std::uint64_t seed = 0;
+  std::size_t chains = 0;
+  std::size_t warmup = 0;
+  std::size_t draws = 0;  ///< per chain, as many as there are
+  std::uint64_t thin = 0;
+  std::size_t num_variables = 0;
+
+  double warmup_seconds = 0.0;
+  double sampling_seconds = 0.0;
+  std::uint64_t steps = 0;  ///< sampling steps, all chains together
+  /// Changes of a single variable that these steps could make: one a step, or one per variable where a step is a sweep.
+  std::optional<std::uint64_t> updates;
+  std::optional<std::uint64_t> initial_steps;  ///< of one chain
+  std::optional<std::uint64_t> warmup_steps;   ///< of one chain
+  std::optional<Evals> evals;                  ///< of sampling
+  std::optional<Evals> warmup_evals;
+  double acceptance_rate = 0.0;
+
+  std::vector<NamedSummary> monitors;                 ///< log_prob first
+  std::optional<VariablesSummary> variables;          ///< empty when the draws were not kept
+  std::vector<std::string> variable_names;            ///< empty: x[0], x[1], ...
+  std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
+  std::size_t observed = 0;                           ///< variables that evidence holds fixed; they have no rows
+  std::vector<Index> frozen;                          ///< see RunResult::frozen
+
+  std::vector<double> knots;  ///< of the balancing function used for sampling; empty where there is none
+  std::vector<double> log_phi;
+  double objective = 0.0;  ///< of learning, at its end; NaN without
+
+  std::optional<TemperingReport> tempering;  ///< where chains are ladders
+
+  bool interrupted = false;
+  std::vector<std::string> warnings;
+  std::vector<std::string> notes;
+};
+
+[[nodiscard]] Report make_report(const RunResult& result);
+[[nodiscard]] Report make_report(const StoredRun& stored);
+
+/// How draws are diagnosed that are in a file and need not fit into memory.
+struct FileReportOptions {
+  /// Bytes that it may take. Monitors that do not fit are looked at one draw in so many, and a note says so.
+  double memory = 1024.0 * 1024.0 * 1024.0;
+  unsigned threads = 0;  ///< the result does not depend on it; 0: as many as the machine has
+};
+
+/// The report of a file that may be larger than memory, which is read again and again, some variables at a time: the
+/// same numbers as from a file that is read as a whole.
+[[nodiscard]] Report make_report(const std::string& path, const FileReportOptions& options);
+
+/// That of a run whose draws are in the file at PATH, which nobody is writing any more. Read from there is only what is
+/// not in memory.
+[[nodiscard]] Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options);
+
+/// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
+/// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
+/// steps that make many}, evals_warmup{...},
+/// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
+/// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
+/// sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see
+/// run/choice.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition,
+/// log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, and
+/// variables{count, constant, frozen, rare,
+/// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
+///
+/// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
+/// a `frozen` monitor is infinite, that of a `constant` one undefined).
+[[nodiscard]] nlohmann::json report_json(const Report& report);
+[[nodiscard]] nlohmann::json report_json(const RunResult& result);
+
+/// Text of a JSON value on several lines; bytes that are not UTF-8 (file names may hold any) are replaced.
+[[nodiscard]] std::string json_text(const nlohmann::json& json);
+
+/// The table: what was run, a row per monitor, the variables (all of them, or the worst ten when there are many) and
+/// the warnings, in lines of at most `width` columns as far as words allow.
+[[nodiscard]] std::string report_text(const Report& report, std::size_t width = 100);
+
+/// The effective sample sizes of log_prob and of the model's own statistics as one number, their geometric mean: a
+/// sampler may be good at one and poor at the other. NaN when one of them is undefined.
+[[nodiscard]] double combined_ess(const Report& report);
+
+/// Runs of several samplers with the same budget, side by side; the best of a column is marked.
+[[nodiscard]] std::string comparison_text(std::span<const Report> reports, std::size_t width = 100);
+
+/// `model`, `version` and `results`, a list of reports. Each has one key more: combined{ess, ess_per_second,
+/// ess_per_eval, ess_per_step, ess_per_update}, of `combined_ess`.
+[[nodiscard]] nlohmann::json comparison_json(std::span<const Report> reports);
+
+}  // namespace poise

@@ -1,0 +1,259 @@
+/// A run: chains that warm up, then sample with everything frozen, in rounds; and all there is to know of it
+/// afterwards.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <poise/batch_means.hpp>
+#include <poise/choice.hpp>
+#include <poise/collective.hpp>
+#include <poise/devices.hpp>
+#include <poise/extend/base/archive.hpp>
+#include <poise/extend/engines/tempering_report.hpp>
+#include <poise/model.hpp>
+#include <poise/sampler.hpp>
+#include <poise/trace.hpp>
+
+namespace poise {
+
+class Engine;
+class Race;
+class Run;
+
+enum class Keep { draws, monitors };
+/// Where chains begin: `uniform` at random; `zeros` at level 0; `dispersed` far from each other: of every four chains
+/// one at random, one with all variables at their lowest level, one with all at their highest, and one that mirrors the
+/// first. Modes that random states never lead to are found so, and R-hat notices them.
+enum class Start { uniform, zeros, dispersed, given };
+
+struct RunOptions {
+  std::size_t chains = 4;  ///< four is enough for R-hat; more chains give a learned sampler better gradients
+  /// Draws' worth of steps before the first recorded draw. Without it 1000 sweeps whatever `thin` is, of which the
+  /// later half is left out where nothing is learned in it any more.
+  std::optional<std::size_t> warmup;
+  std::size_t draws = 1000;  ///< recorded draws per chain
+  std::uint64_t thin = 0;    ///< steps per draw; 0 is one sweep: as many as there are variables
+  std::uint64_t seed = 1;
+  unsigned threads = 0;     ///< 0 is one per core; results do not depend on it
+  double seconds = 0.0;     ///< if positive, this long in all, warm-up included, instead of `draws`
+  Keep keep = Keep::draws;  ///< `monitors` stores no states: for models too large to keep a thousand of them
+  /// Bytes that draws may take in memory; 0 is a third of the machine's. What goes beyond it is with the sink only. Of
+  /// the monitors every second draw, or fewer, stay in memory; without a sink states that do not fit are not kept.
+  double memory = 0.0;
+  Start start = Start::uniform;  ///< where chains begin
+  std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
+  Device device = Device::cpu;   ///< where chains are moved on
+  bool rao_blackwell = false;    ///< average P(variable at level | all others): better marginals than counting gives
+  /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
+  /// then the chains of a run have a part in each other.
+  std::uint64_t first_chain = 0;
+
+  /// Throws an InputError that names every setting that makes no sense for this model. `has_sink`: draws go to a file
+  /// and need not be held in memory.
+  void check(const Model& model, bool has_sink = false) const;
+};
+
+enum class Phase { pilot, initial, adaptation, sample };
+
+struct Progress {
+  Phase phase = Phase::initial;
+  std::uint64_t done = 0;         ///< work in the pilot, steps of one chain in warm-up, draws in sampling
+  std::uint64_t total = 0;        ///< 0 when the clock decides
+  double seconds = 0.0;           ///< since the phase began (both phases of warm-up count as one)
+  double seconds_left = 0.0;      ///< estimate
+  double steps_per_second = 0.0;  ///< over all chains
+  double acceptance_rate = 0.0;
+  double log_prob = 0.0;      ///< mean over chains, now
+  double ess_log_prob = 0.0;  ///< so far; NaN until it can be said
+};
+
+/// How a run talks to the outside. Nothing in the library prints.
+struct RunHooks {
+  std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most
+  Sink* sink = nullptr;                                ///< where draws go besides memory
+  const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
+  std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
+  /// The ranks that make the run together, all with the same model, sampler and options: chains are divided among them,
+  /// and draws are those of one process. Progress and sink are the root's; `after_round` is called on all. Every
+  /// function of the run that is not const is called by all ranks, and so are those that look at chains.
+  Collective* collective = nullptr;
+  /// Where the states of all draws go; monitors are known everywhere.
+  Collective::To draws_to = Collective::To::root;
+};
+
+/// Thrown by a target to end a run early, as RunHooks::stop does: what was drawn is kept.
+struct RunStopped {};
+
+/// How a warm-up goes, where the options of a run do not say it.
+struct WarmupPlan {
+  std::uint64_t steps = 0;
+  std::uint64_t learning = ~std::uint64_t{0};  ///< steps after which the paper's schedule ends; the rest is plain
+  bool average = true;                         ///< freezes the mean of the parameters' later half, not the last ones
+  bool may_end_early = false;                  ///< after half of the steps, once the function has settled
+  /// Nothing but the length of steps that change many variables is tuned, by their acceptance and from the present
+  /// function on: for targets that keep changing.
+  bool follow = false;
+};
+
+struct WarmupPoint {
+  std::uint64_t step;
+  double log_prob;  ///< mean over chains
+};
+
+struct WarmupOutcome {
+  BalancingFunction function;  ///< that chains sample with from then on
+  std::uint64_t initial_steps = 0;
+  std::uint64_t steps = 0;
+  double objective = 0.0;  ///< value of the learning objective at the end; NaN without
+  std::vector<WarmupPoint> trace;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(function, initial_steps, steps, objective, trace);
+  }
+};
+
+struct RunResult {
+  std::string model;
+  std::string sampler;
+  std::optional<Choice> choice;  ///< why that sampler, where `auto` was asked for
+  RunOptions options;            ///< as used: warmup, thin, threads and draws filled in
+  VariableLayout layout;
+  Trace trace;
+  std::vector<double> empirical_marginals;  ///< fraction of steps at each (variable, level > 0), mean over chains
+  std::vector<double> rao_blackwell;  ///< mean of P(variable at level | all others) at each; empty unless asked for
+  std::vector<double> rao_blackwell_mcse;  ///< its standard error, from batch means
+  std::vector<BatchMeans> batches;         ///< of the same, one per chain
+  /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
+  /// may be possible.
+  std::vector<Index> frozen;
+
+  double warmup_seconds = 0.0;
+  double sampling_seconds = 0.0;
+  std::uint64_t steps = 0;  ///< sampling steps, all chains together
+  std::uint64_t updates =
+      0;  ///< changes of a single variable that these steps could make: one a step, or a sweep of them
+  std::uint64_t initial_steps = 0;  ///< of one chain, before learning began
+  std::uint64_t warmup_steps = 0;   ///< of one chain
+  double acceptance_rate = 0.0;
+  Evals evals;  ///< of sampling
+  Evals warmup_evals;
+  std::vector<WarmupPoint> warmup_trace;
+
+  bool balanced = false;      ///< whether the sampler has a balancing function
+  std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
+  std::vector<double> log_phi;
+  double objective = 0.0;                    ///< value of the learning objective at the end of learning; NaN without
+  std::optional<TemperingReport> tempering;  ///< of ladders, where chains have them
+  bool interrupted = false;
+  std::vector<std::string> notes;  ///< what was changed on the user's behalf
+};
+
+/// What was run, as it is stored with the draws.
+[[nodiscard]] nlohmann::json settings_json(const RunResult& result);
+
+/// Chains from their starting states to their last draw. Work is done in rounds of about a tenth of a second; between
+/// two rounds, and nowhere else, the run looks whether it should stop, hands draws to the sink and reports. How a run
+/// is cut into rounds, and by how many threads it is done, changes none of its draws.
+///
+/// With the sampler `auto` the first thing that moves chains begins with a pilot, which makes the first steps of the
+/// warm-up of some candidates. The chosen one goes on just as if it had been named.
+/// Where the chains of a run will be: as its options say, or where they are faster.
+[[nodiscard]] Device device_of_run(const Model& model, const Sampler& sampler, const RunOptions& options);
+
+class Run {
+ public:
+  /// Makes the chains. Throws InputError where the options make no sense.
+  Run(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks = {});
+  /// Chains that were made by the caller, on the states given to them then.
+  Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine chains, RunHooks hooks = {});
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// The rest of the warm-up that the options ask for. Returns early when stopped.
+  void warm_up();
+  /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
+  const WarmupOutcome& warm_up(const WarmupPlan& plan);
+
+  /// The next steps of the warm-up that the options ask for, at most so many; `warm_up` makes the rest.
+  void begin_warm_up(std::uint64_t steps);
+
+  /// Moves all chains on and records nothing. Returns early when stopped; a RunStopped of the target comes through.
+  void advance(std::uint64_t steps);
+
+  /// That many more draws of every chain, or what the time allows. From here on nothing about the chains can be tuned.
+  void sample(std::size_t draws);
+
+  /// Whether the run was told to stop, or its time is up.
+  [[nodiscard]] bool ended() const;
+  /// Whether it was told to.
+  [[nodiscard]] bool stopped() const;
+  /// Whether its target has stopped it inside a round, so that it cannot be saved.
+  [[nodiscard]] bool is_broken() const;
+
+  [[nodiscard]] const Model& model() const;
+  [[nodiscard]] const Engine& engine() const;
+  [[nodiscard]] const RunOptions& options() const;
+  [[nodiscard]] Collective* collective() const;  ///< the ranks, where there are several
+  [[nodiscard]] std::size_t draws() const;
+  [[nodiscard]] std::uint64_t steps() const;  ///< of each chain, warm-up included
+  /// Levels of all variables, chain by chain.
+  [[nodiscard]] std::vector<Value> states() const;
+  /// Puts every chain at a state and computes everything anew, as after the target has changed.
+  void restart(std::span<const Value> states);
+  /// log p of every chain, computed for all of them together.
+  [[nodiscard]] std::vector<double> log_prob();
+
+  /// What is known now. The draws are handed over: afterwards the run has none.
+  [[nodiscard]] RunResult finish();
+
+  /// Everything that the run depends on from here, its draws included. A run with the same model, sampler and options
+  /// that loads it goes on as this one would have, bit by bit. Throws std::runtime_error where the bytes are not of
+  /// such a run, or where the run was broken off inside a round. Among ranks it is the root that gets the bytes, unless
+  /// draws go to all; all of them load the same, and may be more or fewer than those that saved it.
+  [[nodiscard]] std::string save() const;
+  void load(std::string_view bytes);
+
+  /// The same without the draws that the sink has, for whoever reads them back from there: `load_rest` is followed by
+  /// `take_draws` of as many. Draws that do not fit into memory stay with the sink. Throws InputError where the model
+  /// gives the states of the chains another log p than they had: it is not the one that the run was made with.
+  [[nodiscard]] std::string save_rest() const;
+  void load_rest(std::string_view bytes);
+  /// Among ranks the block is the root's; gives the number of its draws.
+  std::size_t take_draws(const DrawBlock& block);
+
+ private:
+  struct Parts;
+  explicit Run(std::unique_ptr<Parts> parts);
+  static std::unique_ptr<Parts> make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
+  static void choose_device(Parts& parts);
+  /// The choice of a sampler, where that is still to be made.
+  void decide();
+  [[nodiscard]] std::unique_ptr<Parts> stand_in(const std::shared_ptr<Race>& race) const;
+  /// The choice that a saved run had made.
+  void take_choice(const Choice& choice);
+  void check_fingerprint(Loader& in) const;
+  void load_pilot(Loader& in);
+  void check_same_model(const std::vector<std::string>& places_of_chains);
+  void save_place(std::size_t chain, Saver& out) const;
+  enum class Draws { included, elsewhere };
+  [[nodiscard]] std::string save(Draws draws) const;
+  void load(std::string_view bytes, Draws draws);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Runs it all. A sink is begun and written to here; its `finish` is left to the caller, who knows the final report.
+RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks = {});
+
+}  // namespace poise

@@ -1,0 +1,65 @@
+/// A sampler by name: what `--sampler lsb:objective=entropy` stands for, as plain settings.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poise/extend/learning/learner.hpp>
+#include <poise/extend/base/spec.hpp>
+
+namespace poise {
+
+/// How a balancing function is had: fixed, or learned as one of these.
+enum class FunctionFamily { fixed, mixture, spline, mlp, monotone };
+
+/// How the step length of proposals that change many variables is had: by hand, by the objective of learning, or such
+/// that acceptance has a given rate.
+enum class StepTuning { fixed, objective, acceptance };
+
+/// What samplers read from their specs. Each row of the registry (run/samplers.hpp) says which of these it takes.
+struct SamplerSettings {
+  FunctionFamily family = FunctionFamily::fixed;
+  BalancingFunction::Kind function = BalancingFunction::Kind::sqrt;  ///< fixed, or what a network is first fitted to
+  /// Learns from the first step, at every step, as the paper does, instead of near stationarity.
+  bool paper_schedule = false;
+  LearnOptions learn;
+  int hidden = 10;  ///< units of the MLP
+  int blocks = 20;  ///< of the monotone network
+  int units = 20;
+  bool first_order = false;  ///< ratios from one gradient instead of exact ones
+  Index block = 1;           ///< variables that a block kernel changes at once
+  unsigned radius = 1;       ///< of the Hamming ball; of paths: their mean length
+  bool many = false;         ///< changes many variables a step
+  double level = 0.0;        ///< log of the step length of proposals that do; where it is tuned, at first
+  StepTuning tuning = StepTuning::fixed;
+  double acceptance = 0.574;   ///< that the step length is to have, by StepTuning::acceptance
+  std::uint64_t clusters = 0;  ///< that a step of Wolff's makes; 0: as many as warm-up finds
+  double memory = 4.0;         ///< GiB that the tables of the exact sampler may take
+  unsigned collapse = 12;      ///< log2 of the entries that tables of a collapsed network may have; 0: not collapsed
+};
+
+struct Sampler {
+  std::string name = "auto";  ///< the spec as given
+  std::size_t row = 0;        ///< in the registry
+  SamplerSettings settings;   ///< of `temper`: also those of the sampler inside
+  /// What `temper` is put around; empty where nobody said, and everywhere else.
+  std::shared_ptr<const Sampler> of = nullptr;
+
+  /// Whether there is anything to find out in warm-up: a function, or a step length.
+  [[nodiscard]] bool learns() const {
+    return settings.family != FunctionFamily::fixed || settings.tuning != StepTuning::fixed;
+  }
+  /// Whether its chains are ladders.
+  [[nodiscard]] bool tempers() const;
+  /// The function to learn, at its starting point; where steps change many variables, with a level.
+  [[nodiscard]] std::unique_ptr<LearnedFunction> make_function(double level = 0.0) const;
+};
+
+/// Reads a sampler spec; throws InputError with the nearest name where a word is unknown.
+Sampler parse_sampler(const std::string& text);
+
+/// The samplers there are.
+const std::vector<NameHelp>& sampler_help();
+
+}  // namespace poise

@@ -1,0 +1,160 @@
+/// Fibers by stackful coroutines.
+#include "base/fiber_scheduler.hpp"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/stack_switch.hpp"
+
+namespace poise {
+
+namespace {
+
+namespace context = boost::context;
+
+/// Ample for a kernel and for an exception on its way out; what is called in `serve` has the thread's own stack.
+constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+
+/// Thrown inside of a fiber that has to end because another one failed.
+struct FiberEnded {};
+
+/// Stacks with a guard page, kept from one round to the next: mapping one takes longer than many a fiber runs.
+class Stacks {
+ public:
+  Stacks() : source_(kStackBytes) {}
+  ~Stacks() {
+    for (context::stack_context& stack : free_) source_.deallocate(stack);
+  }
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
+  context::stack_context take() {
+    if (free_.empty()) return source_.allocate();
+    const context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give(const context::stack_context& stack) { free_.push_back(stack); }
+
+ private:
+  context::protected_fixedsize_stack source_;
+  std::vector<context::stack_context> free_;
+};
+
+/// Where a fiber leaves its stack when it is over.
+struct StackReturn {
+  Stacks* stacks;
+  void deallocate(context::stack_context& stack) const { stacks->give(stack); }
+};
+
+StackBounds bounds_of(const context::stack_context& stack) {
+  return {static_cast<const char*>(stack.sp) - stack.size, stack.size};
+}
+
+}  // namespace
+
+struct FiberScheduler::Fibers {
+  Stacks stacks;
+  struct Waiting {
+    context::fiber fiber;  // where it goes on; empty when it is over
+    StackBounds stack;
+  };
+  std::deque<Waiting> waiting;  // fibers join while others run: what is there stays where it is
+  context::fiber scheduler;     // where the present fiber returns to
+  StackBounds scheduler_stack;
+  bool inside = false;
+  std::atomic<bool> running{false};
+  std::atomic<std::thread::id> thread;  // that runs them
+  std::exception_ptr failure;
+
+  void add(std::size_t count, const std::function<void(std::size_t)>& work, const std::shared_ptr<std::size_t>& left);
+};
+
+/// `left` counts those that are not over; it may outlive the caller, which a failure ends before the fibers it added.
+void FiberScheduler::Fibers::add(std::size_t count, const std::function<void(std::size_t)>& work,
+                                 const std::shared_ptr<std::size_t>& left) {
+  *left = count;
+  for (std::size_t index = 0; index < count; ++index) {
+    const context::stack_context stack = stacks.take();
+    const auto body = [this, index, left, &work](context::fiber&& back) {
+      scheduler_stack = enter_stack();
+      scheduler = std::move(back);
+      try {
+        if (!failure) work(index);
+      } catch (const FiberEnded&) {
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+      --*left;
+      leave_stack(scheduler_stack);
+      return std::move(scheduler);
+    };
+    const context::preallocated room(stack.sp, stack.size, stack);
+    waiting.push_back({context::fiber(std::allocator_arg, room, StackReturn{&stacks}, body), bounds_of(stack)});
+  }
+}
+
+FiberScheduler::FiberScheduler(std::function<void()> serve, std::function<void()> forget)
+    : serve_(std::move(serve)), forget_(std::move(forget)), fibers_(std::make_unique<Fibers>()) {}
+FiberScheduler::~FiberScheduler() = default;
+
+void FiberScheduler::wait() {
+  if (!fibers_->inside) {
+    serve_();
+    return;
+  }
+  {
+    const StackSwitch leaving(fibers_->scheduler_stack);
+    fibers_->scheduler = std::move(fibers_->scheduler).resume();
+  }
+  if (fibers_->failure) throw FiberEnded{};
+}
+
+void FiberScheduler::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  const auto left = std::make_shared<std::size_t>(0);
+  if (fibers_->running.exchange(true)) {
+    if (fibers_->thread != std::this_thread::get_id() || !fibers_->inside) {
+      throw std::runtime_error("these chains are making steps already");
+    }
+    fibers_->add(count, work, left);
+    while (*left > 0) wait();
+    return;
+  }
+  fibers_->thread = std::this_thread::get_id();
+  fibers_->waiting.clear();
+  fibers_->failure = nullptr;
+  fibers_->add(count, work, left);
+  while (!fibers_->waiting.empty()) {
+    fibers_->inside = true;
+    for (std::size_t k = 0; k < fibers_->waiting.size(); ++k) {
+      auto& [fiber, stack] = fibers_->waiting[k];
+      const StackSwitch leaving(stack);
+      fiber = std::move(fiber).resume();
+    }
+    fibers_->inside = false;
+    std::erase_if(fibers_->waiting, [](const Fibers::Waiting& one) { return !one.fiber; });
+    // After a failure the others are resumed once more, to end.
+    if (fibers_->waiting.empty() || fibers_->failure) continue;
+    try {
+      serve_();
+    } catch (...) {
+      fibers_->failure = std::current_exception();
+    }
+  }
+  fibers_->waiting.clear();
+  if (fibers_->failure) forget_();
+  fibers_->running = false;
+  if (fibers_->failure) std::rethrow_exception(std::exchange(fibers_->failure, nullptr));
+}
+
+}  // namespace poise

@@ -1,0 +1,181 @@
+/// Ising models, networks, RBMs and callback targets at every temperature.
+#include "engines/common/tempering/heat.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "base/fiber_scheduler.hpp"
+#include <poise/extend/engines/states.hpp>
+#include "models/user/batch_target.hpp"
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include "models/rbm/rbm.hpp"
+#include "engines/common/tempering/heated_network.hpp"
+#include "engines/common/tempering/hot_end.hpp"
+
+namespace poise {
+
+namespace {
+
+LatticeIsing heated(const LatticeIsing& target, double beta) {
+  std::vector<double> field(target.num_variables());
+  for (Index i = 0; i < field.size(); ++i) field[i] = beta * target.field(i);
+  return {target.rows(), target.columns(), target.is_torus() ? Boundary::torus : Boundary::open,
+          beta * target.coupling(), field};
+}
+
+GraphIsing heated(const GraphIsing& target, double beta) {
+  std::vector<double> field(target.num_variables());
+  std::vector<Edge> edges;
+  for (Index i = 0; i < field.size(); ++i) {
+    field[i] = beta * target.field(i);
+    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
+      if (neighbour.variable > i) edges.push_back({i, neighbour.variable, beta * neighbour.coupling});
+    }
+  }
+  return {std::move(field), edges};
+}
+
+/// log p_beta is beta log p.
+template <class T>
+class IsingHeat final : public Heat {
+ public:
+  explicit IsingHeat(std::shared_ptr<const T> target) : target_(std::move(target)) {}
+
+  [[nodiscard]] Description at(double beta) const override {
+    return beta == 1.0 ? target_ : std::make_shared<const T>(heated(*target_, beta));
+  }
+  [[nodiscard]] double log_hot() const override { return target_->num_variables() * std::numbers::ln2; }
+
+  void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
+    if (chains.beta > 0.0) {
+      chains.engine.observe(chains.group, {.log_prob = out});
+      for (double& log_prob : out) log_prob *= (rise.to - rise.from) / chains.beta;
+      return;
+    }
+    const std::size_t n = target_->num_variables();
+    std::vector<Value> levels(chains.group.count * n);
+    chains.engine.observe(chains.group, {.levels = levels});
+    for (std::size_t k = 0; k < chains.group.count; ++k) {
+      out[k] = (rise.to - rise.from) * target_->log_prob(target_->make_state({levels.data() + k * n, n}));
+    }
+  }
+
+ private:
+  std::shared_ptr<const T> target_;
+};
+
+class NetworkHeat final : public Heat {
+ public:
+  explicit NetworkHeat(NetworkDescription model) : model_(std::move(model)), softened_(model_.network) {}
+
+  [[nodiscard]] Description at(double beta) const override {
+    if (beta == 1.0) return model_;
+    auto network = std::make_shared<const Network>(softened_.at(beta));
+    return NetworkDescription{network, std::make_shared<const MarkovNetwork>(*network)};
+  }
+
+  [[nodiscard]] double log_hot() const override {
+    double sum = 0.0;
+    for (Index i = 0; i < model_.network->num_variables(); ++i) sum += std::log(model_.network->levels(i));
+    return sum;
+  }
+
+  void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
+    const std::size_t n = model_.network->num_variables();
+    std::vector<Value> levels(chains.group.count * n);
+    chains.engine.observe(chains.group, {.levels = levels});
+    for (std::size_t k = 0; k < chains.group.count; ++k) {
+      out[k] = softened_.change(std::span<const Value>(levels).subspan(k * n, n), rise.from, rise.to);
+    }
+  }
+
+ private:
+  NetworkDescription model_;
+  SoftenedNetwork softened_;
+};
+
+class RbmHeat final : public Heat {
+ public:
+  explicit RbmHeat(std::shared_ptr<const Rbm> target) : target_(std::move(target)), base_(hot_end(*target_)) {}
+
+  [[nodiscard]] Description at(double beta) const override {
+    return beta == 1.0 ? target_ : std::make_shared<const Rbm>(target_->heated(beta, base_));
+  }
+
+  [[nodiscard]] double log_hot() const override {
+    double sum = 0.0;
+    for (const std::vector<double>* layer : {&base_.visible, &base_.hidden}) {
+      for (const double bias : *layer) sum += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
+    }
+    return sum;
+  }
+
+  void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
+    const auto& states = dynamic_cast<const StatesOf<Rbm>&>(chains.engine);
+    for (std::size_t k = 0; k < chains.group.count; ++k) {
+      out[k] = target_->log_prob_change(states.state(chains.group.first + k), rise.from, rise.to, base_);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Rbm> target_;
+  Rbm::Base base_;
+};
+
+/// log p_beta is beta log p, and of states without probability minus infinity at every beta.
+class CallbackHeat final : public Heat {
+ public:
+  explicit CallbackHeat(CallbackDescription model) : model_(std::move(model)) {}
+
+  [[nodiscard]] Description at(double beta) const override {
+    if (beta == 1.0) return model_;
+    return CallbackDescription{std::make_shared<BatchTarget>(model_.target->heated(beta)), model_.fibers};
+  }
+
+  /// A share of impossible states that no chain of the hot end has met is too small to matter.
+  [[nodiscard]] double log_hot() const override {
+    if (model_.target->met_zero()) return std::numeric_limits<double>::quiet_NaN();
+    double sum = 0.0;
+    for (Index i = 0; i < model_.target->num_variables(); ++i) sum += std::log(model_.target->cardinality(i));
+    return sum;
+  }
+
+  /// States remember what the function gave, so this calls nobody.
+  void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
+    const auto& states = dynamic_cast<const StatesOf<BatchTarget>&>(chains.engine);
+    for (std::size_t k = 0; k < chains.group.count; ++k) {
+      out[k] = (rise.to - rise.from) * model_.target->log_prob(states.state(chains.group.first + k));
+    }
+  }
+
+ private:
+  CallbackDescription model_;
+};
+
+template <class T>
+std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const T>& target) {
+  return std::make_shared<const IsingHeat<T>>(target);
+}
+std::shared_ptr<const Heat> heat_of(const NetworkDescription& model) { return std::make_shared<NetworkHeat>(model); }
+std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const Rbm>& target) {
+  return std::make_shared<RbmHeat>(target);
+}
+std::shared_ptr<const Heat> heat_of(const CallbackDescription& model) { return std::make_shared<CallbackHeat>(model); }
+std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const OwnDescription>&) {
+  throw InputError(
+      "the sampler 'temper' takes Ising models, networks, RBMs and callback targets, and cannot heat a C++ target of "
+      "one's own");
+}
+
+}  // namespace
+
+std::shared_ptr<const Heat> make_heat(const Model& model) {
+  return std::visit([](const auto& description) { return heat_of(description); }, model.description);
+}
+
+}  // namespace poise

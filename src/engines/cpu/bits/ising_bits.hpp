@@ -1,0 +1,74 @@
+/// Ising models with chains as bits: their conditionals, and log p and magnetization from sums over a block.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engines/cpu/bits/bit_block.hpp"
+#include "engines/cpu/bits/bit_sums.hpp"
+#include "engines/cpu/bits/bit_tables.hpp"
+#include "engines/cpu/block_engine.hpp"
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/lattice_ising.hpp"
+
+namespace poise {
+
+[[nodiscard]] BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target);
+[[nodiscard]] BitModel bit_model(const std::shared_ptr<const GraphIsing>& target);
+
+/// Sums of a state of spins: over sites, over sites with weights, over edges with weights.
+class SpinSums {
+ public:
+  struct Edge {
+    Index first;
+    Index second;
+    std::int64_t weight;
+  };
+  /// Weights that are all alike are counted, others added one by one.
+  SpinSums(const std::vector<std::int64_t>& fields, std::vector<Edge> edges, const BitTables& tables);
+
+  struct Sums {
+    std::vector<std::int64_t> spins;   ///< of each chain
+    std::vector<std::int64_t> fields;  ///< with weights
+    std::vector<std::int64_t> edges;   ///< products of spins, with weights
+  };
+  [[nodiscard]] Sums sums(const BitView& view) const;
+
+ private:
+  BitTerms sites_;
+  std::vector<std::int64_t> fields_;
+  std::int64_t sum_of_fields_ = 0;
+  bool has_fields_ = false;
+  BitTerms edges_;
+  std::vector<std::int64_t> weights_;  // of the edges; empty where they are alike
+  std::int64_t weight_ = 0;            // of each then
+  std::int64_t sum_of_weights_ = 0;
+};
+
+/// Chains of Ising models as bits.
+template <class T>
+class BitLayout {
+ public:
+  using Block = BitBlock;
+  static constexpr std::size_t kMostChains = 64 * BitBlock::kMostWords;
+  static constexpr bool kRaoBlackwellises = false;
+
+  BitLayout(const std::shared_ptr<const T>& target, BitModel model);
+  void set_reference(std::span<const Value> reference);
+  [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
+    return group_bits(chains, first_chain, threads);
+  }
+  [[nodiscard]] BitBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+    return {tables_, group, seed, first_chain};
+  }
+  /// log p, statistics, distance and levels of all chains of a block.
+  void observe(const T& target, const BitBlock& block, const Observables& out) const;
+
+ private:
+  std::shared_ptr<const BitTables> tables_;
+  SpinSums sums_;
+  std::vector<std::uint64_t> reference_;  // by position, all ones or all zeros
+};
+
+}  // namespace poise

@@ -1,0 +1,101 @@
+/// Sums over the factors of all replicas of a ladder, which swaps are decided by.
+#include <array>
+#include <cmath>
+
+#include <poise/extend/base/hot.hpp>
+#include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "engines/common/factor_scopes.hpp"
+
+namespace poise {
+
+namespace {
+
+double log_states(const LaneModel& model) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k + 1 < model.variables().size(); ++k) sum += std::log(model.variables()[k].levels);
+  return sum;
+}
+
+}  // namespace
+
+LaneEnergy<MarkovNetwork>::LaneEnergy(const MarkovNetwork& target, const LaneModel& model)
+    : unit_(target.unit()), log_hot_(target.log_prob_of(0.0) + log_states(model)) {
+  const FactorScopes scopes(target);
+  const std::vector<std::int64_t> lowest = lowest_units(target, scopes);
+  start_ = scopes.start;
+  for (const FactorScopes::Site& site : scopes.sites) sites_.push_back({model.position(site.variable), site.stride});
+  bool has_zeros = false;
+  for (std::size_t f = 0; f < target.num_factors(); ++f) {
+    table_.push_back(target.table_start(f));
+    const std::size_t end = target.table_start(f) + scopes.entries(target, f);
+    if (units_.size() < end) units_.resize(end);
+    if (is_zero_.size() < end) is_zero_.resize(end);
+    for (std::size_t e = target.table_start(f); e < end; ++e) {
+      const bool is_zero = target.is_zero(target.units(e));
+      units_[e] = static_cast<double>(is_zero ? lowest[f] : target.units(e));
+      is_zero_[e] = is_zero ? 1.0 : 0.0;
+      has_zeros = has_zeros || is_zero;
+    }
+  }
+  if (!has_zeros) is_zero_.clear();
+}
+
+void LaneEnergy<MarkovNetwork>::sum(const LaneBlock& block, LaneEnergies& out) const {
+  const std::size_t lanes = block.lanes();
+  out.log_weight.assign(lanes, 0.0);
+  out.zeros.assign(lanes, 0.0);
+  hot([lanes, levels = block.levels(), factors = table_.size(), tables = table_.data(), start = start_.data(),
+       sites = sites_.data(), units = units_.data(), is_zero = is_zero_.empty() ? nullptr : is_zero_.data(),
+       sums = out.log_weight.data(), zeros = out.zeros.data()] {
+    std::int32_t entry[LaneBlock::kMost];
+    for (std::size_t f = 0; f < factors; ++f) {
+      for (std::size_t l = 0; l < lanes; ++l) entry[l] = static_cast<std::int32_t>(tables[f]);
+      for (const Site* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
+        const Value* row = levels + site->position * lanes;
+        for (std::size_t l = 0; l < lanes; ++l) entry[l] += static_cast<std::int32_t>(site->stride * row[l]);
+      }
+      for (std::size_t l = 0; l < lanes; ++l) sums[l] += units[entry[l]];
+      if (is_zero == nullptr) continue;
+      for (std::size_t l = 0; l < lanes; ++l) zeros[l] += is_zero[entry[l]];
+    }
+  });
+  for (double& sum : out.log_weight) sum *= unit_;
+}
+
+LaneEnergy<GraphIsing>::LaneEnergy(const GraphIsing& target, const LaneModel& model)
+    : unit_(target.unit()), log_hot_(log_states(model)), fields_(target.num_variables()) {
+  for (Index i = 0; i < target.num_variables(); ++i) {
+    fields_[model.position(i)] = target.field_units(i);
+    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
+      if (neighbour.variable < i) continue;
+      edges_.push_back({model.position(i), model.position(neighbour.variable), neighbour.units});
+    }
+  }
+}
+
+void LaneEnergy<GraphIsing>::sum(const LaneBlock& block, LaneEnergies& out) const {
+  const std::size_t lanes = block.lanes();
+  std::array<std::int64_t, LaneBlock::kMost> sums{};
+  hot([lanes, levels = block.levels(), variables = fields_.size(), fields = fields_.data(), edges = edges_.data(),
+       count = edges_.size(), all = sums.data()] {
+    for (std::size_t i = 0; i < variables; ++i) {
+      if (fields[i] == 0) continue;
+      const Value* row = levels + i * lanes;
+      for (std::size_t l = 0; l < lanes; ++l) all[l] += (2 * std::int64_t{row[l]} - 1) * fields[i];
+    }
+    for (std::size_t e = 0; e < count; ++e) {
+      const Value* first = levels + edges[e].first * lanes;
+      const Value* second = levels + edges[e].second * lanes;
+      const std::int64_t units = edges[e].units;
+      for (std::size_t l = 0; l < lanes; ++l) {
+        const std::int64_t differ = -std::int64_t{static_cast<Value>(first[l] ^ second[l])};
+        all[l] += (units ^ differ) - differ;
+      }
+    }
+  });
+  out.zeros.assign(lanes, 0.0);
+  out.log_weight.resize(lanes);
+  for (std::size_t l = 0; l < lanes; ++l) out.log_weight[l] = unit_ * static_cast<double>(sums[l]);
+}
+
+}  // namespace poise

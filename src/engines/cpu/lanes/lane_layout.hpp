@@ -1,0 +1,90 @@
+/// Chains across lanes, of networks and of Ising models on any graph: their conditionals, and what a block of chains
+/// is worth.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/block_engine.hpp"
+#include <poise/extend/engines/tuner.hpp>
+#include "models/ising/graph_ising.hpp"
+#include "models/network/markov_network.hpp"
+
+namespace poise {
+
+[[nodiscard]] LaneSource lane_source(const std::shared_ptr<const MarkovNetwork>& target);
+[[nodiscard]] LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target);
+
+/// Sums over a block that log p and the statistics of its chains follow from.
+template <class T>
+class LaneObserver;
+
+template <>
+class LaneObserver<MarkovNetwork> {
+ public:
+  LaneObserver(const MarkovNetwork& target, const LaneModel& model);
+  void observe(const MarkovNetwork& target, const LaneBlock& block, const Observables& out) const;
+
+ private:
+  void observe_order(const MarkovNetwork& target, const LaneBlock& block, std::span<double> out) const;
+
+  struct Site {
+    Index position;
+    std::uint32_t stride;
+  };
+  std::vector<std::size_t> start_;  // of each factor's sites, and one more
+  std::vector<Site> sites_;
+  Index most_levels_ = 0;
+};
+
+template <>
+class LaneObserver<GraphIsing> {
+ public:
+  LaneObserver(const GraphIsing& target, const LaneModel& model);
+  void observe(const GraphIsing& target, const LaneBlock& block, const Observables& out) const;
+
+ private:
+  struct Edge {
+    Index first;
+    Index second;
+    std::int64_t units;
+  };
+  std::vector<std::int64_t> fields_;  // by position
+  std::vector<Edge> edges_;
+};
+
+template <class T>
+class LaneLayout {
+ public:
+  using Block = LaneBlock;
+  static constexpr std::size_t kMostChains = LaneBlock::kMost;
+  static constexpr bool kRaoBlackwellises = true;
+
+  LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
+  void set_reference(std::span<const Value> reference);
+  [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
+    return group_lanes(chains, first_chain, threads);
+  }
+  [[nodiscard]] LaneBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+    return {model_, group, seed, first_chain};
+  }
+  /// log p, statistics, distance and levels of all chains of a block.
+  void observe(const T& target, const LaneBlock& block, const Observables& out) const;
+
+ private:
+  std::shared_ptr<const LaneModel> model_;
+  LaneObserver<T> observer_;
+  std::vector<Value> reference_;  // by position
+};
+
+/// Gibbs with chains across lanes.
+template <class T>
+[[nodiscard]] TunableEngine make_lane_engine(const std::shared_ptr<const T>& target, LaneSource source,
+                                             const EngineOptions& options) {
+  using Layout = LaneLayout<T>;
+  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, std::move(source)), options), nullptr};
+}
+
+}  // namespace poise

@@ -1,0 +1,74 @@
+/// Tempering with the replicas of a ladder across lanes: single-site Gibbs, each lane at a temperature of its own.
+///
+/// States stay where they are and temperatures move, so a swap costs nothing. With an even number of ladders each two
+/// of them also exchange components of their states (lanes/components.hpp), where these differ in more than one.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engines/common/components.hpp"
+#include "engines/cpu/lanes/lane_block.hpp"
+#include <poise/extend/engines/tempered_engine.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include "models/ising/graph_ising.hpp"
+#include "models/network/markov_network.hpp"
+
+namespace poise {
+
+/// Sums over all factors of a state, lane by lane: log weights without heat, and how many zeros are in them.
+struct LaneEnergies {
+  std::vector<double> log_weight;
+  std::vector<double> zeros;
+};
+
+template <class T>
+class LaneEnergy;
+
+template <>
+class LaneEnergy<MarkovNetwork> {
+ public:
+  LaneEnergy(const MarkovNetwork& target, const LaneModel& model);
+  void sum(const LaneBlock& block, LaneEnergies& out) const;
+  [[nodiscard]] double log_hot() const { return log_hot_; }  ///< log Z at beta = 0
+
+ private:
+  struct Site {
+    Index position;
+    std::uint32_t stride;
+  };
+  double unit_;
+  double log_hot_;
+  std::vector<std::size_t> start_;  // of each factor's sites, and one more
+  std::vector<Site> sites_;
+  std::vector<std::uint32_t> table_;  // of each factor, its first entry
+  std::vector<double> units_;         // of all entries, a zero being the smallest entry of its table
+  std::vector<double> is_zero_;       // empty where there is none
+};
+
+template <>
+class LaneEnergy<GraphIsing> {
+ public:
+  LaneEnergy(const GraphIsing& target, const LaneModel& model);
+  void sum(const LaneBlock& block, LaneEnergies& out) const;
+  [[nodiscard]] double log_hot() const { return log_hot_; }
+
+ private:
+  struct Edge {
+    Index first;
+    Index second;
+    std::int64_t units;
+  };
+  double unit_;
+  double log_hot_;
+  std::vector<std::int64_t> fields_;  // by position
+  std::vector<Edge> edges_;
+};
+
+/// Ladders of a target whose conditionals are in `source`.
+template <class T>
+[[nodiscard]] TunableEngine make_tempered_lanes(const std::shared_ptr<const T>& target, LaneSource source,
+                                                const EngineOptions& options);
+
+}  // namespace poise

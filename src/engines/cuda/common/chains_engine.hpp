@@ -1,0 +1,222 @@
+/// An engine whose chains are on a GPU, all of them moved on together, step by step by one balancing function; and its
+/// tuner, which looks at states on the CPU.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <poise/extend/engines/engine.hpp>
+#include <poise/extend/engines/tuner.hpp>
+#include "engines/cpu/chains/engines.hpp"
+
+namespace poise {
+
+/// `Chains` are those of cuda/: CudaFlipChains, CudaGraphFlipChains, CudaRbmChains, CudaUserChains.
+template <class T, class Chains>
+class CudaChainsEngine : public Engine {
+ public:
+  CudaChainsEngine(const EngineTraits& traits, std::shared_ptr<const T> target, std::unique_ptr<Chains> chains)
+      : Engine(traits),
+        target_(std::move(target)),
+        chains_(std::move(chains)),
+        counted_from_(traits.chains, 0),
+        rao_blackwell_(traits.chains) {}
+
+  void set_function(const BalancingFunction& function) {
+    function_ = function;
+    use_function(function);
+  }
+
+  std::vector<ChainGroup> share_out(unsigned) override { return {{0, traits_.chains}}; }
+
+  void advance(ChainGroup group, std::uint64_t steps) override {
+    if (group.count != traits_.chains) throw std::logic_error("chains on a GPU are moved on together");
+    chains_->advance(steps);
+  }
+
+  void observe(ChainGroup group, const Observables& out) const override {
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) observe_states(group, out);
+    if (!out.accepted.empty()) {
+      const std::vector<double> accepted = chains_->accepted();
+      std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
+    }
+    const std::size_t n = traits_.variables;
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::size_t c = group.first + k;
+      if (!out.evals.empty()) out.evals[k] = evals();
+      if (!out.levels.empty()) chains_->get_levels(c, out.levels.subspan(k * n, n));
+      if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
+      if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
+    }
+  }
+
+  void restart(std::size_t chain, std::span<const Value> levels) override {
+    chains_->set_levels(chain, levels);
+    if (!chains_->counts()) return;
+    counted_from_[chain] = chains_->steps();
+    chains_->set_up_counts(chain, std::vector<std::int64_t>(traits_.variables, 0));
+  }
+
+  void exchange(std::size_t c, Engine& other) override {
+    auto& there = dynamic_cast<CudaChainsEngine&>(other);
+    const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
+    move_to(c, theirs);
+    there.move_to(c, mine);
+  }
+
+  void start_marginals(ChainGroup, bool rao_blackwell) override {
+    chains_->start_counting();
+    std::fill(counted_from_.begin(), counted_from_.end(), chains_->steps());
+    if (!rao_blackwell) return;
+    for (RaoBlackwell& sums : rao_blackwell_) sums = {std::vector<double>(target_->num_moves(), 0.0), 0};
+  }
+
+  void visit_marginals(ChainGroup group) override {
+    std::vector<double> log_ratios;
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      if (rao_blackwell_[c].sums.empty()) continue;
+      add_conditionals(*target_, target_->make_state(levels_of(c)), log_ratios, rao_blackwell_[c]);
+    }
+  }
+
+  [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return rao_blackwell_[chain]; }
+
+  void save_common(Saver& out) const override { out(function_, chains_->steps(), chains_->counts()); }
+
+  void load_common(Loader& in) override {
+    BalancingFunction function;
+    std::uint64_t steps = 0;
+    bool counting = false;
+    in(function, steps, counting);
+    set_function(function);
+    chains_->set_steps(steps);
+    if (counting) chains_->start_counting();
+  }
+
+  void save_chain(std::size_t chain, Saver& out) const override {
+    out(levels_of(chain), chains_->accepted(chain), rao_blackwell_[chain], counted_from_[chain]);
+    if (chains_->counts()) out(chains_->up_counts(chain));
+  }
+
+  void load_chain(std::size_t chain, Loader& in) override {
+    std::vector<Value> levels;
+    double accepted = 0.0;
+    in(levels, accepted, rao_blackwell_[chain], counted_from_[chain]);
+    chains_->set_levels(chain, levels);
+    chains_->set_accepted(chain, accepted);
+    if (!chains_->counts()) return;
+    std::vector<std::int64_t> counts;
+    in(counts);
+    chains_->set_up_counts(chain, counts);
+  }
+
+  [[nodiscard]] std::vector<Value> levels_of(std::size_t chain) const {
+    std::vector<Value> levels(traits_.variables);
+    chains_->get_levels(chain, levels);
+    return levels;
+  }
+
+ protected:
+  virtual void use_function(const BalancingFunction& function) = 0;
+  /// log p, statistics and distances.
+  virtual void observe_states(ChainGroup group, const Observables& out) const = 0;
+  /// Of each chain so far.
+  [[nodiscard]] virtual Evals evals() const = 0;
+
+  [[nodiscard]] const T& target() const { return *target_; }
+  [[nodiscard]] Chains& chains() const { return *chains_; }
+
+  static EngineTraits traits_of(const T& target, const EngineOptions& options) {
+    EngineTraits traits;
+    traits.chains = options.starts.size();
+    traits.variables = target.num_variables();
+    traits.entries = target.num_moves();
+    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
+    traits.group = traits.chains;
+    traits.together = true;
+    traits.of_device = true;
+    return traits;
+  }
+
+ private:
+  /// Puts a chain at a state; counts go on.
+  void move_to(std::size_t c, std::span<const Value> levels) {
+    std::vector<std::int64_t> counts;
+    if (chains_->counts()) counts = chains_->up_counts(c);  // which depend on the state until they are asked for
+    chains_->set_levels(c, levels);
+    if (chains_->counts()) chains_->set_up_counts(c, counts);
+  }
+
+  void copy_marginals(std::size_t c, std::span<double> out) const {
+    if (!chains_->counts()) {
+      std::fill(out.begin(), out.end(), 0.0);
+      return;
+    }
+    const auto steps = static_cast<double>(std::max<std::uint64_t>(1, chains_->steps() - counted_from_[c]));
+    const std::vector<std::int64_t> counts = chains_->up_counts(c);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / steps;
+  }
+
+  std::shared_ptr<const T> target_;
+  std::unique_ptr<Chains> chains_;
+  BalancingFunction function_;
+  std::vector<std::uint64_t> counted_from_;  // steps, of each chain
+  std::vector<RaoBlackwell> rao_blackwell_;
+};
+
+/// Learns from states that are copied to chains on the CPU, which make no steps of their own; there are none where
+/// nothing is learned.
+template <class DeviceEngine>
+class CudaChainsTuner final : public Tuner {
+ public:
+  CudaChainsTuner(DeviceEngine& engine, TunableEngine on_cpu) : engine_(engine), on_cpu_(std::move(on_cpu)) {}
+
+  void set_function(const BalancingFunction& function, std::uint64_t) override {
+    engine_.set_function(function);
+    if (on_cpu_.tuner != nullptr) on_cpu_.tuner->set_function(function, 0);  // tables would not pay
+  }
+  void reweigh(std::size_t) override {}
+  void observe(std::size_t chain, const TransitionGradientOptions& options, TransitionGradient& out) override {
+    on_cpu_.engine->restart(chain, engine_.levels_of(chain));
+    on_cpu_.tuner->observe(chain, options, out);
+  }
+  void backward(std::size_t chain, const TransitionGradient& observed, std::span<const double> coefficients,
+                std::span<double> out) override {
+    on_cpu_.tuner->backward(chain, observed, coefficients, out);
+  }
+  void save_chain(std::size_t chain, Saver& out) const override {
+    if (on_cpu_.tuner != nullptr) on_cpu_.tuner->save_chain(chain, out);
+  }
+  void load_chain(std::size_t chain, Loader& in) override {
+    if (on_cpu_.tuner != nullptr) on_cpu_.tuner->load_chain(chain, in);
+  }
+
+ private:
+  DeviceEngine& engine_;
+  TunableEngine on_cpu_;
+};
+
+/// Whether warm-up looks at transitions; a length of steps is found by acceptance alone.
+[[nodiscard]] inline bool observes_transitions(const Sampler& sampler) {
+  const SamplerSettings& settings = sampler.settings;
+  return sampler.learns() && (settings.tuning != StepTuning::acceptance || settings.paper_schedule);
+}
+
+/// `description` is what engines on the CPU are made of (engines.hpp).
+template <class DeviceEngine, class Description>
+std::unique_ptr<Tuner> make_cuda_tuner(DeviceEngine& engine, const Description& description, const Sampler& sampler,
+                                       const EngineOptions& options) {
+  TunableEngine on_cpu;
+  if (observes_transitions(sampler)) {
+    EngineOptions here = options;
+    here.device = Device::cpu;
+    on_cpu = make_engine(description, sampler, here);
+  }
+  return std::make_unique<CudaChainsTuner<DeviceEngine>>(engine, std::move(on_cpu));
+}
+
+}  // namespace poise

@@ -1,0 +1,291 @@
+/// A block of chains across lanes, on the device.
+#include "engines/cuda/lanes/lane_block.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "engines/common/keyed_words.hpp"
+#include "engines/cuda/lanes/lane_memory.hpp"
+#include "engines/cuda/lanes/lane_recording.hpp"
+#include "engines/cuda/common/this_device.hpp"
+
+namespace poise {
+
+namespace {
+
+static_assert(cuda::kWordStep64 == kWordStep && cuda::kMostLevels == LaneModel::kMostLevels);
+
+/// Random words that an update may need, as on the CPU.
+constexpr std::uint64_t kWordsPerUpdate64 = 2;
+
+/// Lanes: chains of the run by their numbers, from an even one on, as two share random words.
+cuda::LaneBatch lanes_of(ChainGroup group, std::uint64_t first_chain) {
+  const auto first = static_cast<std::uint32_t>((first_chain + group.first) % 2);
+  const auto count = static_cast<std::uint32_t>(group.count);
+  return {first, count, (first + count + 1) / 2 * 2};
+}
+
+}  // namespace
+
+class CudaLaneBlock::OnDevice {
+ public:
+  OnDevice(const CudaLaneModel& from, cuda::LaneBatch the_lanes, Placement the_placement)
+      : model(from),
+        rows(from.model->num_variables()),
+        lanes(the_lanes),
+        levels(model.positions(), rows, the_lanes),
+        totals(from.model->num_entries(), the_lanes.lanes / 2),
+        placement(the_placement),
+        device(cuda::this_device()) {}
+
+  void set_keys(std::uint64_t seed, std::uint64_t first_pair) {
+    std::vector<cuda::PairKey> all(lanes.lanes / 2);
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      const WordKey key = word_key(seed, Stream::lanes, first_pair + p);
+      all[p] = {key.first, key.second};
+    }
+    keys = cuda::Array<cuda::PairKey>(all);
+  }
+
+  [[nodiscard]] cuda::LaneBlockView view(const CudaLaneModel& from, bool counting, bool averaging) const {
+    return {.image = model.packed(),
+            .exact = model.exact(),
+            .colours = model.colours(),
+            .num_colours = static_cast<std::uint32_t>(model.image().colours.size() - 1),
+            .levels = levels.words(),
+            .counts = counting ? totals.counts() : nullptr,
+            .sums = averaging ? totals.sums() : nullptr,
+            .keys = keys.data(),
+            .pairs = lanes.lanes / 2,
+            .first_lane = lanes.first,
+            .end_lane = lanes.first + lanes.count,
+            .positions = model.used_positions(),
+            .entries = from.model->num_entries(),
+            .words = from.model->num_variables() * kWordsPerUpdate64,
+            .two_levels = model.most_levels() <= 2};
+  }
+
+  [[nodiscard]] cuda::LanePlan plan(const cuda::LaneBlockView& view) const {
+    const cuda::LaneShape shape{.pairs = view.pairs,
+                                .rows = view.positions + (view.counts != nullptr ? view.entries : 0U),
+                                .image_bytes = model.image_bytes(),
+                                .colours = model.image().colours};
+    if (placement == Placement::spread) return cuda::plan_spread(shape);
+    if (placement == Placement::automatic) return cuda::plan_lanes(shape, device);
+    for (const unsigned pairs : {32U, 16U, 8U, 4U, 2U}) {
+      const cuda::LanePlan plan = cuda::plan_resident(shape, device, pairs, false);
+      if (plan.resident) return plan;
+    }
+    throw InputError("the GPU has too little memory on its multiprocessors for two chains of this model");
+  }
+
+  /// As many sweeps as were made: all in one launch, or colour by colour. States that are recorded from shared memory
+  /// lack the positions that no sweep looks at.
+  void sweep(const cuda::LaneBlockView& view, cuda::LanePlan plan, std::uint64_t first, std::uint32_t count) {
+    if (plan.resident && cuda::launch_resident(view, plan, first, count)) return;
+    if (plan.resident) plan = cuda::plan_spread({.pairs = view.pairs, .colours = model.image().colours});
+    const std::vector<std::uint32_t>& colours = model.image().colours;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      for (std::size_t c = 0; c + 1 < colours.size(); ++c) {
+        cuda::launch_colour(view, plan, first + k, colours[c], colours[c + 1]);
+      }
+      if (!view.record.is_due(k)) continue;
+      const std::size_t bytes = view.record.words * sizeof(std::uint16_t);
+      cuda::check(cudaMemcpyAsync(view.record.place(k), levels.words(), bytes, cudaMemcpyDeviceToDevice, nullptr),
+                  "states were recorded");
+    }
+  }
+
+  cuda::LaneRecording& recording() {
+    if (!recorded) recorded = std::make_unique<cuda::LaneRecording>(model, rows, lanes);
+    return *recorded;
+  }
+
+  /// Has states of a batch begin with the positions that sweeps do not look at.
+  void copy_rest(std::size_t draws) {
+    const std::size_t done = std::size_t{model.used_positions()} * lanes.lanes, all = recording().bytes();
+    for (std::size_t draw = 0; draw < draws && done < all; ++draw) {
+      cuda::check(cudaMemcpyAsync(recording().states() + draw * all + done, levels.bytes() + done, all - done,
+                                  cudaMemcpyDeviceToDevice, nullptr),
+                  "states were recorded");
+    }
+  }
+
+  cuda::ModelOnDevice model;
+  std::uint32_t rows;
+  cuda::LaneBatch lanes;
+  cuda::LevelsOnDevice levels;
+  cuda::LaneTotalsOnDevice totals;
+  cuda::Array<cuda::PairKey> keys;
+  Placement placement;
+  cuda::DeviceShape device;
+  std::mutex mutex;  // of the totals
+  std::unique_ptr<cuda::LaneRecording> recorded;
+};
+
+CudaLaneBlock::CudaLaneBlock(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
+                             std::uint64_t first_chain, Placement placement)
+    : model_(std::move(model)), group_(group), first_chain_(first_chain) {
+  device_ = std::make_unique<OnDevice>(*model_, lanes_of(group, first_chain), placement);
+  device_->set_keys(seed, (first_chain + group.first) / 2);
+}
+
+CudaLaneBlock::~CudaLaneBlock() = default;
+CudaLaneBlock::CudaLaneBlock(CudaLaneBlock&&) noexcept = default;
+CudaLaneBlock& CudaLaneBlock::operator=(CudaLaneBlock&&) noexcept = default;
+
+std::uint32_t CudaLaneBlock::lane(std::size_t chain) const {
+  return device_->lanes.first + static_cast<std::uint32_t>(chain - group_.first);
+}
+
+void CudaLaneBlock::set_progress(const BlockProgress& progress) {
+  sweeps_ = progress.sweeps;
+  if (progress.counts != 0) reset_counts();
+  if (progress.averages != 0) reset_sums();
+}
+
+void CudaLaneBlock::sweep(std::uint64_t sweeps) {
+  start_sweeps(sweeps, {});
+  cuda::check(cudaDeviceSynchronize(), "sweeps were made");
+}
+
+void CudaLaneBlock::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record) {
+  OnDevice& device = *device_;
+  device.levels.to_device();
+  device.levels.changed();
+  cuda::LaneBlockView view = device.view(*model_, counting_, averaging_);
+  view.record = record;
+  const cuda::LanePlan plan = device.plan(view);
+  // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
+  constexpr double kLaunch = 5000.0;  // microseconds
+  const auto together = static_cast<std::uint64_t>(std::clamp(kLaunch / plan.microseconds, 1.0, 65536.0));
+  while (sweeps > 0) {
+    std::uint64_t some = std::min(sweeps, together);
+    // Up to where the CPU adds recent counts and sums to the others, so that both round alike.
+    if (counting_ || averaging_) some = std::min(some, kMostRecent - sweeps_ % kMostRecent);
+    device.sweep(view, plan, sweeps_, static_cast<std::uint32_t>(some));
+    cuda::check_launch("sweeps were started");
+    view.record.made += some;
+    sweeps_ += some;
+    sweeps -= some;
+    if (!counting_ && !averaging_) continue;
+    device.totals.changed(some);
+    if (sweeps_ % kMostRecent == 0) device.totals.spill();
+  }
+}
+
+void CudaLaneBlock::reset_counts() {
+  device_->totals.reset_counts();
+  counting_ = true;
+}
+
+void CudaLaneBlock::reset_sums() {
+  device_->totals.reset_sums();
+  averaging_ = true;
+}
+
+void CudaLaneBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+  device_->levels.set(chain - group_.first, levels);
+}
+
+void CudaLaneBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+  const std::span<const Value> own = device_->levels.get(chain - group_.first);
+  std::copy(own.begin(), own.end(), levels.begin());
+}
+
+/// Calls `use` with the number of each entry in the order of variables, and in that of updates.
+template <class Use>
+void CudaLaneBlock::for_each_entry(Use&& use) const {
+  for (const ImageVariable& variable : device_->model.image().variables) {
+    const Index first = model_->model->entries()[variable.variable];
+    for (Index level = 1; level < variable.levels; ++level) use(first + level - 1, variable.entry + level - 1);
+  }
+}
+
+void CudaLaneBlock::set_totals(std::size_t chain, const LaneTotals& totals) {
+  const std::lock_guard lock(device_->mutex);
+  const std::size_t entries = model_->model->num_entries();
+  if (counting_) {
+    std::vector<std::uint64_t> counts(entries);
+    for_each_entry([&](std::size_t outside, std::size_t inside) { counts[inside] = totals.counts[outside]; });
+    device_->totals.set_counts(lane(chain), counts);
+  }
+  if (averaging_) {
+    cuda::LaneTotalsOnDevice::Sums sums{std::vector<double>(entries), std::vector<float>(entries)};
+    for_each_entry([&](std::size_t outside, std::size_t inside) {
+      sums.earlier[inside] = totals.sums[outside];
+      sums.recent[inside] = totals.recent[outside];
+    });
+    device_->totals.set_sums(lane(chain), sums);
+  }
+}
+
+LaneTotals CudaLaneBlock::get_totals(std::size_t chain) const {
+  LaneTotals totals;
+  totals.counts.resize(counting_ ? model_->model->num_entries() : 0);
+  if (counting_) get_counts(chain, totals.counts);
+  if (!averaging_) return totals;
+  totals.sums.resize(model_->model->num_entries());
+  totals.recent.resize(totals.sums.size());
+  const std::lock_guard lock(device_->mutex);
+  const cuda::LaneTotalsOnDevice::Sums sums = device_->totals.sums_of(lane(chain));
+  for_each_entry([&](std::size_t outside, std::size_t inside) {
+    totals.sums[outside] = sums.earlier[inside];
+    totals.recent[outside] = sums.recent[inside];
+  });
+  return totals;
+}
+
+void CudaLaneBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+  if (!counting_) return std::fill(counts.begin(), counts.end(), std::uint64_t{0});
+  const std::lock_guard lock(device_->mutex);
+  const std::vector<std::uint64_t> own = device_->totals.counts_of(lane(chain));
+  for_each_entry([&](std::size_t outside, std::size_t inside) { counts[outside] = own[inside]; });
+}
+
+void CudaLaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
+  const std::lock_guard lock(device_->mutex);
+  const cuda::LaneTotalsOnDevice::Sums own = device_->totals.sums_of(lane(chain));
+  for_each_entry([&](std::size_t outside, std::size_t inside) {
+    sums[outside] = own.earlier[inside] + static_cast<double>(own.recent[inside]);
+  });
+}
+
+CudaLaneSums CudaLaneBlock::sums() const {
+  device_->levels.to_device();
+  cuda::LaneRecording& recording = device_->recording();
+  recording.start(device_->levels.bytes(), 1, 0);
+  recording.wait(0);
+  return recording.sums(0, 0);
+}
+
+void CudaLaneBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                                  const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
+  OnDevice& device = *device_;
+  cuda::LaneRecording& recording = device.recording();
+  const std::size_t together = recording.draws();
+  const auto start = [&](std::size_t batch, std::size_t size) {
+    if (together == 1) {  // states are summed where they are: a copy would take as much memory again
+      start_sweeps(sweeps, {});
+      recording.start(device.levels.bytes(), 1, batch);
+      return;
+    }
+    device.levels.to_device();
+    device.copy_rest(size);
+    start_sweeps(sweeps * size, {.states = reinterpret_cast<std::uint16_t*>(recording.states()),
+                                 .words = recording.bytes() / sizeof(std::uint16_t),
+                                 .every = sweeps,
+                                 .made = 0});
+    recording.start(recording.states(), size, batch);
+  };
+  recording.batches().run(
+      draws, together,
+      {.start = start,
+       .wait = [&](std::size_t batch) { recording.wait(batch); },
+       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, recording.sums(batch, draw)); }});
+}
+
+void CudaLaneBlock::get_all_levels(std::span<Value> levels) const { device_->levels.get_all(levels); }
+
+}  // namespace poise

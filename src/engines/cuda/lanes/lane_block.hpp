@@ -1,0 +1,112 @@
+/// Chains across lanes, on a GPU: the block of lanes/lane_block.hpp with a thread for every variable of a colour and
+/// two chains.
+///
+/// Random words are those of the CPU, and floats decide only where they cannot be wrong, so the states are the same.
+/// The rest, one update in a hundred thousand or so, is decided by the same integers and an exponential in doubles,
+/// which may differ from the CPU's in the last digit: one update in 10^16 or so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/extend/engines/chain_group.hpp>
+#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_image.hpp"
+#include "engines/cpu/lanes/lane_model.hpp"
+
+namespace poise {
+
+namespace cuda {
+struct LaneRecord;
+}
+
+/// How log p is added up: factor by factor, as networks have it, or in integers, which takes a model without zeros, as
+/// Ising models are.
+enum class CudaLogSums { in_order, in_integers };
+
+/// What a block is made from.
+struct CudaLaneModel {
+  std::shared_ptr<const LaneModel> model;
+  ExactTables exact;
+  std::vector<Value> reference;  ///< by position
+  CudaLogSums log_sums = CudaLogSums::in_order;
+};
+
+/// Sums of the states of all chains of a group.
+struct CudaLaneSums {
+  std::span<const double> units;             ///< of log p
+  std::span<const std::uint32_t> different;  ///< variables that are not as in the reference
+  /// Those at level 1 where log p is summed in integers, otherwise those at the most frequent level.
+  std::span<const std::uint32_t> at_level;
+};
+
+class CudaLaneBlock {
+ public:
+  using Totals = LaneTotals;
+
+  /// Where levels are while chains move: in the memory of multiprocessors, for many sweeps at a time, or in that of the
+  /// device, so that the variables of a colour may be anywhere. What is faster is chosen by default.
+  enum class Placement { automatic, resident, spread };
+
+  /// The chains first_chain + group.first and so on; numbers are those of the run. Throws an InputError where the GPU
+  /// has too little memory.
+  CudaLaneBlock(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
+                std::uint64_t first_chain, Placement placement = Placement::automatic);
+  ~CudaLaneBlock();
+  CudaLaneBlock(CudaLaneBlock&&) noexcept;
+  CudaLaneBlock& operator=(CudaLaneBlock&&) noexcept;
+
+  [[nodiscard]] ChainGroup group() const { return group_; }
+  [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
+  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, averaging_ ? 1U : 0U}; }
+  /// Totals start anew.
+  void set_progress(const BlockProgress& progress);
+
+  /// Counts levels while `reset_counts` was called, and averages conditionals while `reset_sums` was. Returns when the
+  /// sweeps are made.
+  void sweep(std::uint64_t sweeps);
+  void reset_counts();
+  void reset_sums();
+  [[nodiscard]] bool counts() const { return counting_; }
+  [[nodiscard]] bool averages() const { return averaging_; }
+
+  // Of one chain of the run; other threads may set and get other chains at the same time, while none sweeps.
+  void set_levels(std::size_t chain, std::span<const Value> levels);
+  void get_levels(std::size_t chain, std::span<Value> levels) const;
+  void set_totals(std::size_t chain, const LaneTotals& totals);
+  [[nodiscard]] LaneTotals get_totals(std::size_t chain) const;
+  void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
+  void get_sums(std::size_t chain, std::span<double> sums) const;
+
+  // Of all chains of the group, in one go.
+  /// Good until the next ones are asked for.
+  [[nodiscard]] CudaLaneSums sums() const;
+  /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on any thread and in any order.
+  void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                     const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use);
+  /// Chain after chain.
+  void get_all_levels(std::span<Value> levels) const;
+
+ private:
+  static constexpr std::uint64_t kMostRecent = 255;  // sweeps that a byte can count
+
+  class OnDevice;
+  /// Without waiting for them; what is recorded goes to where `record` says.
+  void start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record);
+  template <class Use>
+  void for_each_entry(Use&& use) const;
+  [[nodiscard]] std::uint32_t lane(std::size_t chain) const;
+
+  std::shared_ptr<const CudaLaneModel> model_;
+  ChainGroup group_{};
+  std::uint64_t first_chain_ = 0;
+  bool counting_ = false;
+  bool averaging_ = false;
+  std::uint64_t sweeps_ = 0;
+  std::unique_ptr<OnDevice> device_;
+};
+
+}  // namespace poise

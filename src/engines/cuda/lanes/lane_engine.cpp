@@ -1,0 +1,92 @@
+/// Networks and graphs laid out for chains across the lanes of a GPU.
+#include "engines/cuda/lanes/lane_engine.hpp"
+
+#ifdef POISE_CUDA
+
+#include <limits>
+#include <utility>
+
+#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cpu/block_engine.hpp"
+#include "engines/common/exact_tables.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include <poise/extend/engines/tuner.hpp>
+#include "engines/cuda/lanes/lane_observables.hpp"
+
+namespace poise {
+
+namespace {
+
+/// One block has all chains.
+template <class T>
+class CudaLaneLayout {
+ public:
+  using Block = CudaLaneBlock;
+  static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
+  static constexpr bool kRaoBlackwellises = true;
+
+  explicit CudaLaneLayout(const std::shared_ptr<const T>& target) : model_(std::make_shared<CudaLaneModel>()) {
+    model_->model = std::make_shared<const LaneModel>(lane_source(target));
+    model_->exact = exact_tables(*target, *model_->model);
+    model_->log_sums = log_sums_of(*target);
+  }
+
+  void set_reference(std::span<const Value> reference) {
+    model_->reference.resize(reference.size());
+    for (Index i = 0; i < reference.size(); ++i) model_->reference[model_->model->position(i)] = reference[i];
+  }
+  [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
+    return {{0, chains}};
+  }
+  [[nodiscard]] CudaLaneBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+    return {model_, group, seed, first_chain};
+  }
+  void observe(const T& target, const CudaLaneBlock& block, const Observables& out) const {
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
+      observe_sums(target, block.sums(), out);
+    }
+    if (!out.levels.empty()) block.get_all_levels(out.levels);
+  }
+  static std::size_t draws_at_once(std::size_t chains) { return lane_draws_at_once(chains); }
+  void sweep_and_observe(const T& target, CudaLaneBlock& block, std::uint64_t sweeps,
+                         std::span<const Observables> draws) const {
+    const std::uint64_t before = block.sweeps();
+    block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaLaneSums& sums) {
+      observe_sums(target, sums, draws[draw]);
+      observe_sweeps(before + (draw + 1) * sweeps, draws[draw]);
+    });
+  }
+
+ private:
+  std::shared_ptr<CudaLaneModel> model_;
+};
+
+template <class T>
+TunableEngine make(const std::shared_ptr<const T>& target, const EngineOptions& options) {
+  using Layout = CudaLaneLayout<T>;
+  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target), options), nullptr};
+}
+
+}  // namespace
+
+TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>& target, const EngineOptions& options) {
+  return make(target, options);
+}
+
+TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>& target, const EngineOptions& options) {
+  return make(target, options);
+}
+
+}  // namespace poise
+
+#else
+
+namespace poise {
+
+// Never called: there is no GPU without CUDA.
+TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>&, const EngineOptions&) { return {}; }
+TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>&, const EngineOptions&) { return {}; }
+
+}  // namespace poise
+
+#endif

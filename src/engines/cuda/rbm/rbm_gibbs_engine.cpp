@@ -1,0 +1,214 @@
+/// Chains of block Gibbs on a GPU: their draws are those of the CPU, and so are saved states.
+#include "engines/cuda/rbm/rbm_gibbs_engine.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
+#include <poise/extend/engines/samplers.hpp>
+#include <poise/extend/engines/states.hpp>
+#include "engines/cuda/rbm/saved_rbm_chain.hpp"
+
+namespace poise {
+
+bool has_cuda_rbm_gibbs(const Rbm& target, const Sampler& sampler) {
+  return is_row<RbmGibbsRow>(sampler) &&
+         std::max(target.num_variables(), target.num_hidden()) <= CudaRbmGibbsChains::kMostUnits;
+}
+
+#ifdef POISE_CUDA
+
+namespace {
+
+class CudaRbmGibbsEngine final : public Engine {
+ public:
+  CudaRbmGibbsEngine(std::shared_ptr<const Rbm> target, const EngineOptions& options)
+      : Engine(traits_of(*target, options)),
+        target_(std::move(target)),
+        seed_(options.seed),
+        first_chain_(options.first_chain),
+        reference_(options.reference),
+        chains_(*target_, options.starts.size(), options.seed, options.first_chain),
+        kept_(options.starts.size()) {
+    chains_.set_reference(reference_);
+    for (std::size_t c = 0; c < options.starts.size(); ++c) place(c, options.starts[c]);
+  }
+
+  std::vector<ChainGroup> share_out(unsigned) override { return {{0, traits_.chains}}; }
+
+  void advance(ChainGroup group, std::uint64_t steps) override {
+    if (group.count != traits_.chains) throw std::logic_error("chains on a GPU are moved on together");
+    chains_.advance(steps);
+  }
+
+  void observe(ChainGroup group, const Observables& out) const override {
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(chains_.sums(), group, out);
+    const std::size_t n = traits_.variables;
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::size_t c = group.first + k;
+      if (!out.accepted.empty()) out.accepted[k] = static_cast<double>(chains_.steps());
+      if (!out.evals.empty()) out.evals[k] = evals(c);
+      if (!out.levels.empty()) chains_.get_levels(c, out.levels.subspan(k * n, n));
+      if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
+      if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
+    }
+  }
+
+  void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
+    const Observables& wanted = draws.front();
+    const bool plain =
+        wanted.levels.empty() && wanted.frozen.empty() && wanted.empirical_marginals.empty() && wanted.evals.empty();
+    if (!plain || group.count != traits_.chains) return Engine::advance_and_observe(group, steps, draws);
+    const std::uint64_t before = chains_.steps();
+    const std::vector<CudaRbmGibbsChains::Sums> sums = chains_.advance_and_sum(steps, draws.size());
+    for (std::size_t k = 0; k < draws.size(); ++k) {
+      tell(sums[k], group, draws[k]);
+      std::fill(draws[k].accepted.begin(), draws[k].accepted.end(), static_cast<double>(before + (k + 1) * steps));
+    }
+  }
+
+  void restart(std::size_t chain, std::span<const Value> levels) override {
+    place(chain, levels);
+    if (!chains_.counts()) return;
+    kept_[chain].counted_from = chains_.steps();
+    chains_.set_up_counts(chain, std::vector<std::uint64_t>(traits_.variables, 0));
+  }
+
+  void start_marginals(ChainGroup, bool rao_blackwell) override {
+    chains_.start_counting();
+    for (Kept& kept : kept_) {
+      kept.counted_from = chains_.steps();
+      if (rao_blackwell) kept.rao_blackwell = {std::vector<double>(target_->num_moves(), 0.0), 0};
+    }
+  }
+
+  void visit_marginals(ChainGroup group) override {
+    std::vector<double> log_ratios;
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      if (kept_[c].rao_blackwell.sums.empty()) continue;
+      add_conditionals(*target_, target_->make_state(levels_of(c)), log_ratios, kept_[c].rao_blackwell);
+    }
+  }
+
+  [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return kept_[chain].rao_blackwell; }
+
+  // As chains on the CPU are saved (EngineOf): they have nothing in common.
+
+  void save_common(Saver&) const override {}
+  void load_common(Loader&) override {}
+
+  void save_chain(std::size_t c, Saver& out) const override {
+    const Kept& kept = kept_[c];
+    save_rbm_chain(chain_of(c),
+                   {.levels = levels_of(c),
+                    .steps = chains_.steps(),
+                    .counted_from = kept.counted_from,
+                    .up_counts = chains_.counts() ? chains_.up_counts(c) : std::vector<std::uint64_t>(),
+                    .placed = kept.placed,
+                    .rao_blackwell = kept.rao_blackwell},
+                   out);
+  }
+
+  void load_chain(std::size_t c, Loader& in) override {
+    SavedRbmChain chain = load_rbm_chain(chain_of(c), in);
+    {
+      const std::lock_guard lock(loading_);  // all chains have the same
+      chains_.set_steps(chain.steps);
+      if (!chains_.counts()) chains_.start_counting();
+    }
+    chains_.set_levels(c, chain.levels);
+    kept_[c] = {std::move(chain.rao_blackwell), chain.counted_from, chain.placed};
+    chains_.set_up_counts(c, chain.up_counts);
+  }
+
+ private:
+  /// What a chain has here.
+  struct Kept {
+    RaoBlackwell rao_blackwell;
+    std::uint64_t counted_from = 0;  // steps
+    std::uint64_t placed = 0;        // times
+  };
+
+  static EngineTraits traits_of(const Rbm& target, const EngineOptions& options) {
+    EngineTraits traits;
+    traits.chains = options.starts.size();
+    traits.variables = target.num_variables();
+    traits.entries = target.num_moves();
+    traits.statistics = Rbm::statistic_names().size();
+    traits.group = traits.chains;
+    traits.draws_at_once = 64;
+    // Microseconds that a sweep takes: some at least, and so many weights of all chains in one more.
+    constexpr double least = 8.0, weights = 6e7, milliseconds = 5.0;
+    const double sweep =
+        least + static_cast<double>(traits.chains) * static_cast<double>(target.weights().weights.size()) / weights;
+    traits.chunk = static_cast<std::uint64_t>(std::clamp(1000.0 * milliseconds / sweep, 1.0, 512.0));
+    return traits;
+  }
+
+  static void tell(const CudaRbmGibbsChains::Sums& sums, ChainGroup group, const Observables& out) {
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::size_t c = group.first + k;
+      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
+      if (!out.statistics.empty()) out.statistics[k] = sums.on[c];
+      if (!out.distance.empty()) out.distance[k] = static_cast<std::int64_t>(sums.different[c]);
+    }
+  }
+
+  void place(std::size_t chain, std::span<const Value> levels) {
+    chains_.set_levels(chain, levels);
+    ++kept_[chain].placed;
+  }
+
+  [[nodiscard]] std::vector<Value> levels_of(std::size_t chain) const {
+    std::vector<Value> levels(traits_.variables);
+    chains_.get_levels(chain, levels);
+    return levels;
+  }
+
+  [[nodiscard]] RbmChainOf chain_of(std::size_t chain) const {
+    return {*target_, reference_, seed_, first_chain_ + chain};
+  }
+
+  [[nodiscard]] Evals evals(std::size_t chain) const {
+    Evals evals;
+    evals.target = kept_[chain].placed;
+    evals.gradient = chains_.steps();
+    return evals;
+  }
+
+  void copy_marginals(std::size_t c, std::span<double> out) const {
+    if (!chains_.counts()) {
+      std::fill(out.begin(), out.end(), 0.0);
+      return;
+    }
+    const auto steps = static_cast<double>(std::max<std::uint64_t>(1, chains_.steps() - kept_[c].counted_from));
+    const std::vector<std::uint64_t> counts = chains_.up_counts(c);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / steps;
+  }
+
+  std::shared_ptr<const Rbm> target_;
+  std::uint64_t seed_;
+  std::uint64_t first_chain_;
+  std::vector<Value> reference_;
+  CudaRbmGibbsChains chains_;
+  std::vector<Kept> kept_;
+  std::mutex loading_;
+};
+
+}  // namespace
+
+TunableEngine make_cuda_rbm_gibbs(const std::shared_ptr<const Rbm>& target, const EngineOptions& options) {
+  return {std::make_unique<CudaRbmGibbsEngine>(target, options)};
+}
+
+#else
+
+// Never called: there is no GPU without CUDA.
+TunableEngine make_cuda_rbm_gibbs(const std::shared_ptr<const Rbm>&, const EngineOptions&) { return {}; }
+
+#endif
+
+}  // namespace poise

@@ -1,0 +1,40 @@
+/// Kernels of ladders whose replicas are lanes, and how they are started.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/cuda/tempering/component_exchange.hpp"
+#include "engines/cuda/tempering/ladder_swap.hpp"
+#include "engines/cuda/lanes/lane_kernels.hpp"
+
+namespace poise::cuda {
+
+/// Energies of all lanes, factors added up one after the other as the CPU does.
+void launch_energies(const FactorsView& view, ReplicaEnergy* out);
+/// The same in integers, for which the order does not matter, of models without zeros.
+void launch_exact_energies(const FactorsView& view, ReplicaEnergy* out);
+
+/// Swaps of step `step` of all ladders.
+void launch_swaps(const LadderView& view, const EnergyGains& gains, std::uint64_t step);
+
+/// Exchange of components between each two ladders, at one rung.
+void launch_exchange(const ComponentsView& view, const LadderView& ladders, std::uint32_t rung);
+
+/// The replicas that are cold.
+struct ColdView {
+  const std::uint8_t* levels;  ///< [position][lane]
+  std::uint32_t lanes;
+  const std::uint8_t* replica_at;  ///< [ladder][rung]
+  std::uint32_t ladders;
+  std::uint32_t rungs;
+};
+/// Adds their levels to counts of one byte, [entry][ladder], whose rows are `stride` long.
+void launch_count_cold(const ColdView& view, const PackedImage& image, std::uint32_t positions, std::uint8_t* counts,
+                       std::uint32_t stride);
+/// Copies their states to [position][ladder], so many positions.
+void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_t* out);
+/// [ladder][row], `place` says where each row is.
+void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out);
+
+}  // namespace poise::cuda

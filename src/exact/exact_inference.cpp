@@ -1,0 +1,191 @@
+/// Exact inference slice by slice.
+#include "exact/exact_inference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/network/support.hpp"
+
+#include "exact/junction_tree_tables.hpp"
+
+namespace poise {
+
+namespace {
+
+
+/// One combination of levels after another, the first variable slowest. Zeros are propagated after each level, so that
+/// all combinations that begin with what they rule out are passed over at once.
+class Slices {
+ public:
+  Slices(const Network& network, const std::vector<Index>& variables)
+      : network_(network), variables_(variables), levels_(variables.size(), 0), zeros_(network.has_zeros()) {
+    if (network_.observed.empty()) network_.observed.assign(network.num_variables(), Network::kFree);
+  }
+
+  /// False after the last.
+  bool next() {
+    std::size_t k = started_ ? variables_.size() - 1 : 0;
+    Index level = started_ ? levels_[k] + 1 : 0;
+    started_ = true;
+    while (true) {
+      if (level == network_.cardinalities[variables_[k]]) {
+        network_.observed[variables_[k]] = Network::kFree;
+        if (k == 0) return false;
+        level = levels_[--k] + 1;
+        continue;
+      }
+      network_.observed[variables_[k]] = levels_[k] = level;
+      if (!possible()) {
+        ++level;
+      } else if (k + 1 == variables_.size()) {
+        return true;
+      } else {
+        ++k;
+        level = 0;
+      }
+    }
+  }
+  /// The network of the slice.
+  [[nodiscard]] const Network& network() const { return network_; }
+  /// Part of all combinations that are passed, 0 to 1.
+  [[nodiscard]] double passed() const {
+    double part = 0.0;
+    double unit = 1.0;
+    for (std::size_t k = 0; k < variables_.size(); ++k) {
+      unit /= network_.cardinalities[variables_[k]];
+      part += unit * levels_[k];
+    }
+    return part;
+  }
+
+ private:
+  [[nodiscard]] bool possible() const {
+    if (!zeros_) return true;
+    try {
+      (void)propagate_zeros(network_);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  }
+
+  Network network_;
+  const std::vector<Index>& variables_;
+  std::vector<Index> levels_;
+  bool zeros_;
+  bool started_ = false;
+};
+
+/// Sums of slices weighted by their partition functions, all divided by the largest of these so far.
+class Mixture {
+ public:
+  explicit Mixture(const Network& network) : marginals_(network.cardinalities) {}
+
+  void add(const exact::Tables& slice) {
+    const double log_weight = slice.log_partition;
+    if (log_weight == kMinusInfinity) return;
+    if (log_weight > largest_) {
+      const double shrink = std::exp(largest_ - log_weight);
+      for (double& value : marginals_.values) value *= shrink;
+      total_ *= shrink;
+      largest_ = log_weight;
+    }
+    const double weight = std::exp(log_weight - largest_);
+    total_ += weight;
+    for (std::size_t k = 0; k < marginals_.values.size(); ++k) {
+      marginals_.values[k] += weight * slice.marginals.values[k];
+    }
+    slices_ += 1.0;
+  }
+
+  [[nodiscard]] bool empty() const { return slices_ == 0.0; }
+  [[nodiscard]] ExactAnswer answer() && {
+    for (double& value : marginals_.values) value /= total_;
+    return {.marginals = std::move(marginals_), .log_partition = largest_ + std::log(total_), .slices = slices_};
+  }
+
+ private:
+  Marginals marginals_;
+  double total_ = 0.0;
+  double largest_ = kMinusInfinity;
+  double slices_ = 0.0;
+};
+
+/// How threads are shared out: so many slices at a time, with so many threads each. Slices keep out of each other's
+/// way, so there are as many at a time as there is memory for.
+struct Sharing {
+  std::size_t at_a_time = 1;
+  unsigned threads_each = 1;
+
+  Sharing(const ExactPlan& plan, const ExactOptions& options) {
+    const unsigned all = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
+    const double room = std::min(options.memory_limit / plan.tree.bytes, plan.slices);
+    at_a_time = static_cast<std::size_t>(std::clamp(room, 1.0, static_cast<double>(all)));
+    threads_each = std::max(1U, all / static_cast<unsigned>(at_a_time));
+  }
+};
+
+void check_limits(const ExactPlan& plan, const ExactOptions& options) {
+  if (!plan.fits(options.memory_limit)) throw exact::too_large(plan.tree, options.memory_limit);
+  if (plan.seconds() <= options.seconds) return;
+  if (plan.conditioned.empty()) {
+    throw InputError(fmt::format(
+        "exact inference would visit {:.2g} table entries, about {:.2g} s on one core, more than the limit of "
+        "{:.3g} s; observe more variables, allow more time, or sample",
+        plan.operations(), plan.seconds(), options.seconds));
+  }
+  throw InputError(fmt::format(
+      "exact inference would need {:.3g} slices (conditioning on {} variables) with {} of tables each, about {:.2g} s "
+      "in "
+      "all on one core; the limits are {} and {:.3g} s: observe more variables, allow more memory or time, or sample",
+      plan.slices, plan.conditioned.size(), exact::size_text(plan.tree.bytes), plan.seconds(),
+      exact::size_text(options.memory_limit), options.seconds));
+}
+
+}  // namespace
+
+ExactAnswer solve_exact(const Network& network, const ExactPlan& plan, const ExactOptions& options) {
+  check_limits(plan, options);
+  if (plan.conditioned.empty()) {
+    const JunctionTree tree(network, plan.tree, options);
+    return {.marginals = tree.marginals(), .log_partition = tree.log_partition()};
+  }
+  const Sharing sharing(plan, options);
+  Slices slices(network, plan.conditioned);
+  Mixture mixture(network);
+  ThreadPool outer(static_cast<unsigned>(sharing.at_a_time));
+  ThreadPool inner(sharing.at_a_time > 1 ? 1 : sharing.threads_each);
+  std::vector<Network> batch;
+  std::vector<std::unique_ptr<exact::Tables>> solved;
+  for (bool more = slices.next(); more;) {
+    const double passed = slices.passed();
+    batch.clear();
+    for (; more && batch.size() < sharing.at_a_time; more = slices.next()) batch.push_back(slices.network());
+    const double part = (more ? slices.passed() : 1.0) - passed;
+    const auto progress = [&](double done) { return !options.progress || options.progress(passed + part * done); };
+    exact::Meter meter(progress, static_cast<double>(batch.size()) * plan.tree.operations);
+    solved.clear();
+    solved.resize(batch.size());
+    outer.for_each(batch.size(), [&](std::size_t k) {
+      ThreadPool alone(1);
+      const double room = options.memory_limit / static_cast<double>(sharing.at_a_time) - plan.tree.bytes;
+      ThreadPool& pool = batch.size() > 1 ? alone : inner;
+      auto tables = std::make_unique<exact::Tables>(batch[k], plan.tree);
+      const exact::Crew crew{meter, pool, room};
+      tables->collect(crew);
+      if (tables->log_partition != kMinusInfinity) tables->hand_out(crew);
+      tables->messages.reset();
+      solved[k] = std::move(tables);
+    });
+    for (const std::unique_ptr<exact::Tables>& slice : solved) mixture.add(*slice);
+  }
+  if (mixture.empty()) throw exact::no_state(network);
+  return std::move(mixture).answer();
+}
+
+}  // namespace poise

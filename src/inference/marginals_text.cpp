@@ -1,0 +1,146 @@
+/// Marginals as JSON and as a table.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/marginals.hpp>
+#include "report/tempering.hpp"
+#include "report/text.hpp"
+#include "exact/exact_inference.hpp"
+
+namespace poise {
+
+namespace {
+
+using nlohmann::json;
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json numbers(std::span<const double> values) {
+  json out = json::array();
+  for (const double value : values) out.push_back(number(value));
+  return out;
+}
+
+/// Probabilities of all levels of a variable, each with as many digits as its error leaves meaning to.
+std::string probabilities(const MarginalsAnswer& answer, const Network& network, Index i) {
+  std::string out;
+  const std::span<const double> levels = answer.marginals.of(i);
+  constexpr std::size_t most = 8;
+  for (std::size_t k = 0; k < std::min(most, levels.size()); ++k) {
+    if (!out.empty()) out += "  ";
+    if (!network.level_names.empty()) out += network.level_name(i, static_cast<Index>(k)) + " ";
+    const double error = answer.method == Method::exact ? 0.0 : answer.mcse.of(i)[k];
+    out += error > 0.0 ? text::mean(levels[k], error) : fmt::format("{:.6f}", levels[k]);
+  }
+  if (levels.size() > most) out += fmt::format("  ... ({} levels)", levels.size());
+  return out;
+}
+
+double largest(std::span<const double> values) {
+  double out = 0.0;
+  for (const double value : values) out = std::isnan(value) ? value : std::max(out, value);
+  return out;
+}
+
+}  // namespace
+
+json marginals_json(const MarginalsAnswer& answer, const Network& network) {
+  const bool sampled = answer.method == Method::sample;
+  json out = {{"version", POISE_VERSION},
+              {"model", answer.model},
+              {"method", sampled ? "sample" : "exact"},
+              {"reason", answer.reason},
+              {"width", answer.width},
+              {"exact_bytes", number(answer.bytes)},
+              {"seconds", answer.seconds},
+              {"interrupted", answer.interrupted},
+              {"warnings", answer.warnings()},
+              {"variables", json::array()}};
+  if (answer.log_partition) out["log10_partition"] = number(*answer.log_partition / std::log(10.0));
+  if (answer.log_partition_error) out["log10_partition_error"] = number(*answer.log_partition_error / std::log(10.0));
+  if (sampled) {
+    out["sampler"] = answer.report->sampler;
+    out["pilots"] = json::array();
+    for (const Pilot& pilot : answer.pilots) {
+      out["pilots"].push_back({{"sampler", pilot.sampler},
+                               {"error_after_a_second", number(pilot.error)},
+                               {"steps_per_second", number(pilot.steps_per_second)}});
+      if (!pilot.verdict.empty()) out["pilots"].back()["verdict"] = pilot.verdict;
+    }
+    out["report"] = report_json(*answer.report);
+  }
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    json variable = {{"name", network.variable_name(i)},
+                     {"levels", json::array()},
+                     {"probabilities", numbers(answer.marginals.of(i))},
+                     {"observed", network.is_observed(i)}};
+    for (Index k = 0; k < network.cardinalities[i]; ++k) variable["levels"].push_back(network.level_name(i, k));
+    if (sampled) {
+      variable["counted"] = numbers(answer.counted.of(i));
+      variable["mcse"] = numbers(answer.mcse.of(i));
+      variable["exact"] = std::binary_search(answer.exact_variables.begin(), answer.exact_variables.end(), i);
+    }
+    out["variables"].push_back(std::move(variable));
+  }
+  return out;
+}
+
+std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width, std::size_t most) {
+  const bool sampled = answer.method == Method::sample;
+  std::string out = text::wrap(answer.model, "model       ", width);
+  std::size_t observed = 0;
+  for (Index i = 0; i < network.num_variables(); ++i) observed += network.is_observed(i) ? 1 : 0;
+  out += text::wrap(observed > 0 ? fmt::format("{}, {} of them observed", network.num_variables(), observed)
+                                 : fmt::format("{}", network.num_variables()),
+                    "variables   ", width);
+  out += text::wrap(fmt::format("{}: {}", sampled ? "sampling" : "exact", answer.reason), "method      ", width);
+  if (answer.log_partition) {
+    const double log10 = *answer.log_partition / std::log(10.0);
+    std::string shown = fmt::format("{:.8g}", std::abs(log10) < 1e-12 ? 0.0 : log10);
+    if (answer.log_partition_error) {
+      const double error = *answer.log_partition_error / std::log(10.0);
+      shown = fmt::format("{} (error {}, from tempering)", text::mean(log10, error), text::number(error, 2));
+    }
+    out += text::wrap(shown, "log10 Z     ", width);
+  }
+  if (sampled) {
+    const Report& report = *answer.report;
+    out += text::wrap(fmt::format("{}, {} x {} sweeps recorded, every step counted", report.sampler,
+                                  text::plural(report.chains, "chain"), report.draws),
+                      "sampler     ", width);
+    if (report.tempering) out += tempering_text(*report.tempering, width);
+    for (const Pilot& pilot : answer.pilots) {
+      if (answer.pilots.size() < 2) break;
+      std::string line = fmt::format("{}: error {} after a second, {} steps/s a chain", pilot.sampler,
+                                     text::number(pilot.error, 2), text::rate(pilot.steps_per_second));
+      if (!pilot.verdict.empty()) line += "; not taken, because " + pilot.verdict;
+      out += text::wrap(line, "pilot       ", width);
+    }
+  }
+  out += text::wrap(text::duration(answer.seconds), "time        ", width) + "\n";
+  std::vector<std::string> titles{"variable", "<probabilities of its levels"};
+  if (sampled) titles.insert(titles.begin() + 1, "mcse");
+  text::Table table(titles);
+  std::size_t shown = 0;
+  for (Index i = 0; i < network.num_variables() && shown < most; ++i) {
+    if (network.is_observed(i)) continue;
+    ++shown;
+    std::vector<std::string> row{network.variable_name(i), probabilities(answer, network, i)};
+    const bool is_exact = std::binary_search(answer.exact_variables.begin(), answer.exact_variables.end(), i);
+    if (sampled) row.insert(row.begin() + 1, is_exact ? "exact" : text::number(largest(answer.mcse.of(i)), 2));
+    table.add(row);
+  }
+  out += table.text(width);
+  const std::size_t rest = network.num_variables() - observed - shown;
+  if (rest > 0) out += fmt::format("and {}; --out and --json write all of them\n", text::plural(rest, "more variable"));
+  const std::vector<std::string> warnings = answer.warnings();
+  if (!warnings.empty()) {
+    out += '\n';
+    for (const std::string& warning : warnings) out += text::wrap(warning, "warning: ", width);
+  }
+  return out;
+}
+
+}  // namespace poise

@@ -1,0 +1,16 @@
+/// The sampled side of marginals.
+#pragma once
+
+#include <chrono>
+
+#include <poise/marginals.hpp>
+#include "base/clock.hpp"
+
+namespace poise::marginals_parts {
+
+
+/// Fills the answer by sampling, until the deadline.
+void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
+                      const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer);
+
+}  // namespace poise::marginals_parts

@@ -1,0 +1,160 @@
+/// Learns the weights of a restricted Boltzmann machine from binary data, by contrastive divergence.
+///
+/// The gradient of the mean log-likelihood is <h v> under the data minus <h v> under the RBM. The second term comes
+/// from chains of a few steps of block Gibbs that start at the data (CD, Hinton 2002) or go on where the step before
+/// left them (PCD, Tieleman 2008). Hidden units enter both terms by their probabilities given the visible units.
+///
+/// What is learned depends on the seed and the data alone, not on the number of threads. Matrix products are those of
+/// OpenBLAS in 32 bits, so that the last digits may differ between kinds of machines. A GPU has random numbers of its
+/// own, so it learns other weights, as good as those of the CPU.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/devices.hpp>
+#include <poise/extend/base/rng.hpp>
+#include "models/rbm/rbm_weights.hpp"
+#include "base/thread_pool.hpp"
+#include <poise/types.hpp>
+
+namespace poise {
+
+enum class Divergence {
+  cd,  ///< chains start at the data of each batch: little noise, but what lies far from the data stays unseen
+  pcd  ///< chains are kept from batch to batch: closer to the likelihood, with a smaller rate and more epochs
+};
+
+struct RbmTrainerOptions {
+  Divergence method = Divergence::cd;
+  std::uint64_t gibbs_steps = 10;  ///< of block Gibbs per update; more cost time in proportion and bias less
+  std::uint64_t batch = 28;        ///< rows of data per update, and the number of chains that PCD keeps
+  double rate = 1e-3;              ///< of Adam, at most 1: about the most that an update changes a weight by
+  std::uint64_t seed = 1;
+  unsigned threads = 0;  ///< 0 takes all cores
+  Device device = Device::cpu;
+
+  /// Throws an InputError with everything that is wrong.
+  void check() const;
+};
+
+struct RbmMetrics {
+  /// Mean over pixels of (v - P(v = 1 | h))^2, with h the probabilities of the hidden units given v.
+  double reconstruction_error = 0.0;
+  /// Estimate of sum_i log p(v_i | all others) per row: one i is drawn for each row and stands for all.
+  double pseudo_log_likelihood = 0.0;
+};
+
+struct RbmProgress {
+  std::uint64_t batch = 0;  ///< done in this epoch
+  std::uint64_t batches = 0;
+  std::uint64_t rows = 0;  ///< done in this epoch
+  RbmMetrics metrics;      ///< of the last batch, before its update
+};
+
+struct RbmTrainerHooks {
+  std::function<void(const RbmProgress&)> progress;  ///< after each batch
+  const std::atomic<bool>* stop = nullptr;           ///< ends the epoch after the present batch
+};
+
+struct RbmEpoch {
+  std::uint64_t rows = 0;  ///< that were seen; fewer than there are when it was stopped
+  bool interrupted = false;
+  double seconds = 0.0;
+  RbmMetrics metrics;  ///< mean over the rows, each seen before the update it led to
+};
+
+/// Where training begins: weights from N(0, 0.01^2), visible biases that give each unit its mean over the data (kept
+/// away from 0 and 1), hidden biases 0. `data` is row after row of `visible` zeros and ones.
+[[nodiscard]] RbmWeights initial_rbm(Index visible, Index hidden, std::span<const Value> data, std::uint64_t seed);
+
+class RbmTrainer {
+ public:
+  /// Throws an InputError where a GPU is asked for and there is none.
+  RbmTrainer(RbmWeights start, const RbmTrainerOptions& options);
+  ~RbmTrainer();
+
+  /// One update from up to `batch` rows of zeros and ones.
+  RbmMetrics step(std::span<const Value> rows);
+
+  /// One pass over all rows of the data in random order, or the rest of one that was stopped.
+  RbmEpoch epoch(std::span<const Value> data, const RbmTrainerHooks& hooks = {});
+
+  /// Of the present weights. Changes nothing: training goes on as if it had not been called.
+  [[nodiscard]] RbmMetrics evaluate(std::span<const Value> data);
+
+  /// Inside RbmTrainerHooks::progress they may be those of an earlier batch, where training is on a GPU.
+  [[nodiscard]] const RbmWeights& weights() const { return weights_; }
+  /// Where training is, which tells what Device::automatic came to.
+  [[nodiscard]] Device device() const { return device_ ? Device::cuda : Device::cpu; }
+
+  /// Everything that training depends on from here, also from inside RbmTrainerHooks::progress. A trainer of the same
+  /// options that loads it, and is given the same data, goes on as this one would have, bit by bit. Throws
+  /// std::runtime_error where the bytes are not of such a trainer.
+  [[nodiscard]] std::string save() const;
+  void load(std::string_view bytes);
+
+  /// The estimate that the last step followed, before Adam scaled it.
+  [[nodiscard]] const RbmWeights& gradient() const { return gradient_; }
+
+ private:
+  /// Rows of the batch that are worked on together.
+  struct Rows {
+    std::size_t first;
+    std::size_t count;
+  };
+  void hidden_activations(const std::vector<float>& visible, std::vector<float>& hidden, Rows rows) const;
+  void visible_activations(const std::vector<float>& hidden, std::vector<float>& visible, Rows rows) const;
+  void see_data(std::span<const Value> data, Rows rows, std::span<Rng> rngs);
+  void run_chains(Rows rows);
+  void update(std::size_t data_rows, std::size_t chains);
+  void update_hidden(std::size_t first, std::size_t data_rows, std::size_t chains);
+  [[nodiscard]] double pseudo_log_likelihood(std::size_t row, Rng& rng);
+  [[nodiscard]] RbmMetrics mean_metrics(std::size_t rows) const;
+  template <class A>
+  void archive(A& archive);
+  class OnDevice;
+  void put_on_device() const;
+  void fetch() const;
+
+  RbmTrainerOptions options_;
+  // Copies of what is on a GPU, where training is there.
+  mutable RbmWeights weights_;
+  mutable RbmWeights gradient_;
+  mutable RbmWeights first_moment_;  // of Adam
+  mutable RbmWeights second_moment_;
+  std::uint64_t updates_ = 0;
+  std::size_t visible_stride_;  // units, rounded up to a multiple of eight; what the rest holds does not matter
+  std::size_t hidden_stride_;
+
+  // One row for each row of the batch, or for each chain.
+  std::vector<float> data_visible_;
+  std::vector<float> data_hidden_;  // activations, then probabilities
+  mutable std::vector<float> chain_visible_;
+  std::vector<float> chain_hidden_;  // activations, then units, and in the end probabilities
+  std::vector<float> reconstruction_;
+  std::vector<float> change_;  // of the activations when one visible unit changes
+  std::vector<RbmMetrics> metrics_;
+  std::vector<Rng> rngs_;
+
+  Rng shuffle_;
+  /// The epoch that is under way.
+  struct Present {
+    std::vector<std::uint64_t> order;  // of the rows
+    RbmProgress progress;
+    RbmMetrics sums;  // over rows
+    double seconds = 0.0;
+  };
+  std::optional<Present> present_;
+  ThreadPool pool_;
+  std::unique_ptr<OnDevice> device_;  // none on the CPU
+};
+
+}  // namespace poise

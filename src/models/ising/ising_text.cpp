@@ -1,0 +1,125 @@
+/// Numbers and edge lists of Ising models from text: what is read, what is refused.
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/ising/ising_model.hpp"
+#include "models/ising/ising_limits.hpp"
+#include "models/ising/text_lines.hpp"
+
+namespace poise {
+namespace {
+
+/// The pair of lines that give the same edge, the earliest such repetition in the file.
+void refuse_repeated(const std::vector<Edge>& edges, const std::vector<std::size_t>& lines, std::string_view name) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> keyed(edges.size());  // both ends in one number, place in the list
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const auto [low, high] = std::minmax(edges[e].i, edges[e].j);
+    keyed[e] = {std::uint64_t{low} << 32 | high, e};
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::optional<std::pair<std::size_t, std::size_t>> repeated;
+  for (std::size_t k = 1; k < keyed.size(); ++k) {
+    const bool same = keyed[k].first == keyed[k - 1].first;
+    if (same && (!repeated || keyed[k].second < repeated->second)) repeated = {keyed[k - 1].second, keyed[k].second};
+  }
+  if (!repeated) return;
+  const Edge& edge = edges[repeated->second];
+  fail_at(name, lines[repeated->second],
+          fmt::format("found the edge {} {} of line {} again, expected each edge once, in either direction", edge.i + 1,
+                      edge.j + 1, lines[repeated->first]));
+}
+
+/// Some families of max-cut files have a third number in their first line.
+enum class Header { two_numbers, two_or_three };
+
+EdgeList read_edges(std::string_view content, std::string_view name, double default_coupling, Header header) {
+  EdgeList graph;
+  std::optional<std::size_t> header_line;
+  std::size_t declared = 0;
+  std::vector<std::size_t> edge_lines;
+  for (Lines lines(content); lines.next();) {
+    const auto& words = lines.words;
+    if (words[0] == "c") continue;
+    if (!header_line) {
+      if (words.size() != 2 && !(words.size() == 3 && header == Header::two_or_three)) {
+        fail_at(name, lines.number, fmt::format("found {} words, expected a line 'variables edges'", words.size()));
+      }
+      header_line = lines.number;
+      const Expected plausible{"a number of variables", 1, max_variables(content.size()), kMaxVariablesReason};
+      graph.variables = static_cast<Index>(integer_at(words[0], plausible, name, lines.number));
+      declared =
+          static_cast<std::size_t>(integer_at(words[1], {"a number of edges", 0, kMaxEdges}, name, lines.number));
+      if (words.size() == 3) real_at(words[2], name, lines.number);
+      const std::size_t possible = content.size() / 4 + 1;  // "1 2\n" is the shortest edge
+      graph.edges.reserve(std::min(declared, possible));
+      edge_lines.reserve(std::min(declared, possible));
+      continue;
+    }
+    if (graph.edges.size() == declared) {
+      fail_at(name, lines.number,
+              fmt::format("found a line after the last edge, expected {} edges as line {} declares", declared,
+                          *header_line));
+    }
+    if (words.size() != 2 && words.size() != 3) {
+      fail_at(name, lines.number, fmt::format("found {} words, expected 'i j' or 'i j coupling'", words.size()));
+    }
+    const Expected range{"the number of a variable,", 1, graph.variables};
+    const std::int64_t i = integer_at(words[0], range, name, lines.number);
+    const std::int64_t j = integer_at(words[1], range, name, lines.number);
+    if (i == j) fail_at(name, lines.number, fmt::format("found an edge from {} to itself, expected two variables", i));
+    const double coupling = words.size() == 3 ? real_at(words[2], name, lines.number) : default_coupling;
+    graph.edges.push_back({static_cast<Index>(i - 1), static_cast<Index>(j - 1), coupling});
+    edge_lines.push_back(lines.number);
+  }
+  if (!header_line) throw InputError(fmt::format("{}: found no numbers, expected a line 'variables edges'", name));
+  if (graph.edges.size() < declared) {
+    throw InputError(fmt::format("{}: found {} edges, expected {} as line {} declares", name, graph.edges.size(),
+                                 declared, *header_line));
+  }
+  refuse_repeated(graph.edges, edge_lines, name);
+  return graph;
+}
+
+}  // namespace
+
+Matrix parse_matrix(std::string_view content, std::string_view name) {
+  Matrix matrix;
+  std::size_t columns = 0;
+  std::size_t rows = 0;
+  std::size_t first_line = 0;
+  for (Lines lines(content); lines.next(); ++rows) {
+    if (rows == 0) std::tie(columns, first_line) = std::pair{lines.words.size(), lines.number};
+    for (const std::string_view word : lines.words) matrix.values.push_back(real_at(word, name, lines.number));
+    if (lines.words.size() != columns) {
+      const std::size_t found = lines.words.size();
+      fail_at(name, lines.number,
+              fmt::format("found {} numbers, expected {} as in line {}", found, columns, first_line));
+    }
+  }
+  if (rows == 0) throw InputError(fmt::format("{}: found no numbers, expected rows of numbers", name));
+  matrix.rows = static_cast<Index>(rows);
+  matrix.columns = static_cast<Index>(columns);
+  return matrix;
+}
+
+std::vector<double> parse_numbers(std::string_view content, std::string_view name) {
+  std::vector<double> values;
+  for (Lines lines(content); lines.next();) {
+    for (const std::string_view word : lines.words) values.push_back(real_at(word, name, lines.number));
+  }
+  return values;
+}
+
+EdgeList parse_edges(std::string_view content, std::string_view name, double default_coupling) {
+  return read_edges(content, name, default_coupling, Header::two_numbers);
+}
+
+EdgeList parse_maxcut(std::string_view content, std::string_view name) {
+  return read_edges(content, name, 1, Header::two_or_three);
+}
+
+}  // namespace poise

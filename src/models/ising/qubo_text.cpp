@@ -1,0 +1,156 @@
+/// Quadratic functions of binary variables from text: the coordinate list of dimod and the format of qbsolv.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "models/ising/ising_model.hpp"
+#include "models/ising/ising_limits.hpp"
+#include "models/ising/text_lines.hpp"
+
+namespace poise {
+namespace {
+
+struct Term {
+  Index low;
+  Index high;
+  double value;
+  std::size_t line;
+};
+
+/// What `p qubo topology variables diagonals couplers` declares.
+struct Declared {
+  std::size_t line;
+  std::int64_t variables;
+  std::int64_t diagonals;
+  std::int64_t couplers;
+};
+
+class QuboReader {
+ public:
+  QuboReader(std::string_view content, std::string_view name) : name_(name), lines_(content) {
+    max_variables_ = max_variables(content.size());
+    lines_.see_comment = [this](std::string_view comment) { read_comment(comment); };
+  }
+
+  Qubo read() {
+    while (lines_.next()) {
+      const auto& words = lines_.words;
+      if (words[0] == "c") continue;
+      if (words[0] == "p" && !declared_ && terms_.empty()) {
+        read_header();
+      } else {
+        read_term();
+      }
+    }
+    if (terms_.empty() && !declared_) {
+      throw InputError(fmt::format("{}: found no numbers, expected lines 'i j value'", name_));
+    }
+    if (declared_) check_counts();
+    sort_terms();
+    Qubo qubo;
+    qubo.spins = spins_.value_or(false);
+    const Index largest = terms_.empty() ? 0 : std::max_element(terms_.begin(), terms_.end(), by_high)->high;
+    qubo.linear.assign(declared_ ? static_cast<std::size_t>(declared_->variables) : largest + std::size_t{1}, 0.0);
+    for (const Term& term : terms_) {
+      if (term.low == term.high) {
+        qubo.linear[term.low] += term.value;
+      } else if (!qubo.quadratic.empty() && qubo.quadratic.back().i == term.low &&
+                 qubo.quadratic.back().j == term.high) {
+        qubo.quadratic.back().coupling += term.value;
+      } else {
+        qubo.quadratic.push_back({term.low, term.high, term.value});
+      }
+    }
+    return qubo;
+  }
+
+ private:
+  static bool by_high(const Term& a, const Term& b) { return a.high < b.high; }
+
+  /// `vartype=SPIN`, also with a colon, anywhere in a comment.
+  void read_comment(std::string_view comment) {
+    constexpr std::string_view key = "vartype";
+    const std::size_t at = comment.find(key);
+    if (at == std::string_view::npos) return;
+    std::string_view rest = comment.substr(at + key.size());
+    if (!rest.starts_with('=') && !rest.starts_with(':')) return;
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t", 1), rest.size()));
+    const std::string_view type = rest.substr(0, rest.find_first_of(" \t\r\v\f,;"));
+    if (type != "SPIN" && type != "BINARY") {
+      fail_at(name_, lines_.number, fmt::format("found vartype {}, expected SPIN or BINARY", quote(type)));
+    }
+    if (spins_ && *spins_ != (type == "SPIN")) {
+      fail_at(name_, lines_.number, fmt::format("found vartype {}, expected one for the whole file", quote(type)));
+    }
+    spins_ = type == "SPIN";
+  }
+
+  void read_header() {
+    const auto& words = lines_.words;
+    if (words.size() != 6 || words[1] != "qubo") {
+      fail_at(
+          name_, lines_.number,
+          fmt::format("found a line of {} words that begins with 'p', expected 'p qubo topology variables diagonals "
+                      "couplers'",
+                      words.size()));
+    }
+    const auto integer = [&](std::size_t place, const Expected& expected) {
+      return integer_at(words[place], expected, name_, lines_.number);
+    };
+    declared_ = {lines_.number, integer(3, {"a number of variables", 1, max_variables_, kMaxVariablesReason}),
+                 integer(4, {"a number of diagonals", 0, kMaxVariables}),
+                 integer(5, {"a number of couplers", 0, kMaxEdges})};
+  }
+
+  void read_term() {
+    const auto& words = lines_.words;
+    if (words.size() != 3) {
+      fail_at(name_, lines_.number, fmt::format("found {} words, expected 'i j value'", words.size()));
+    }
+    const Expected range = declared_
+                               ? Expected{"the number of a variable,", 0, declared_->variables - 1}
+                               : Expected{"the number of a variable,", 0, max_variables_ - 1, kMaxVariablesReason};
+    const auto i = static_cast<Index>(integer_at(words[0], range, name_, lines_.number));
+    const auto j = static_cast<Index>(integer_at(words[1], range, name_, lines_.number));
+    terms_.push_back({std::min(i, j), std::max(i, j), real_at(words[2], name_, lines_.number), lines_.number});
+  }
+
+  void check_counts() const {
+    const auto is_diagonal = [](const Term& term) { return term.low == term.high; };
+    const std::int64_t diagonals = std::count_if(terms_.begin(), terms_.end(), is_diagonal);
+    const std::int64_t couplers = static_cast<std::int64_t>(terms_.size()) - diagonals;
+    if (diagonals == declared_->diagonals && couplers == declared_->couplers) return;
+    throw InputError(fmt::format("{}: found {} diagonals and {} couplers, expected {} and {} as line {} declares",
+                                 name_, diagonals, couplers, declared_->diagonals, declared_->couplers,
+                                 declared_->line));
+  }
+
+  /// By pairs, and in the order of the file among equal ones.
+  void sort_terms() {
+    std::stable_sort(terms_.begin(), terms_.end(),
+                     [](const Term& a, const Term& b) { return std::pair(a.low, a.high) < std::pair(b.low, b.high); });
+    if (!declared_) return;
+    const auto same = [](const Term& a, const Term& b) { return a.low == b.low && a.high == b.high; };
+    const auto first = std::adjacent_find(terms_.begin(), terms_.end(), same);
+    if (first == terms_.end()) return;
+    const auto second = first + 1;
+    fail_at(name_, second->line,
+            fmt::format("found the pair {} {} of line {} again, expected each pair once", second->low, second->high,
+                        first->line));
+  }
+
+  std::string_view name_;
+  Lines lines_;
+  std::int64_t max_variables_ = 0;
+  std::optional<bool> spins_;
+  std::optional<Declared> declared_;
+  std::vector<Term> terms_;
+};
+
+}  // namespace
+
+Qubo parse_qubo(std::string_view content, std::string_view name) { return QuboReader(content, name).read(); }
+
+}  // namespace poise

@@ -1,0 +1,119 @@
+/// Models of what is there already: numbers of an Ising model, networks, RBMs, user code.
+#include <poise/model.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/network/support.hpp"
+#include "base/fiber_scheduler.hpp"
+#include <poise/extend/models/describe_model.hpp>
+#include <poise/extend/base/streams.hpp>
+#include "models/user/batch_target.hpp"
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/ising_model.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include "models/network/markov_network.hpp"
+#include "models/rbm/rbm.hpp"
+#include "models/ising/lattice_edges.hpp"
+
+namespace poise {
+
+namespace {
+
+VariableLayout spins(const IsingModel& ising) {
+  VariableLayout layout;
+  layout.variables = ising.variables;
+  layout.rows = ising.rows;
+  layout.columns = ising.columns;
+  layout.labels = {-1, 1};
+  return layout;
+}
+
+VariableLayout layout_of(const Network& network) {
+  VariableLayout layout;
+  layout.rows = network.rows;
+  layout.columns = network.columns;
+  layout.names = network.names;
+  layout.level_names = network.level_names;
+  if (std::any_of(network.cardinalities.begin(), network.cardinalities.end(), [](Index k) { return k != 2; })) {
+    layout.cardinalities = network.cardinalities;
+  }
+  if (!network.observed.empty()) {
+    layout.observed.assign(network.num_variables(), -1);
+    for (Index i = 0; i < network.num_variables(); ++i) {
+      if (network.is_observed(i)) layout.observed[i] = static_cast<std::int16_t>(network.observed[i]);
+    }
+  }
+  return layout;
+}
+
+/// The model of a built-in target.
+template <Target T>
+Model built_in(std::string name, const T& target, VariableLayout layout, Description description) {
+  Model model = describe_model(std::move(name), target, std::move(layout));
+  model.description = std::move(description);
+  return model;
+}
+
+}  // namespace
+
+std::shared_ptr<FiberScheduler> Model::fibers() const {
+  const auto* callback = std::get_if<CallbackDescription>(&description);
+  return callback != nullptr ? callback->fibers : nullptr;
+}
+
+Model ising_model(IsingModel ising) {
+  const bool small_torus = ising.torus && (ising.rows < 3 || ising.columns < 3);
+  Model model;
+  if (ising.is_lattice() && !small_torus) {
+    auto target = std::make_shared<const LatticeIsing>(
+        ising.rows, ising.columns, ising.torus ? Boundary::torus : Boundary::open, ising.coupling, ising.field);
+    std::vector<double>().swap(ising.field);  // the target has its own
+    model = built_in(ising.name, *target, spins(ising), target);
+  } else {
+    IsingObjective objective{ising.objective, ising.objective_scale, ising.objective_constant};
+    const std::vector<Edge> edges = ising.is_lattice() ? lattice_edges(ising) : std::move(ising.edges);
+    auto target = std::make_shared<const GraphIsing>(ising.field, edges, std::move(objective));
+    model = built_in(ising.name, *target, spins(ising), target);
+    model.objective = ising.objective;
+    model.maximise = ising.objective_scale > 0.0;
+  }
+  model.observed = std::move(ising.observed);
+  return model;
+}
+
+Model network_model(const std::shared_ptr<const Network>& network) {
+  auto target = std::make_shared<const MarkovNetwork>(*network);
+  Model model = built_in(network->name, *target, layout_of(*network), NetworkDescription{network, target});
+  if (!network->has_zeros()) return model;
+  const auto domains = std::make_shared<const Domains>(propagate_zeros(*network));
+  model.possible_levels = domains->count;
+  model.into_support = [network, domains](std::vector<Value> x, Rng rng) {
+    return repair(*network, *domains, std::move(x), rng);
+  };
+  return model;
+}
+
+Model rbm_model(std::string name, const std::shared_ptr<const Rbm>& rbm) {
+  const RbmWeights& weights = rbm->weights();
+  VariableLayout layout;
+  layout.rows = weights.rows;
+  layout.columns = weights.columns;
+  if (layout.rows == 0) {  // a square picture, where it could be one
+    const auto side = static_cast<Index>(std::lround(std::sqrt(weights.visible)));
+    if (side * side == weights.visible) layout.rows = layout.columns = side;
+  }
+  return built_in(std::move(name), *rbm, std::move(layout), rbm);
+}
+
+Model callback_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function,
+                     VariableLayout layout) {
+  auto target = std::make_shared<BatchTarget>(std::move(shape), std::move(function));
+  auto fibers = std::make_shared<FiberScheduler>([requests = target.get()] { requests->serve(); },
+                                                 [requests = target.get()] { requests->forget(); });
+  // The target outlives what waits for it: the description holds both.
+  target->set_wait([fibers = fibers.get()] { fibers->wait(); });
+  return built_in(std::move(name), *target, std::move(layout), CallbackDescription{target, fibers});
+}
+
+}  // namespace poise

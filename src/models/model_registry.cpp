@@ -1,0 +1,201 @@
+/// Models by name: the registry, and the way from a text on the command line to a model.
+#include <poise/model.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/network.hpp>
+#include "models/network/potts.hpp"
+#include <poise/read_network.hpp>
+#include "models/ising/ising_model.hpp"
+#include "models/rbm/rbm.hpp"
+#include "models/ising/lattice_edges.hpp"
+
+namespace poise {
+
+namespace {
+
+/// A way to a model by its name, or by the ending of a file.
+struct ModelRow {
+  const char* name;
+  std::string_view endings;  ///< of files that are such models, each with a blank behind it
+  const char* help;          ///< empty for models that are files only
+  Model (*make)(const Spec& spec, const ModelFiles& files);
+  /// The same as a network; null where it is none.
+  Network (*network)(const Spec& spec, const ModelFiles& files);
+};
+
+/// The key that names the file of a row, where a file stands for a spec.
+constexpr const char* kFile = "file";
+
+/// An Ising model as a network of tables over single sites and pairs.
+Network as_network(const IsingModel& ising) {
+  static constexpr double strongest = 300.0;
+  Network network;
+  network.name = ising.name;
+  network.cardinalities.assign(ising.variables, 2);
+  const auto check = [](double value) {
+    if (std::abs(value) <= strongest) return;
+    throw InputError(fmt::format("a field or coupling of {} is too strong for exact inference, which takes up to {}",
+                                 value, strongest));
+  };
+  for (Index i = 0; i < ising.field.size(); ++i) {
+    check(ising.field[i]);
+    if (ising.field[i] != 0.0) {
+      network.add_factor(std::array{i}, std::array{std::exp(-ising.field[i]), std::exp(ising.field[i])});
+    }
+  }
+  for (const Edge& edge : ising.is_lattice() ? lattice_edges(ising) : ising.edges) {
+    check(edge.coupling);
+    const double alike = std::exp(edge.coupling);
+    network.add_factor(std::array{edge.i, edge.j}, std::array{alike, 1.0 / alike, 1.0 / alike, alike});
+  }
+  return network;
+}
+
+Model make_rbm(const Spec& spec, const ModelFiles&) {
+  SpecReader reader(spec, "model");
+  const std::string file = reader.text("weights", "");
+  if (file.empty()) reader.problem("no key 'weights' in model 'rbm', expected rbm:weights=FILE");
+  reader.finish({"weights"});
+  return rbm_model(spec.text(), std::make_shared<const Rbm>(read_rbm(file)));
+}
+
+Network read_network_file(const Spec& spec, const ModelFiles&) {
+  const std::string& path = spec.settings.front().second;
+  Network network = read_network(path);
+  network.name = path;
+  return network;
+}
+
+constexpr std::array<ModelRow, 8> kRows = {{
+    {"ising", "",
+     "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
+     [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
+     [](const Spec& spec, const ModelFiles& files) { return as_network(make_ising(spec, {files.field})); }},
+    {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
+     [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
+    {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return as_network(make_bernoulli(spec)); }},
+    {"fhmm", "", "hidden Markov chains seen as one noisy sum, a factorial model: fhmm:length=200,chains=50,seed=1",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_fhmm(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return as_network(make_fhmm(spec)); }},
+    {"maxcut", ".mc ", "cuts of a graph, exp(beta * cut): maxcut:file=FILE,beta=1, or a file that ends in .mc",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); }, nullptr},
+    {"qubo", ".qubo .coo ",
+     "quadratic functions of zeros and ones: qubo:file=FILE,beta=1, or a file that ends in .qubo or .coo",
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); }, nullptr},
+    {"rbm", "", "a restricted Boltzmann machine, hidden units summed out: rbm:weights=FILE (.safetensors, .npz)",
+     make_rbm, nullptr},
+    {"", ".uai .bif ", "", nullptr, read_network_file},
+}};
+
+const ModelRow* find_row(std::string_view name) {
+  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const ModelRow& row) { return row.name == name; });
+  return found != kRows.end() && !name.empty() ? &*found : nullptr;
+}
+
+/// The row of files with the ending of `text`.
+const ModelRow* find_file_row(std::string_view text) {
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return nullptr;
+  const std::string ending = std::string(text.substr(dot)) + ' ';
+  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const ModelRow& row) {
+    return row.endings.find(ending) != std::string_view::npos;
+  });
+  return found != kRows.end() ? &*found : nullptr;
+}
+
+struct Named {
+  const ModelRow* row;  ///< null where nothing has this name
+  Spec spec;
+};
+
+/// What a text names: a spec whose name is known, or else a file by its ending.
+Named resolve(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || find_row(text.substr(0, colon)) == nullptr) {
+    if (const ModelRow* row = find_file_row(text)) return {row, Spec{row->name, {{kFile, text}}}};
+  }
+  Spec spec = parse_spec(text);
+  const ModelRow* row = find_row(spec.name);
+  return {row, std::move(spec)};
+}
+
+[[noreturn]] void refuse_name(const std::string& name) {
+  std::vector<std::string> names;
+  for (const NameHelp& row : model_help()) names.push_back(row.name);
+  const std::string nearest = nearest_name(name, names);
+  throw InputError(
+      fmt::format("unknown model '{}'{}; models are {}, and files that end in .uai, .bif, .mc, .qubo or .coo", name,
+                  nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest), fmt::join(names, ", ")));
+}
+
+/// The network of a row, with the evidence taken in.
+Network network_of(const Named& named, const ModelFiles& files) {
+  Network network = named.row->network(named.spec, files);
+  if (files.evidence.empty()) return network;
+  const std::string name = network.name;
+  const Evidence evidence = read_evidence(files.evidence, network);
+  try {
+    network = condition(std::move(network), evidence);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", files.evidence, error.what()));
+  }
+  network.name = name + " given " + files.evidence;
+  return network;
+}
+
+void check_field(const Named& named, const ModelFiles& files) {
+  if (!files.field.empty() && named.spec.name != "ising") {
+    throw InputError("--field: only ising takes a field from a file");
+  }
+}
+
+/// A model that is a network anyway, or becomes one by its evidence, is made as a network.
+Model make_named(const Named& named, const ModelFiles& files) {
+  if (named.row == nullptr) refuse_name(named.spec.name);
+  check_field(named, files);
+  if (!files.evidence.empty() && named.row->network == nullptr) {
+    throw InputError(
+        "--evidence: only networks take evidence (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model "
+        "is none");
+  }
+  if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
+  return network_model(std::make_shared<const Network>(network_of(named, files)));
+}
+
+}  // namespace
+
+Model make_model(const std::string& text, const ModelFiles& files) { return make_named(resolve(text), files); }
+
+Model make_model(const Spec& spec, const ModelFiles& files) { return make_named({find_row(spec.name), spec}, files); }
+
+bool has_network(const std::string& text) {
+  const Named named = resolve(text);
+  return named.row != nullptr && named.row->network != nullptr;
+}
+
+Network make_network(const std::string& text, const ModelFiles& files) {
+  const Named named = resolve(text);
+  if (named.row == nullptr || named.row->network == nullptr) refuse_name(named.spec.name);
+  check_field(named, files);
+  return network_of(named, files);
+}
+
+const std::vector<NameHelp>& model_help() {
+  static const std::vector<NameHelp> help = [] {
+    std::vector<NameHelp> rows;
+    for (const ModelRow& row : kRows) {
+      if (*row.help != '\0') rows.push_back({row.name, row.help});
+    }
+    return rows;
+  }();
+  return help;
+}
+
+}  // namespace poise

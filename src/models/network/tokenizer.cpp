@@ -1,0 +1,153 @@
+/// Cutting texts into words, chunk by chunk.
+#include "models/network/tokenizer.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 20;
+constexpr std::size_t kLongestWord = std::size_t{1} << 16;
+constexpr std::uint64_t kLongestText = std::uint64_t{1} << 31;
+
+enum Kind : std::uint8_t { kLetter, kBlank, kLineEnd, kComment };
+
+constexpr std::array<Kind, 256> make_kinds() {
+  std::array<Kind, 256> kinds{};
+  for (const unsigned char c : {' ', '\t', '\r', '\v', '\f'}) kinds[c] = kBlank;
+  kinds['\n'] = kLineEnd;
+  kinds['#'] = kComment;
+  return kinds;
+}
+constexpr std::array<Kind, 256> kKinds = make_kinds();
+
+Kind kind_of(char c) { return kKinds[static_cast<unsigned char>(c)]; }
+
+std::string_view without_plus(std::string_view word) {
+  const bool plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
+  return plus ? word.substr(1) : word;
+}
+
+/// Nothing where the size says nothing: pipes have none, and files that the system makes up have 0.
+std::optional<std::uint64_t> size_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (error || size == 0) return std::nullopt;
+  return size;
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::string_view text, std::string_view name)
+    : name_(name), size_(text.size()), taken_(text.size()), at_(text.data()), end_(text.data() + text.size()) {
+  skip_byte_order_mark();
+}
+
+Tokenizer::Tokenizer(const std::string& path)
+    : name_(path), file_(open_file(path)), buffer_(kChunk), size_(size_of(path)) {
+  at_ = end_ = buffer_.data();
+  refill();
+  skip_byte_order_mark();
+}
+
+void Tokenizer::skip_byte_order_mark() {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(mark)) at_ += mark.size();
+}
+
+/// Moves what is not yet used to the front and reads on behind it; whether anything came.
+bool Tokenizer::refill() {
+  if (buffer_.empty()) return false;
+  const auto kept = static_cast<std::size_t>(end_ - at_);
+  std::memmove(buffer_.data(), at_, kept);
+  file_.read(buffer_.data() + kept, static_cast<std::streamsize>(buffer_.size() - kept));
+  const auto came = static_cast<std::size_t>(file_.gcount());
+  if (file_.bad()) throw InputError(fmt::format("{}: reading failed, expected a file that can be read", name_));
+  taken_ += came;
+  at_ = buffer_.data();
+  end_ = at_ + kept + came;
+  return came > 0;
+}
+
+void Tokenizer::skip_line() {
+  do {
+    at_ = std::find(at_, end_, '\n');
+  } while (at_ == end_ && refill());
+}
+
+std::string_view Tokenizer::next() {
+  for (;;) {
+    while (at_ != end_ || refill()) {
+      const Kind kind = kind_of(*at_);
+      if (kind == kLetter) break;
+      if (kind == kComment) {
+        skip_line();
+        continue;
+      }
+      if (kind == kLineEnd) ++line_;
+      ++at_;
+    }
+    std::size_t size = 0;
+    do {
+      const char* last = at_ + size;
+      while (last != end_ && kind_of(*last) == kLetter) ++last;
+      size = static_cast<std::size_t>(last - at_);
+      if (size > kLongestWord) {
+        word_line_ = line_;
+        fail(fmt::format("found {}, expected words of at most {} characters", quote({at_, size}), kLongestWord));
+      }
+    } while (at_ + size == end_ && size > 0 && refill());
+    const std::string_view word(at_, size);
+    const bool is_first = line_ != word_line_;
+    at_ += size;
+    if (word == "c" && is_first) {
+      skip_line();
+      continue;
+    }
+    if (!word.empty()) word_line_ = line_;
+    return word;
+  }
+}
+
+void Tokenizer::finish(std::string_view after) {
+  const std::string_view found = next();
+  if (!found.empty()) fail(fmt::format("found {}, expected nothing after {}", quote(found), after));
+}
+
+void Tokenizer::fail(const std::string& what) const {
+  throw InputError(fmt::format("{}, line {}: {}", name_, line(), what));
+}
+
+std::optional<std::uint64_t> Tokenizer::parse_count(std::string_view word) {
+  word = without_plus(word);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+bool Tokenizer::parse_weight(std::string_view word, double& value) {
+  word = without_plus(word);
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0) return false;
+  value += 0.0;  // -0 becomes 0
+  return true;
+}
+
+std::string_view Tokenizer::reason(std::string_view word) {
+  word = without_plus(word);
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  const bool beyond = error == std::errc::result_out_of_range && end == word.data() + word.size();
+  return beyond ? ", not beyond what double precision can hold" : "";
+}
+
+}  // namespace poise

@@ -1,0 +1,104 @@
+/// The words of a text, one after another, from memory or from a file too large to be held; and what is wrong with
+/// them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/extend/base/spec.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// Tokenizer end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
+///
+/// A file is read in chunks, so that a reader needs little more memory than what it keeps. Nothing that a text claims
+/// of its own size is to be believed: `require` compares it with the bytes that are left before a reader allocates.
+class Tokenizer {
+ public:
+  /// The text must outlive this. `name` is for messages.
+  Tokenizer(std::string_view text, std::string_view name);
+  /// Opens a file. Throws InputError.
+  explicit Tokenizer(const std::string& path);
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  /// The next word, valid until the next call; an empty one at the end.
+  std::string_view next();
+  /// Of the last word, from 1.
+  [[nodiscard]] std::size_t line() const { return std::max<std::size_t>(word_line_, 1); }
+  [[nodiscard]] std::string_view name() const { return name_; }
+
+  /// The next word; `expected` gives what to say when there is none.
+  template <class Expected>
+  std::string_view word(const Expected& expected) {
+    const std::string_view found = next();
+    if (found.empty()) fail(fmt::format("the file ends, expected {}", expected()));
+    return found;
+  }
+  /// The next word as an integer; `noun` gives its name in messages.
+  template <class Noun>
+  std::uint64_t integer(std::uint64_t min, std::uint64_t max, const Noun& noun) {
+    const std::string_view found = word(noun);
+    const std::optional<std::uint64_t> value = parse_count(found);
+    if (value && *value >= min && *value <= max) return *value;
+    if (min == max) fail(fmt::format("found {}, expected {}, {}", quote(found), min, noun()));
+    fail(fmt::format("found {}, expected {}, from {} to {}", quote(found), noun(), min, max));
+  }
+  /// The next word as a finite number of at least 0.
+  template <class Noun>
+  double weight(const Noun& noun) {
+    const std::string_view found = word(noun);
+    double value = 0;
+    if (parse_weight(found, value)) return value;
+    fail(fmt::format("found {}, expected {}, a finite number of at least 0{}", quote(found), noun(), reason(found)));
+  }
+  /// Fails unless what is left can hold that many words of at least one character each.
+  template <class Noun>
+  void require(std::uint64_t words, const Noun& noun) const {
+    if (!size_ || words <= (bytes_left() + 1) / 2) return;
+    fail(fmt::format("found only {} more bytes, expected {} {}", bytes_left(), words, noun()));
+  }
+  /// Fails when there is another word.
+  void finish(std::string_view after);
+
+  /// How many of `count` things to make room for at once: all, where `require` could tell that they may exist.
+  [[nodiscard]] std::size_t room(std::uint64_t count) const {
+    constexpr std::uint64_t blind = 1 << 16;
+    return static_cast<std::size_t>(size_ ? count : std::min(count, blind));
+  }
+
+  [[noreturn]] void fail(const std::string& what) const;
+
+  static std::optional<std::uint64_t> parse_count(std::string_view word);
+  static bool parse_weight(std::string_view word, double& value);
+  /// What else to say of a word that is no weight; empty when there is nothing.
+  static std::string_view reason(std::string_view word);
+
+ private:
+  [[nodiscard]] std::uint64_t bytes_left() const { return *size_ - std::min(*size_, taken_) + (end_ - at_); }
+  bool refill();
+  void skip_byte_order_mark();
+  void skip_line();
+
+  std::string name_;
+  std::ifstream file_;
+  std::vector<char> buffer_;           ///< empty for a text in memory
+  std::optional<std::uint64_t> size_;  ///< in bytes; nothing where it cannot be known, as for a pipe
+  std::uint64_t taken_ = 0;            ///< bytes that were read into memory
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;
+  std::size_t line_ = 1;
+  std::size_t word_line_ = 0;
+};
+
+}  // namespace poise

@@ -1,0 +1,97 @@
+/// The run as a NetCDF-4 file that ArviZ opens as it is: written while the run grows, and read back.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <poise/trace.hpp>
+#include <poise/types.hpp>
+
+namespace poise {
+
+/// What is known of a run before it starts. It decides whether the file will fit on the disk, its chunks and whether
+/// it is compressed; a file whose run turns out otherwise is still right. Zero stands for unknown:
+/// the size is then not checked and nothing is compressed.
+struct NetcdfOptions {
+  std::size_t chains = 0;
+  std::size_t draws = 0;      ///< per chain; 0 also when the clock ends the run
+  std::size_t variables = 0;  ///< 0 when the draws themselves are not kept
+  std::size_t levels = 2;     ///< largest cardinality of a variable: it bounds the size of compressed draws
+  std::size_t monitors = 1;   ///< log_prob included
+  unsigned threads = 1;       ///< that compress draws; the file does not depend on it
+
+  /// Least time between two syncs. A killed run loses what came after the last one: about this much, and in a
+  /// compressed file up to one chunk (256 draws at most) more.
+  std::chrono::milliseconds sync_interval{1000};
+};
+
+/// Bytes that a run of this shape needs on the disk at most, 0 when the number of draws is unknown.
+[[nodiscard]] std::uint64_t expected_netcdf_bytes(const NetcdfOptions& options);
+
+/// Writes a run to PATH itself, from the moment of begin(); until then a file already there stays as it is.
+///
+/// Draws wait in memory and go to the file in one chunk with a sync behind them, so that the file on the disk is
+/// complete up to the last sync at all times but the milliseconds in which it is being written. Compressed files
+/// take whole chunks only: to rewrite a compressed chunk would move it, and free what a reader of a killed run needs.
+///
+/// Failures to write are a std::runtime_error that names the path; the sink is then closed and ignores what follows.
+/// Destroyed without finish() it still writes what it holds: an aborted run keeps its draws.
+class NetcdfSink : public Sink {
+ public:
+  /// Checks that PATH can be written and that the run fits on the disk, and throws an InputError otherwise.
+  explicit NetcdfSink(std::string path, NetcdfOptions options = {});
+  ~NetcdfSink() override;
+  NetcdfSink(const NetcdfSink&) = delete;
+  NetcdfSink& operator=(const NetcdfSink&) = delete;
+
+  /// Creates the file. The first monitor must be log_prob.
+  void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+             const std::string& settings) override;
+  void write(const DrawBlock& block) override;
+  /// Writes what is left of the draws and closes the file, so that it can be read; `finish` opens it once more.
+  void close_draws();
+  void finish(const std::string& results) override;
+
+  /// Draws per chain in the file at the last sync.
+  [[nodiscard]] std::size_t synced_draws() const;
+
+ private:
+  class File;
+  std::unique_ptr<File> file_;
+};
+
+/// What to read of a file: all of it, or a part that fits into memory.
+struct ReadOptions {
+  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+  bool draws = true;   ///< false leaves x in the file
+  bool series = true;  ///< false leaves monitors, acceptance rates and steps there
+  std::size_t first_draw = 0;
+  std::size_t most_draws = all;  ///< 0: only what is known of the run
+  std::size_t first_variable = 0;
+  std::size_t most_variables = all;
+};
+
+/// A run as it was stored, or a part of it: `trace.dropped` counts the draws that were left in the file, and x has the
+/// variables that were asked for. `results` is null when the run was killed before its end.
+struct StoredRun {
+  VariableLayout layout;
+  Trace trace;
+  nlohmann::json settings;
+  nlohmann::json results;
+  bool has_states = false;  ///< the file has draws of the variables, whether or not they were read
+};
+
+/// Reads a finished, growing or killed run; an InputError says what is wrong with any other file, whatever its bytes.
+/// The NetCDF library works in a forked child, which damaged files can crash or hold up; it costs one copy of the data
+/// through a pipe.
+[[nodiscard]] StoredRun read_netcdf(const std::string& path, const ReadOptions& options = {});
+
+}  // namespace poise

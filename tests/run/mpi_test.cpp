@@ -1,0 +1,218 @@
+/// The program as several ranks, started by mpirun: one file, one summary, one exit code, and the draws of one process.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "run/checkpoint.hpp"
+#include "models/rbm/rbm_weights.hpp"
+#include "support/mpi_program.hpp"
+#include "support/small_rbms.hpp"
+
+namespace poise {
+namespace {
+
+using testing_program::Arguments;
+using testing_program::MpiProgramTest;
+using testing_program::Outcome;
+
+class Mpi : public MpiProgramTest {
+ protected:
+  void SetUp() override {
+    if (!has_launcher()) GTEST_SKIP() << "there is no mpirun";
+  }
+
+  static Arguments sample(const std::string& model, const std::string& sampler, const std::string& draws,
+                          const std::string& out, const Arguments& more = {}) {
+    Arguments words = {"sample", model,   "--sampler", sampler,    "--draws", draws,    "--seed",
+                       "5",      "--out", out,         "--chains", "5",       "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Outcome run_on(int ranks, const Arguments& arguments) {
+    use_ranks(ranks);
+    return run(arguments);
+  }
+
+  void expect_same_draws(const std::string& found, const std::string& expected, const std::string& what) const {
+    const StoredRun a = read_netcdf(in_work(found));
+    const StoredRun b = read_netcdf(in_work(expected));
+    ASSERT_EQ(a.trace.draws, b.trace.draws) << what;
+    EXPECT_EQ(a.trace.x, b.trace.x) << what;
+    EXPECT_EQ(a.trace.monitors, b.trace.monitors) << what;
+    EXPECT_EQ(a.trace.acceptance_rate, b.trace.acceptance_rate) << what;
+    EXPECT_EQ(a.settings["sampler"], b.settings["sampler"]) << what;
+    EXPECT_EQ(a.results["evals"], b.results["evals"]) << what;
+  }
+  [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(work() / name); }
+  void clear(const std::string& name) const {
+    for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
+      std::filesystem::remove(in_work(name + end));
+  }
+};
+
+TEST_F(Mpi, FilesAreThoseOfOneProcess) {
+  write_rbm(in_work("rbm.safetensors"), testing::random_rbm(40, 20, 0.4, 3));
+  const std::vector<std::pair<std::string, std::string>> cases = {{"ising:size=12,lambda=0.3", "gibbs"},
+                                                                  {"ising:size=12,lambda=0.3,mu=0.5,sigma=1", "lsb"},
+                                                                  {"rbm:weights=rbm.safetensors", "flsb"},
+                                                                  {"rbm:weights=rbm.safetensors", "dlsb"},
+                                                                  {"potts:size=6,levels=3,coupling=0.8", "temper"},
+                                                                  {"ising:size=10,lambda=0.4", "wolff"},
+                                                                  {"ising:size=12,lambda=0.2", "auto"}};
+  for (const auto& [model, sampler] : cases) {
+    ASSERT_EQ(run_on(1, sample(model, sampler, "200", "one.nc")).code, 0);
+    for (const int ranks : {2, 3, 7}) {
+      const std::string what = model + " " + sampler + " on " + std::to_string(ranks);
+      const Outcome outcome = run_on(ranks, sample(model, sampler, "200", "many.nc"));
+      ASSERT_EQ(outcome.code, 0) << what << outcome.err;
+      expect_same_draws("many.nc", "one.nc", what);
+      EXPECT_EQ(count(outcome.out, "\nmonitor "), 1) << outcome.out;
+      clear("many.nc");
+    }
+    clear("one.nc");
+  }
+}
+
+TEST_F(Mpi, RunsGoOnWithOtherRanks) {
+  for (const char* sampler : {"lsb", "temper"}) {
+    const std::string model = "ising:size=8,lambda=0.3,mu=0.5,sigma=1";
+    ASSERT_EQ(run_on(7, sample(model, sampler, "100", "run.nc", {"--checkpoint"})).code, 0);
+    ASSERT_EQ(run_on(2, {"resume", "run.nc", "--draws", "150", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(1, {"resume", "run.nc", "--draws", "200", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(7, {"resume", "run.nc", "--draws", "250", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(1, sample(model, sampler, "250", "all.nc")).code, 0);
+    expect_same_draws("run.nc", "all.nc", sampler);
+    const Outcome finished = run_on(3, {"resume", "run.nc"});
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_EQ(count(finished.err, "is finished: it has 250 draws"), 1) << finished.err;
+    clear("run.nc");
+    clear("all.nc");
+  }
+}
+
+TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
+  const std::string model = "ising:size=12,lambda=0.3,mu=0.5,sigma=1";
+  for (const std::size_t victim : {0U, 1U, 2U}) {
+    use_ranks(3);
+    start(sample(model, "lsb", "30000", "run.nc", {"--checkpoint-every", "0.05"}));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!exists("run.nc.checkpoint.old") && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const std::vector<pid_t> ranks = ranks_of_child();
+    ASSERT_EQ(ranks.size(), 3U);
+    ::kill(ranks[victim], SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const Outcome outcome = wait();
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count(), 30.0);
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
+    EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
+    EXPECT_EQ(count(outcome.err,
+                    " of this run was killed, and the run ends with it; 'poise resume run.nc' goes on from the last "
+                    "checkpoint, if there is one.\n"),
+              1)
+        << outcome.err;
+    ASSERT_TRUE(exists("run.nc.checkpoint"));
+    const Outcome resumed = run_on(2, {"resume", "run.nc", "--quiet"});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    if (!exists("all.nc")) ASSERT_EQ(run_on(1, sample(model, "lsb", "30000", "all.nc")).code, 0);
+    expect_same_draws("run.nc", "all.nc", "killed");
+    clear("run.nc");
+  }
+}
+
+TEST_F(Mpi, ASignalToTheLauncherLeavesACheckpoint) {
+  const std::string model = "ising:size=12,lambda=0.3,mu=0.5,sigma=1";
+  for (const int signal : {SIGTERM, SIGINT}) {
+    use_ranks(3);
+    start(sample(model, "lsb", "30000", "run.nc"));
+    wait_for_draws(in_work("run.nc"));
+    ::kill(child_, signal);
+    const Outcome outcome = wait();
+    EXPECT_NE(outcome.code, 0);
+    ASSERT_TRUE(exists("run.nc.checkpoint")) << outcome.err;
+    const Outcome resumed = run_on(2, {"resume", "run.nc", "--quiet"});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    if (!exists("all.nc")) ASSERT_EQ(run_on(1, sample(model, "lsb", "30000", "all.nc")).code, 0);
+    expect_same_draws("run.nc", "all.nc", "interrupted");
+    clear("run.nc");
+  }
+}
+
+/// As batch systems do that send signals to the processes themselves.
+TEST_F(Mpi, ASignalToOneRankStopsAll) {
+  use_ranks(3);
+  start(sample("ising:size=12,lambda=0.3", "lsb", "1000000", "run.nc"));
+  wait_for_draws(in_work("run.nc"));
+  const std::vector<pid_t> ranks = ranks_of_child();
+  ASSERT_EQ(ranks.size(), 3U);
+  ::kill(ranks[1], SIGTERM);
+  const Outcome outcome = wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_TRUE(exists("run.nc.checkpoint"));
+  EXPECT_FALSE(exists("run.nc.draws"));
+  EXPECT_EQ(read_netcdf(in_work("run.nc")).results["interrupted"], true);
+}
+
+TEST_F(Mpi, WhatIsWrongIsSaidOnce) {
+  const std::vector<std::pair<Arguments, std::string>> cases = {
+      {{"sample", "ising:size=0"}, "poise: "},
+      {{"sample", "missing.uai"}, "poise: "},
+      {{"sample", "ising:size=4", "--chains", "none"}, "poise: --chains: found 'none'"},
+      {{"sample", "ising:size=4", "--out", "missing/run.nc"}, "poise: "},
+      {{"resume", "missing.nc"}, "poise: missing.nc has no checkpoint"},
+      {{"compare", "ising:size=4"},
+       "poise: poise compare is the work of one process: start it without mpirun or srun."},
+      {{"sample", "ising:size=4", "--bad-option"}, "poise: unknown option '--bad-option'"}};
+  for (const auto& [words, sentence] : cases) {
+    const Outcome outcome = run_on(3, words);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(count(outcome.err, sentence), 1) << outcome.err;
+    EXPECT_EQ(count(outcome.err, "poise: "), count(sentence, "poise: ")) << outcome.err;
+  }
+  const Outcome help = run_on(3, {"--version"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(count(help.out, "poise "), 1) << help.out;
+  const Outcome info = run_on(2, {"info", "potts:size=3,levels=3,coupling=0.5"});
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_EQ(info.out, run_on(1, {"info", "potts:size=3,levels=3,coupling=0.5"}).out);
+}
+
+/// What a launcher leaves in the environment, for as long as this lives.
+class Environment {
+ public:
+  Environment(std::string name, const char* value) : name_(std::move(name)) { ::setenv(name_.c_str(), value, 1); }
+  ~Environment() { ::unsetenv(name_.c_str()); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::string name_;
+};
+
+TEST_F(Mpi, RanksThatKnowNothingOfEachOtherAreRefused) {
+  const Arguments words = {"sample", "ising:size=4", "--draws", "10", "--quiet"};
+  {
+    // As if it had been built without: the library that speaks MPI is not there.
+    program_ = in_work("alone");
+    std::filesystem::copy_file(POISE_PROGRAM, program_);
+    const Environment size("OMPI_COMM_WORLD_SIZE", "3");
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(
+        outcome.err,
+        "poise: mpirun has started 3 ranks, but this poise was built without MPI: they would all make the same run "
+        "(POISE_MPI=off lets them, each with files of its own).\n");
+    const Environment off("POISE_MPI", "off");
+    EXPECT_EQ(run(words).code, 0);
+  }
+  program_ = POISE_PROGRAM;
+  const Environment tasks("SLURM_STEP_NUM_TASKS", "4");
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("srun has started 4 ranks, but MPI knows of 1"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace poise
