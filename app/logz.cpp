@@ -10,14 +10,13 @@
 
 #include <fmt/format.h>
 
-#include <poise/log_partition.hpp>
-#include <poise/network_log_partition.hpp>
-#include <poise/read_network.hpp>
-#include <poise/report.hpp>
-#include "report/text.hpp"
 #include <poise/extend/base/spec.hpp>
-#include "models/rbm/rbm_weights.hpp"
+#include <poise/log_partition.hpp>
+#include <poise/network.hpp>
+#include <poise/report.hpp>
 #include "models/rbm/rbm.hpp"
+#include "models/rbm/rbm_weights.hpp"
+#include "report/text.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <poise/marginals.hpp>
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

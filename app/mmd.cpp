@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include <poise/mmd.hpp>
-#include <poise/thinning.hpp>
 #include <poise/report.hpp>
 #include "report/text.hpp"
+#include "store/netcdf.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"

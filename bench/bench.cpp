@@ -5,15 +5,17 @@
 #include <memory>
 #include <set>
 
+#include <poise/extend/engines/chain.hpp>
+#include <poise/extend/engines/engine.hpp>
+#include <poise/extend/kernels/gibbs.hpp>
+#include <poise/extend/kernels/locally_balanced.hpp>
+#include <poise/poise.hpp>
+#include "engines/cpu/bits/ising_bits.hpp"
 #include "kernels/learning/fit.hpp"
 #include "kernels/plain_balanced.hpp"
-#include <poise/poise.hpp>
-#include <poise/extend/engines/chain.hpp>
-#include "engines/cpu/bits/ising_bits.hpp"
+#include "learning.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
-#include <poise/extend/engines/engine.hpp>
-#include "learning.hpp"
 
 namespace {
 

@@ -19,14 +19,14 @@
 #include <memory>
 #include <string>
 
+#include <poise/extend/engines/chain.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include <poise/extend/kernels/gibbs.hpp>
 #include <poise/extend/kernels/locally_balanced.hpp>
-#include "exact/collapse.hpp"
-#include <poise/read_network.hpp>
-#include <poise/extend/engines/chain.hpp>
+#include <poise/network.hpp>
 #include "engines/cpu/lanes/lane_layout.hpp"
+#include "exact/collapse.hpp"
 #include "models/network/markov_network.hpp"
-#include <poise/extend/engines/engine.hpp>
 
 namespace {
 

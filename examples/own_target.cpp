@@ -2,6 +2,7 @@
 /// large one is sampled.
 #include <poise/extend/check/conformance.hpp>
 #include <poise/extend/check/exactness.hpp>
+#include <poise/extend/engines/own_model.hpp>
 #include <poise/poise.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-/// How far to trust the draws of one number per draw (a monitor): R-hat, effective sample sizes, Monte Carlo error.
+/// How far to trust draws: R-hat, effective sample sizes and Monte Carlo errors of monitors and of all variables.
 ///
 /// The definitions are those of Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), and the numbers agree with the
 /// R package posterior to rounding. A quantity that is undefined is NaN, where posterior says NA: always so for a
@@ -10,9 +10,12 @@
 ///   - two or three draws per chain give NaN.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -99,5 +102,195 @@ struct SeriesSummary {
 };
 
 [[nodiscard]] SeriesSummary summarize(ChainsView series);
+
+// All variables of a model.
+
+/// Draws of all variables: the label of `variable` is at ((chain * draws) + draw) * variables + variable.
+struct DrawsView {
+  const std::int8_t* data = nullptr;
+  std::size_t chains = 0;
+  std::size_t draws = 0;  ///< per chain
+  std::size_t variables = 0;
+};
+
+/// Draws of all variables that need not be in memory at once: some variables at a time are.
+class ColumnSource {
+ public:
+  virtual ~ColumnSource() = default;
+  [[nodiscard]] virtual std::size_t chains() const = 0;
+  [[nodiscard]] virtual std::size_t draws() const = 0;  ///< per chain
+  [[nodiscard]] virtual std::size_t variables() const = 0;
+  /// Gets the variables from `first` on, as many as there is room for, and says how many these are: at least one.
+  [[nodiscard]] virtual std::size_t load(std::size_t first) = 0;
+  /// Copies the labels of variables that were loaded, chain by chain; those of `first` + i go to `to` + i * stride.
+  /// Threads may do so at the same time.
+  virtual void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const = 0;
+};
+
+/// One series of zeros and ones, or of two labels. A variable seen at one or two labels is one series, as it is coded.
+/// A variable seen at more has one series per label, 1[x = level]: labels have no order, so their mean says nothing.
+struct VariableRow {
+  double mean;  ///< of the labels; with a level, the share of the draws that have it
+  double mcse;  ///< of the mean
+  double ess;
+  double r_hat;               ///< +infinity when frozen
+  std::uint64_t transitions;  ///< over all chains
+  Index variable;
+  std::optional<std::int8_t> level;  ///< the label the series indicates; empty when the series is the variable itself
+  SeriesStatus status;               ///< constant, frozen, too_short, rare or ok
+};
+
+/// Over all rows where the number is defined; NaN when there are none. R-hat may be infinite.
+struct Quantiles {
+  double min, q05, median, q95, max;
+};
+
+/// The rows, and what to look at when there are too many of them.
+struct VariablesSummary {
+  std::size_t chains = 0;
+  std::size_t draws = 0;  ///< per chain
+  std::size_t variables = 0;
+  std::vector<VariableRow> rows;            ///< by variable, then by level
+  std::vector<VariableRow> worst_by_r_hat;  ///< largest first
+  std::vector<VariableRow> worst_by_ess;    ///< smallest first
+  Quantiles ess{};
+  Quantiles r_hat{};
+
+  // Numbers of variables. One with several levels counts where any of them does.
+  std::size_t constant = 0;
+  std::size_t frozen = 0;
+  std::size_t rare = 0;
+  std::size_t high_r_hat = 0;  ///< R-hat over r_hat_limit, the frozen ones apart
+  std::size_t low_ess = 0;     ///< ESS under ess_limit_per_chain * chains, the frozen ones apart
+};
+
+/// Where warnings begin (Vehtari et al. 2021).
+inline constexpr double r_hat_limit = 1.01;
+inline constexpr double ess_limit_per_chain = 100;
+
+struct VariablesOptions {
+  unsigned threads = 1;    ///< the result does not depend on it; 0: as many as the machine has
+  std::size_t worst = 10;  ///< length of the two lists of worst rows
+};
+
+/// Each variable has the ess_mean, r_hat and mcse_mean that the functions above give for its series, without
+/// the series ever being stored as real numbers: a few dozen variables at a time are copied out of the draws and packed
+/// into bits. All variables are looked at, none is left out or sampled.
+[[nodiscard]] VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options = {});
+[[nodiscard]] VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions& options = {});
+
+/// A monitor by name.
+struct NamedSummary {
+  std::string name;
+  SeriesSummary summary;
+};
+
+/// What variables and their levels are called: x[0], x[1], ... and labels where nothing is said.
+struct VariableNames {
+  std::span<const std::string> variables;
+  std::span<const std::vector<std::string>> levels;
+
+  /// "x[3]", "x[3] = 2", "smoke = no". A series of two labels with names is that of the second.
+  [[nodiscard]] std::string operator()(const VariableRow& row) const;
+};
+
+/// What the user should know before using the results, most serious first; empty when all is well. Each is one sentence
+/// that says what was seen, what it means and what to do. `variables` may be empty (draws not kept).
+[[nodiscard]] std::vector<std::string> warnings(std::span<const NamedSummary> monitors,
+                                                const VariablesSummary& variables, std::size_t chains,
+                                                const VariableNames& names = {});
+
+// Standard errors from batch means.
+
+/// Between 16 and 32 batches, however long the run: when there are 32, neighbours are joined and batches become twice
+/// as long. A batch should be far longer than the memory of the chain; that is so once a run is long enough to be used.
+class BatchMeans {
+ public:
+  static constexpr std::size_t kMost = 32;
+
+  /// Whether draw number `draw` (from 1) ends a batch.
+  [[nodiscard]] bool ends_at(std::uint64_t draw) const { return draw % draws_per_batch_ == 0; }
+
+  /// `sums` of `count` values up to draw number `draw`. Draws that do not end a batch are passed over.
+  void add(std::uint64_t draw, std::span<const double> sums, std::uint64_t count) {
+    if (!ends_at(draw)) return;
+    Batch batch{std::vector<double>(sums.begin(), sums.end()), count};
+    batches_.push_back(std::move(batch));
+    if (batches_.size() < kMost) return;
+    for (std::size_t k = 0; k < kMost / 2; ++k) std::swap(batches_[k], batches_[2 * k + 1]);
+    batches_.resize(kMost / 2);
+    draws_per_batch_ *= 2;
+  }
+
+  [[nodiscard]] std::size_t size() const { return batches_.size(); }
+
+  template <class A>
+  void archive(A& archive) {
+    archive(batches_, draws_per_batch_);
+  }
+
+  /// Mean of series `k` over batch `b`.
+  [[nodiscard]] double mean(std::size_t b, std::size_t k) const {
+    const double before = b == 0 ? 0.0 : batches_[b - 1].sums[k];
+    const std::uint64_t earlier = b == 0 ? 0 : batches_[b - 1].count;
+    return (batches_[b].sums[k] - before) / static_cast<double>(batches_[b].count - earlier);
+  }
+
+ private:
+  struct Batch {
+    std::vector<double> sums;  // from the start of the run to the end of the batch
+    std::uint64_t count;
+
+    template <class A>
+    void archive(A& archive) {
+      archive(sums, count);
+    }
+  };
+  std::vector<Batch> batches_;
+  std::uint64_t draws_per_batch_ = 1;
+};
+
+/// Mean of series `k` over the later half of a chain's batches, and its standard error by their spread alone: small
+/// where the chain has settled, wherever that is. NaN with fewer than four batches there.
+struct SettledMean {
+  double mean;
+  double error;
+};
+[[nodiscard]] inline SettledMean settled_mean(const BatchMeans& chain, std::size_t k) {
+  const std::size_t first = chain.size() / 2;
+  const auto count = static_cast<double>(chain.size() - first);
+  if (count < 4) return {std::nan(""), std::nan("")};
+  double mean = 0.0;
+  for (std::size_t b = first; b < chain.size(); ++b) mean += chain.mean(b, k) / count;
+  double square = 0.0;
+  for (std::size_t b = first; b < chain.size(); ++b) square += (chain.mean(b, k) - mean) * (chain.mean(b, k) - mean);
+  return {mean, std::sqrt(square / (count - 1.0) / count)};
+}
+
+/// Standard error of the mean of series `k` over all chains: from the spread of all batches, or from that of the chains
+/// where it is larger, for chains that disagree are worth one batch each. NaN with fewer than two of either.
+[[nodiscard]] inline double standard_error(std::span<const BatchMeans> chains, std::size_t k) {
+  const auto error = [](const std::vector<double>& means) {
+    if (means.size() < 2) return std::nan("");
+    double mean = 0.0;
+    for (const double m : means) mean += m / static_cast<double>(means.size());
+    double square = 0.0;
+    for (const double m : means) square += (m - mean) * (m - mean);
+    return std::sqrt(square / static_cast<double>(means.size() - 1) / static_cast<double>(means.size()));
+  };
+  std::vector<double> all;
+  std::vector<double> of_chains;
+  for (const BatchMeans& chain : chains) {
+    double sum = 0.0;
+    for (std::size_t b = 0; b < chain.size(); ++b) {
+      all.push_back(chain.mean(b, k));
+      sum += all.back();
+    }
+    if (chain.size() > 0) of_chains.push_back(sum / static_cast<double>(chain.size()));
+  }
+  const double by_batches = error(all);
+  const double by_chains = error(of_chains);
+  return std::isnan(by_chains) || by_batches > by_chains ? by_batches : by_chains;
+}
 
 }  // namespace poise

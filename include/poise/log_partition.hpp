@@ -1,7 +1,7 @@
-/// The partition function of a restricted Boltzmann machine: by annealed importance sampling, and exactly where one of
-/// its sides is small.
+/// The partition function. Of a restricted Boltzmann machine: by annealed importance sampling, and exactly where one of
+/// its sides is small. Of a network or another model: by the junction tree, or by replica exchange.
 ///
-/// Z is the sum of exp(b . v + c . h + h . W v) over all visible units v and hidden units h in {0, 1}.
+/// Of an RBM, Z is the sum of exp(b . v + c . h + h . W v) over all visible units v and hidden units h in {0, 1}.
 ///
 /// Annealing (Neal 2001; Salakhutdinov and Murray 2008) goes through p_beta(v) = e^(b . v) prod_j (1 + e^(beta a_j)),
 /// a_j = c_j + sum_i W_ji v_i: at beta = 0 the visible units are independent with the RBM's own biases and Z is
@@ -20,6 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <poise/marginals.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -96,5 +97,57 @@ inline constexpr Index kMostEnumerated = 25;
 /// difference_in_errors, interrupted, warnings[]; what was not computed is null. mcse is that of the natural logarithm.
 [[nodiscard]] nlohmann::json log_partition_json(const LogPartition& answer, const std::string& model);
 [[nodiscard]] std::string log_partition_text(const LogPartition& answer, const std::string& model, std::size_t width);
+
+// Networks and other models.
+
+struct NetworkLogPartitionOptions {
+  /// Automatic is exact where that fits the memory and takes no more than ten minutes, else sampling.
+  Method method = Method::automatic;
+  double memory_limit = MarginalsOptions().memory_limit;  ///< bytes that the tables of exact inference may take
+  double seconds = 10.0;                                  ///< for tempering, if it comes to that
+  std::size_t chains = 4;                                 ///< ladders of it
+  std::uint64_t seed = 1;
+  unsigned threads = 0;
+};
+
+struct NetworkLogPartition {
+  std::string model;
+  Index variables = 0;
+  Index observed = 0;                ///< of them
+  Method method = Method::exact;     ///< what was used
+  std::string reason;                ///< why, in one sentence
+  double value = 0.0;                ///< natural logarithm
+  std::optional<double> error = {};  ///< its standard error; nothing where it is exact
+  Index width = 0;                   ///< induced width of the plan that was found, and its cost in bytes
+  double bytes = 0.0;
+  double seconds = 0.0;               ///< in all
+  std::optional<Report> report = {};  ///< of the tempered run
+  bool interrupted = false;
+
+  [[nodiscard]] double log10() const;
+};
+
+/// How the work is seen from outside.
+struct NetworkLogPartitionHooks {
+  std::function<void(double part_done)> progress;       ///< of exact inference
+  std::function<void(const Progress&)> tempering = {};  ///< of a tempered run
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Throws InputError where exact inference was asked for but does not fit, with what it would need, and where no state
+/// has positive probability; ExactStopped where exact inference was stopped. Tempering that is stopped gives what it
+/// has.
+[[nodiscard]] NetworkLogPartition find_log_partition(const Network& network, const NetworkLogPartitionOptions& options,
+                                                     const NetworkLogPartitionHooks& hooks = {});
+
+/// Of a model that is no network, by tempering alone. Throws InputError where it cannot be tempered, or the hot end of
+/// its ladder has no known constant.
+[[nodiscard]] NetworkLogPartition find_log_partition(const Model& model, const NetworkLogPartitionOptions& options,
+                                                     const NetworkLogPartitionHooks& hooks = {});
+
+/// Keys: version, model, variables, observed, method (exact or sample), reason, log_partition, log10_partition, mcse
+/// (null where exact), width, exact_bytes, seconds, interrupted, warnings[], report{} (when sampled).
+[[nodiscard]] nlohmann::json log_partition_json(const NetworkLogPartition& answer);
+[[nodiscard]] std::string log_partition_text(const NetworkLogPartition& answer, std::size_t width);
 
 }  // namespace poise

@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/variables.hpp>
+#include <poise/diagnose.hpp>
 #include <poise/run.hpp>
 
 namespace poise {

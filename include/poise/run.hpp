@@ -13,10 +13,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <poise/batch_means.hpp>
 #include <poise/choice.hpp>
 #include <poise/collective.hpp>
 #include <poise/devices.hpp>
+#include <poise/diagnose.hpp>
 #include <poise/extend/base/archive.hpp>
 #include <poise/extend/engines/tempering_report.hpp>
 #include <poise/model.hpp>

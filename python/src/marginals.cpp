@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <poise/marginals.hpp>
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "exact/exact_inference.hpp"
 
 #include "bindings.hpp"

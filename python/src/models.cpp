@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "models/rbm/rbm.hpp"
 #include "models/rbm/rbm_weights.hpp"
 

@@ -1,5 +1,5 @@
 /// The slowest of the monitors and of the distances from some of the draws decides.
-#include <poise/thinning.hpp>
+#include <poise/mmd.hpp>
 
 #include <algorithm>
 #include <cmath>

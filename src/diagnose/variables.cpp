@@ -1,5 +1,5 @@
 /// Goes through all variables block by block and gathers the worst of them.
-#include <poise/variables.hpp>
+#include <poise/diagnose.hpp>
 
 #include <algorithm>
 #include <array>

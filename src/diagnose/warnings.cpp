@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/variables.hpp>
+#include <poise/diagnose.hpp>
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 /// Finds the partition function of a network, and puts it into words.
-#include <poise/network_log_partition.hpp>
+#include <poise/log_partition.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "exact/collapse.hpp"
+#include "exact/exact_inference.hpp"
 #include "report/tempering.hpp"
 #include "report/text.hpp"
-#include "exact/exact_inference.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// Settled chains against an answer.
-#include <poise/other_modes.hpp>
+#include <poise/marginals.hpp>
 
 #include <cmath>
 

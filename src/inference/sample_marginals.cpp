@@ -6,17 +6,16 @@
 
 #include <fmt/format.h>
 
-#include <poise/other_modes.hpp>
-#include "report/text.hpp"
 #include <poise/extend/engines/candidates.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include <poise/marginals.hpp>
 #include "engines/dispatch.hpp"
 #include "exact/exact_inference.hpp"
+#include "report/text.hpp"
 
 namespace poise {
 
 namespace {
-
 
 /// Draws per chain that diagnostics get to see; marginals use every step, whatever is recorded.
 constexpr double kMostDraws = 4000.0;

@@ -8,11 +8,10 @@
 #include <fmt/format.h>
 
 #include <poise/network.hpp>
-#include "models/network/potts.hpp"
-#include <poise/read_network.hpp>
 #include "models/ising/ising_model.hpp"
-#include "models/rbm/rbm.hpp"
 #include "models/ising/lattice_edges.hpp"
+#include "models/network/potts.hpp"
+#include "models/rbm/rbm.hpp"
 
 namespace poise {
 

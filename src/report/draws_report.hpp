@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <poise/variables.hpp>
+#include <poise/diagnose.hpp>
 #include <poise/report.hpp>
 #include "store/netcdf.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/variables.hpp>
+#include <poise/diagnose.hpp>
 #include "store/netcdf.hpp"
 
 namespace poise {

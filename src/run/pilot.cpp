@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <poise/diagnose.hpp>
-#include <poise/variables.hpp>
 #include <poise/extend/engines/engine.hpp>
 
 namespace poise {

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/base/streams.hpp>
+#include <poise/network.hpp>
 #include "base/checksum.hpp"
 #include "base/file.hpp"
-#include <poise/read_network.hpp>
-#include <poise/extend/base/streams.hpp>
 
 namespace poise::reproduction {
 

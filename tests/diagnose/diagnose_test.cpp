@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/diagnose.hpp>
-#include <poise/variables.hpp>
 
 namespace poise {
 namespace {

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <poise/mmd.hpp>
-#include <poise/thinning.hpp>
+#include <poise/diagnose.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/mmd.hpp>
 
 #include "support/program.hpp"
 

@@ -9,21 +9,21 @@
 #include <vector>
 
 #include <poise/extend/check/exactness.hpp>
+#include <poise/extend/engines/ladder.hpp>
 #include <poise/network.hpp>
-#include "engines/common/tempering/heat.hpp"
-#include <poise/extend/engines/own_model.hpp>
 #include <poise/run.hpp>
-#include "models/user/batch_target.hpp"
+#include "engines/common/tempering/heat.hpp"
+#include "engines/dispatch.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
 #include "models/rbm/rbm.hpp"
-#include <poise/extend/engines/ladder.hpp>
+#include "models/user/batch_target.hpp"
 #include "support/conformance.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
-#include "engines/dispatch.hpp"
+#include "support/table_model.hpp"
 
 namespace poise {
 namespace {
@@ -435,7 +435,7 @@ TEST(Temper, FailuresOfUserCodeComeOut) {
 TEST(Temper, RefusesWhatItCannotHeat) {
   RunOptions options;
   options.draws = 1;
-  const Model own = own_model("table", std::make_shared<const TableTarget>(small_categorical()));
+  const Model own = table_model(small_categorical());
   const auto message = [&](const Model& model, const std::string& sampler) -> std::string {
     try {
       run(model, parse_sampler(sampler), options);

@@ -8,6 +8,7 @@
 
 #include <poise/extend/check/conformance.hpp>
 #include <poise/extend/check/exactness.hpp>
+#include <poise/extend/engines/own_model.hpp>
 #include <poise/poise.hpp>
 
 using poise::Index;

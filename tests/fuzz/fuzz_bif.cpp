@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "fuzz/require.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

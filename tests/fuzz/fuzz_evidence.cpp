@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "fuzz/require.hpp"
 
 namespace {

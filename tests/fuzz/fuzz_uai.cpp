@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "fuzz/require.hpp"
 
 namespace {

@@ -3,14 +3,13 @@
 
 #include <cmath>
 
+#include <poise/diagnose.hpp>
+#include <poise/extend/kernels/rao_blackwell.hpp>
 #include <poise/marginals.hpp>
-#include <poise/other_modes.hpp>
-#include <poise/batch_means.hpp>
+#include "exact/exact_inference.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/enumerate.hpp"
 #include "support/small_networks.hpp"
-#include "exact/exact_inference.hpp"
-#include <poise/extend/kernels/rao_blackwell.hpp>
 
 namespace poise {
 namespace {

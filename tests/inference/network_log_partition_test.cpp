@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <poise/network_log_partition.hpp>
-#include <poise/read_network.hpp>
+#include <poise/log_partition.hpp>
+#include <poise/network.hpp>
 
+#include "exact/exact_inference.hpp"
 #include "support/program.hpp"
 #include "support/small_networks.hpp"
-#include "exact/exact_inference.hpp"
 
 namespace poise {
 namespace {

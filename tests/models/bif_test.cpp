@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "support/input.hpp"
 
 namespace poise {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <poise/extend/base/spec.hpp>
+#include <poise/image.hpp>
+#include <poise/network.hpp>
 #include "base/file.hpp"
 #include "base/image/idx.hpp"
-#include <poise/image.hpp>
-#include <poise/read_network.hpp>
-#include <poise/extend/base/spec.hpp>
 #include "models/ising/ising_model.hpp"
 #include "models/rbm/rbm_weights.hpp"
 #include "store/netcdf.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <poise/read_network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 #include "support/input.hpp"
 
 namespace poise {

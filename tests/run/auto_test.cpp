@@ -10,18 +10,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <poise/extend/engines/candidates.hpp>
 #include <poise/network.hpp>
 #include <poise/report.hpp>
-#include <poise/extend/engines/candidates.hpp>
-#include <poise/extend/engines/own_model.hpp>
 #include <poise/run.hpp>
 #include <poise/stepper.hpp>
-#include "models/user/batch_target.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/user/batch_target.hpp"
 #include "support/input.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
+#include "support/table_model.hpp"
 
 namespace poise {
 namespace {
@@ -91,7 +91,7 @@ std::vector<Case> cases() {
   out.push_back({"potts", make_model("potts:size=12,levels=3,coupling=1.1")});
   out.push_back({"zeros", network_model(std::make_shared<const Network>(mixed_network(0.2, 4)))});
   out.push_back({"rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(20, 6, 0.6, 4)))});
-  out.push_back({"own", own_model("table", std::make_shared<const TableTarget>(small_categorical()))});
+  out.push_back({"own", table_model(small_categorical())});
   out.push_back({"callback", user_model(std::make_shared<SpinChain>(true))});
   return out;
 }

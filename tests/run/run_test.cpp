@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include <poise/diagnose.hpp>
-#include <poise/extend/engines/own_model.hpp>
 #include <poise/run.hpp>
+#include "base/thread_pool.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
-#include "base/thread_pool.hpp"
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
+#include "support/table_model.hpp"
 
 namespace poise {
 namespace {
@@ -158,7 +158,7 @@ TEST(Run, MarginalsOfASmallModelAreExact) {
     options.warmup = 200;
     options.draws = 20000;
     options.keep = Keep::monitors;
-    const RunResult result = run(own_model("table", target), parse_sampler(sampler), options);
+    const RunResult result = run(table_model(*target), parse_sampler(sampler), options);
     Index entry = 0;
     for (Index i = 0; i < target->num_variables(); ++i) {
       for (Value level = 1; level < target->cardinality(i); ++level, ++entry) {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include <poise/network.hpp>
-#include <poise/extend/engines/own_model.hpp>
 #include <poise/run.hpp>
-#include "models/user/batch_target.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/user/batch_target.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
+#include "support/table_model.hpp"
 
 namespace poise::testing {
 
@@ -69,7 +69,7 @@ inline std::vector<RunCase> run_cases() {
   out.push_back({"lattice of clusters", make_model("ising:size=12,lambda=0.4"), {"sw", "wolff"}});
   out.push_back({"zeros", network_model(std::make_shared<const Network>(mixed_network(0.2, 4))), networks});
   out.push_back({"rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(12, 5, 0.6, 4))), rbms});
-  out.push_back({"own", own_model("table", std::make_shared<const TableTarget>(small_categorical())), sparse});
+  out.push_back({"own", table_model(small_categorical()), sparse});
   out.push_back({"callback",
                  callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}),
                  {"lb:g=sqrt", "flsb", "gwg", "gibbs", "gibbs:block=2", "temper", "temper:of=flsb"}});

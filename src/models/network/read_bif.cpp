@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
-#include <poise/read_network.hpp>
 #include <poise/extend/base/spec.hpp>
+#include <poise/network.hpp>
+#include "base/file.hpp"
 #include "models/network/bayes.hpp"
 #include "models/network/bif_lexer.hpp"
 #include "models/network/tokenizer.hpp"

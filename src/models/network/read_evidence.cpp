@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
-#include <poise/read_network.hpp>
 #include <poise/extend/base/spec.hpp>
+#include <poise/network.hpp>
+#include "base/file.hpp"
 #include "models/network/tokenizer.hpp"
 
 namespace poise {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/network.hpp>
 #include "base/file.hpp"
-#include <poise/read_network.hpp>
 #include "models/network/bayes.hpp"
 #include "models/network/tokenizer.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 
 namespace poise {
 

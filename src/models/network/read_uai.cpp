@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <poise/read_network.hpp>
+#include <poise/network.hpp>
 #include "models/network/bayes.hpp"
 #include "models/network/tokenizer.hpp"
 

@@ -1,0 +1,11 @@
+/// A TableTarget as a model of one's own; compiled once, because it instantiates every kernel.
+#pragma once
+
+#include <poise/model.hpp>
+#include "support/table_target.hpp"
+
+namespace poise::testing {
+
+[[nodiscard]] Model table_model(const TableTarget& target);
+
+}  // namespace poise::testing
