@@ -2,6 +2,8 @@
 .PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu peers sanitize torture fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
+# Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
+CUDA ?= AUTO
 # Tests of what runs on several threads.
 THREADED = ^(ThreadPool|Run|Recorder|DrawBatches|Ranks|Auto|Stepper|Mmd|DiagnoseVariables|LogPartition|RbmTrainerTest|Marginals|OtherModes|BitGibbs|LaneGibbs|Reproduce.Networks)
 
@@ -32,7 +34,7 @@ quickstart: build
 test:
 	@tools/install-packages build test python report
 	@tools/python-environment build/python
-	@cmake --preset dev >/dev/null
+	@cmake --preset dev -DPOISE_CUDA=$(CUDA) >/dev/null
 	@cmake --build --preset dev
 	@ctest --test-dir build/release --output-on-failure --parallel 2
 
@@ -50,7 +52,7 @@ test-hosts:
 
 wheel:
 	@tools/install-packages build python
-	@cmake --preset release >/dev/null
+	@cmake --preset release -DPOISE_CUDA=$(if $(shell command -v nvcc),ON,OFF) >/dev/null
 	@cmake --build --preset release --target poise
 	@tools/make-wheels build/release dist
 

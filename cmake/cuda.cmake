@@ -1,13 +1,25 @@
-# Sets POISE_HAS_CUDA where the GPU back end is built: nvcc 12 or newer, architectures 75 to 90 unless others are given (by CMAKE_CUDA_ARCHITECTURES, or CUDAARCHS in the environment).
-# Sanitizers know nothing of it.
+# Sets POISE_HAS_CUDA where the GPU back end is built, which takes nvcc 12 or newer.
+#   AUTO  where nvcc and a GPU's driver are: for the GPU of this machine
+#   ON    for architectures 75 to 90, whatever this machine has
+# CMAKE_CUDA_ARCHITECTURES, or CUDAARCHS in the environment, names other architectures. Sanitizers do not see the GPU.
 set(POISE_HAS_CUDA OFF)
 if(POISE_CUDA STREQUAL "OFF" OR POISE_SANITIZE)
   return()
 endif()
-find_package(CUDAToolkit 12 QUIET)
+set(has_driver OFF)
+if(EXISTS /proc/driver/nvidia/version OR EXISTS /dev/nvidiactl)
+  set(has_driver ON)
+endif()
+if(POISE_CUDA STREQUAL "ON" OR has_driver)
+  find_package(CUDAToolkit 12 QUIET)
+endif()
 if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)  # code for 80 runs on 86 and 89, that for 90 is compiled anew for newer ones
+    if(POISE_CUDA STREQUAL "ON")
+      set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)  # code for 80 runs on 86 and 89, that for 90 is compiled anew for newer ones
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES native)
+    endif()
   endif()
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
