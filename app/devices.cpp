@@ -1,9 +1,10 @@
-/// `poise devices`: the processor and the GPUs that chains can run on.
+/// `poise devices`: the processor and the GPUs that chains can run on, and what runs on each.
 #include <thread>
 
 #include <fmt/format.h>
 
 #include <poise/devices.hpp>
+#include "engines/rows.hpp"
 
 #include "commands.hpp"
 #include "exit_codes.hpp"
@@ -23,13 +24,14 @@ int devices() {
                device.multiprocessors, device.major, device.minor, device.free_bytes / gib, device.bytes / gib);
   }
   if (found.empty()) fmt::print("cuda  none: {}\n", why);
+  fmt::print("\nWhat runs where:\n\n{}", describe(engine_table().rows));
   return kSuccess;
 }
 
 }  // namespace
 
 Command add_devices(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("devices", "List what chains can run on: this machine's cores and GPUs");
+  CLI::App* command = program.add_subcommand("devices", "List what chains can run on, this machine's cores and GPUs, and which samplers run there");
   command->footer(
       "Give '--device cuda' to 'poise sample', 'compare', 'marginals' or 'train' to run on a GPU. Where there are "
       "several,\n"

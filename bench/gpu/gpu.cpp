@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/devices.hpp>
-#include <poise/plot.hpp>
-#include <poise/model.hpp>
 #include <poise/extend/engines/tuner.hpp>
-#include "engines/dispatch.hpp"
+#include <poise/model.hpp>
+#include <poise/plot.hpp>
+#include "engines/rows.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/rbm/rbm.hpp"
 #include "networks.hpp"

@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "engines/cuda/common/memory.hpp"
+#include "engines/rows.hpp"
 
 #include "user_code.hpp"
 
@@ -86,9 +86,11 @@ template <class Real>
 std::pair<nb::object, std::uintptr_t> device_array_of(const std::vector<std::size_t>& shape) {
   std::size_t size = sizeof(Real);
   for (const std::size_t side : shape) size *= side;
-  auto memory = std::make_unique<CudaMemory>(size);
-  void* const data = memory->data();
-  const nb::capsule owner(memory.release(), [](void* kept) noexcept { delete static_cast<CudaMemory*>(kept); });
+  require_cuda();
+  using Memory = std::shared_ptr<void>;
+  auto memory = std::make_unique<Memory>(engine_table().gpu->allocate(size));
+  void* const data = memory->get();
+  const nb::capsule owner(memory.release(), [](void* kept) noexcept { delete static_cast<Memory*>(kept); });
   using Array = nb::ndarray<nb::array_api, Real, nb::device::cuda>;
   return {nb::cast(Array(data, shape.size(), shape.data(), owner), nb::rv_policy::reference),
           reinterpret_cast<std::uintptr_t>(data)};

@@ -12,10 +12,10 @@
 #include <stdexcept>
 
 #include <poise/extend/engines/samplers.hpp>
-#include "engines/dispatch.hpp"
-#include "run/start.hpp"
 #include "engines/divided_engine.hpp"
+#include "engines/rows.hpp"
 #include "run/memory.hpp"
+#include "run/start.hpp"
 
 namespace poise {
 

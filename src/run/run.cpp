@@ -9,10 +9,9 @@
 #include <stdexcept>
 
 #include <poise/extend/engines/samplers.hpp>
-#include "engines/dispatch.hpp"
-#include "run/start.hpp"
-#include "engines/cuda/cuda_engine.hpp"
+#include "engines/rows.hpp"
 #include "run/run_parts.hpp"
+#include "run/start.hpp"
 
 namespace poise {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose.hpp>
+#include "engines/rows.hpp"
 #include "run/start.hpp"
-#include "engines/dispatch.hpp"
 
 #include "studies/curve.hpp"
 #include "studies/estimate.hpp"

@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "kernels/learning/fit.hpp"
 #include <poise/diagnose.hpp>
-#include "exact/junction_tree.hpp"
-#include "run/start.hpp"
 #include <poise/extend/base/streams.hpp>
-#include "engines/dispatch.hpp"
+#include "engines/rows.hpp"
+#include "exact/junction_tree.hpp"
+#include "kernels/learning/fit.hpp"
+#include "run/start.hpp"
 
 #include "studies/curve.hpp"
 

@@ -14,6 +14,7 @@
 #include <poise/run.hpp>
 #include "engines/common/tempering/heat.hpp"
 #include "engines/dispatch.hpp"
+#include "engines/rows.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"

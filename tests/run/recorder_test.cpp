@@ -5,11 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include <poise/extend/engines/tuner.hpp>
 #include <poise/model.hpp>
 #include <poise/run.hpp>
+#include "engines/rows.hpp"
 #include "run/start.hpp"
-#include <poise/extend/engines/tuner.hpp>
-#include "engines/dispatch.hpp"
 
 namespace poise {
 namespace {

@@ -11,7 +11,7 @@
 #ifdef POISE_CUDA
 #include <cuda_runtime_api.h>
 
-#include "engines/cuda/common/memory.hpp"
+#include "engines/rows.hpp"
 #endif
 #include <poise/extend/base/rng.hpp>
 #include <poise/model.hpp>
@@ -29,7 +29,7 @@ struct DeviceTableOptions {
   std::function<void(std::size_t state, double& log_prob, std::vector<double>& gradient)> spoil = {};
 };
 
-/// log p(x) = h.x + x J x / 2 of levels 0 and 1, and the slope by each level, where the others are as they are.
+/// log p(x) = h.x + x J x / 2 of levels 0 and 1, and the derivative by each level, where the others are as they are.
 class DeviceTable : public BatchFunction {
  public:
   explicit DeviceTable(DeviceTableOptions options) : options_(std::move(options)) {
@@ -42,15 +42,15 @@ class DeviceTable : public BatchFunction {
     }
     for (std::size_t s = 0; s < states; ++s) {
       double log_p = 0.0;
-      std::vector<double> slope(n);
+      std::vector<double> derivative(n);
       for (std::size_t i = 0; i < n; ++i) {
         double around = 0.0;
         for (std::size_t j = 0; j < n; ++j) around += (s >> j & 1) != 0 ? coupling[i * n + j] : 0.0;
-        slope[i] = field[i] + around;
+        derivative[i] = field[i] + around;
         if ((s >> i & 1) != 0) log_p += field[i] + 0.5 * around;
       }
-      slopes.push_back(slope);
-      std::vector<double> gradient = as_gradient(slope);
+      derivatives.push_back(derivative);
+      std::vector<double> gradient = as_gradient(derivative);
       if (options_.spoil) options_.spoil(s, log_p, gradient);
       log_probs.push_back(options_.double_answers ? log_p : static_cast<double>(static_cast<float>(log_p)));
       gradients.push_back(std::move(gradient));
@@ -85,16 +85,16 @@ class DeviceTable : public BatchFunction {
   [[nodiscard]] std::size_t width() const { return options_.variables * (options_.one_hot ? std::size_t{2} : 1); }
 
   std::vector<double> log_probs;
-  std::vector<std::vector<double>> slopes;     ///< from the lower level to the upper one
-  std::vector<std::vector<double>> gradients;  ///< by what stands for the levels
+  std::vector<std::vector<double>> derivatives;  ///< from the lower level to the upper one
+  std::vector<std::vector<double>> gradients;    ///< by what stands for the levels
   /// Before each call on the device; what it throws is the code's own error.
   std::function<void()> before_call;
 
  private:
-  [[nodiscard]] std::vector<double> as_gradient(const std::vector<double>& slope) const {
+  [[nodiscard]] std::vector<double> as_gradient(const std::vector<double>& derivative) const {
     std::vector<double> out;
     const double step = options_.labels.empty() ? 1.0 : options_.labels[1] - options_.labels[0];
-    for (const double s : slope) {
+    for (const double s : derivative) {
       if (options_.one_hot) {
         out.push_back(0.25);
         out.push_back(0.25 + s);
@@ -124,11 +124,12 @@ class DeviceTableFunction final : public DeviceFunction {
   DeviceRoom room(std::size_t states) override {
     if (states != count_) {
       count_ = states;
-      states_ = std::make_unique<CudaMemory>(8 * states * table_.width());
-      log_prob_ = std::make_unique<CudaMemory>(8 * states);
-      gradient_ = std::make_unique<CudaMemory>(8 * states * table_.width());
+      const auto allocate = engine_table().gpu->allocate;
+      states_ = allocate(8 * states * table_.width());
+      log_prob_ = allocate(8 * states);
+      gradient_ = allocate(8 * states * table_.width());
     }
-    return {states_->data(), table_.options().double_states};
+    return {states_.get(), table_.options().double_states};
   }
   DeviceAnswers evaluate() override {
     if (table_.before_call) table_.before_call();
@@ -140,7 +141,7 @@ class DeviceTableFunction final : public DeviceFunction {
   DeviceAnswers read() {
     const std::size_t width = table_.width(), n = table_.options().variables;
     std::vector<Real> x(count_ * width);
-    cudaMemcpy(x.data(), states_->data(), x.size() * sizeof(Real), cudaMemcpyDeviceToHost);
+    cudaMemcpy(x.data(), states_.get(), x.size() * sizeof(Real), cudaMemcpyDeviceToHost);
     const std::vector<double>& labels = table_.options().labels;
     const auto up = static_cast<Real>(labels.empty() || table_.options().one_hot ? 1.0 : labels[1]);
     const std::size_t stride = width / n;
@@ -157,17 +158,17 @@ class DeviceTableFunction final : public DeviceFunction {
     std::vector<Real> log_prob, gradient;
     for (const std::size_t s : numbers) {
       log_prob.push_back(static_cast<Real>(table_.log_probs[s]));
-      for (const double slope : table_.gradients[s]) gradient.push_back(static_cast<Real>(slope));
+      for (const double derivative : table_.gradients[s]) gradient.push_back(static_cast<Real>(derivative));
     }
-    cudaMemcpy(log_prob_->data(), log_prob.data(), log_prob.size() * sizeof(Real), cudaMemcpyHostToDevice);
-    cudaMemcpy(gradient_->data(), gradient.data(), gradient.size() * sizeof(Real), cudaMemcpyHostToDevice);
+    cudaMemcpy(log_prob_.get(), log_prob.data(), log_prob.size() * sizeof(Real), cudaMemcpyHostToDevice);
+    cudaMemcpy(gradient_.get(), gradient.data(), gradient.size() * sizeof(Real), cudaMemcpyHostToDevice);
     constexpr bool is_double = sizeof(Real) == 8;
-    return {{log_prob_->data(), is_double}, {gradient_->data(), is_double}};
+    return {{log_prob_.get(), is_double}, {gradient_.get(), is_double}};
   }
 
   const DeviceTable& table_;
   std::size_t count_ = 0;
-  std::unique_ptr<CudaMemory> states_, log_prob_, gradient_;
+  std::shared_ptr<void> states_, log_prob_, gradient_;
 };
 
 inline std::shared_ptr<DeviceFunction> DeviceTable::device_function(std::string&) const {

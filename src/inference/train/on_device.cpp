@@ -1,4 +1,4 @@
-/// Updates on a GPU by Adam's numbers; what a build without CUDA has instead.
+/// Updates on a GPU by Adam's numbers.
 #include "inference/train/on_device.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include <poise/devices.hpp>
-#include "engines/cuda/rbm/rbm_updates.hpp"
+#include "engines/rows.hpp"
 
 namespace poise {
 
@@ -37,15 +37,12 @@ void RbmTrainer::fetch() const {
   }
 }
 
-#ifdef POISE_CUDA
-
 RbmTrainer::OnDevice::OnDevice(const RbmWeights& weights, const RbmTrainerOptions& options) {
   require_cuda();
-  using Chains = CudaRbmUpdates::Chains;
-  updates_ = std::make_shared<CudaRbmUpdates>(
-      weights.visible, weights.hidden,
-      CudaRbmUpdates::Options{options.method == Divergence::pcd ? Chains::kept : Chains::at_data, options.gibbs_steps,
-                              options.batch, options.seed});
+  using Chains = RbmUpdates::Chains;
+  updates_ = engine_table().gpu->make_rbm_updates(weights.visible, weights.hidden,
+                                                  {options.method == Divergence::pcd ? Chains::kept : Chains::at_data,
+                                                   options.gibbs_steps, options.batch, options.seed});
 }
 
 RbmTrainer::OnDevice::~OnDevice() = default;
@@ -57,7 +54,7 @@ void RbmTrainer::OnDevice::begin(std::span<const Value> data, std::span<const st
 RbmMetrics RbmTrainer::OnDevice::step(std::size_t first, std::size_t rows, std::uint64_t update, double rate) const {
   using Step = AdamStep<float>;
   const Step adam(rate, update);
-  const CudaRbmUpdates::Metrics metrics =
+  const RbmUpdates::Metrics metrics =
       updates_->step(first, rows, update,
                      {adam.scale(), adam.second_correction(), static_cast<float>(1.0 - Step::kFirstDecay),
                       static_cast<float>(1.0 - Step::kSecondDecay), Step::kEpsilon, Step::kTiny});
@@ -65,7 +62,7 @@ RbmMetrics RbmTrainer::OnDevice::step(std::size_t first, std::size_t rows, std::
 }
 
 void RbmTrainer::OnDevice::put(const RbmLearned& learned, std::span<const Value> chains) const {
-  using Part = CudaRbmUpdates::Part;
+  using Part = RbmUpdates::Part;
   updates_->set(Part::weights, learned.weights);
   updates_->set(Part::first_moment, learned.first_moment);
   updates_->set(Part::second_moment, learned.second_moment);
@@ -74,24 +71,12 @@ void RbmTrainer::OnDevice::put(const RbmLearned& learned, std::span<const Value>
 }
 
 std::vector<Value> RbmTrainer::OnDevice::fetch(const RbmLearned& learned) const {
-  using Part = CudaRbmUpdates::Part;
+  using Part = RbmUpdates::Part;
   updates_->get(Part::weights, learned.weights);
   updates_->get(Part::first_moment, learned.first_moment);
   updates_->get(Part::second_moment, learned.second_moment);
   updates_->get(Part::gradient, learned.gradient);
   return updates_->chains();
 }
-
-#else
-
-// There is no GPU without CUDA: none is ever made.
-RbmTrainer::OnDevice::OnDevice(const RbmWeights&, const RbmTrainerOptions&) { require_cuda(); }
-RbmTrainer::OnDevice::~OnDevice() = default;
-void RbmTrainer::OnDevice::begin(std::span<const Value>, std::span<const std::uint64_t>) const {}
-RbmMetrics RbmTrainer::OnDevice::step(std::size_t, std::size_t, std::uint64_t, double) const { return {}; }
-void RbmTrainer::OnDevice::put(const RbmLearned&, std::span<const Value>) const {}
-std::vector<Value> RbmTrainer::OnDevice::fetch(const RbmLearned&) const { return {}; }
-
-#endif
 
 }  // namespace poise

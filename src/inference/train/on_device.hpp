@@ -6,11 +6,10 @@
 #include <vector>
 
 #include <poise/extend/learning/adam.hpp>
+#include "engines/common/rbm_updates.hpp"
 #include "inference/train/rbm_trainer.hpp"
 
 namespace poise {
-
-class CudaRbmUpdates;
 
 /// All that is learned, on the host.
 struct RbmLearned {
@@ -35,7 +34,7 @@ class RbmTrainer::OnDevice {
   std::vector<Value> fetch(const RbmLearned& learned) const;
 
  private:
-  std::shared_ptr<CudaRbmUpdates> updates_;  // shared by nobody: a build without CUDA has no destructor for it
+  std::unique_ptr<RbmUpdates> updates_;
 };
 
 /// Whether training is faster on a GPU, and there is one.

@@ -8,7 +8,7 @@
 
 #ifdef POISE_CUDA
 #include "engines/cuda/flips/graph_flip_chains.hpp"
-#include "engines/dispatch.hpp"
+#include "engines/rows.hpp"
 #endif
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"

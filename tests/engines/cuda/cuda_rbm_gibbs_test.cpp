@@ -10,7 +10,7 @@
 #include "kernels/rbm_gibbs.hpp"
 #ifdef POISE_CUDA
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
-#include "engines/dispatch.hpp"
+#include "engines/rows.hpp"
 #endif
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 #include "support/host_rbm_gibbs.hpp"

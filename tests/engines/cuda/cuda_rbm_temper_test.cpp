@@ -10,9 +10,9 @@
 #ifdef POISE_CUDA
 #include "engines/cuda/tempering/rbm_ladders.hpp"
 #endif
-#include "engines/common/tempering/heat.hpp"
 #include <poise/extend/engines/tempered_engine.hpp>
-#include "engines/dispatch.hpp"
+#include "engines/common/tempering/heat.hpp"
+#include "engines/rows.hpp"
 #include "support/host_rbm_ladders.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"

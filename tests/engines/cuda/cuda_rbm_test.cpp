@@ -8,8 +8,8 @@
 #ifdef POISE_CUDA
 #include "engines/cuda/rbm/rbm_chains.hpp"
 #endif
+#include "support/gradient_transitions.hpp"
 #include "support/on_gpu.hpp"
-#include "support/slope_transitions.hpp"
 #include "support/small_rbms.hpp"
 
 namespace poise {
@@ -37,7 +37,7 @@ struct AllStates {
 
 #ifdef POISE_CUDA
 
-/// What proposals are drawn from is the law of the CPU, as far as slopes in half precision tell; log p is right in
+/// What proposals are drawn from is the law of the CPU, as far as gradients in half precision tell; log p is right in
 /// single precision. One step of many chains, counted, has the probabilities that follow.
 TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
   const RbmWeights weights = random_rbm(7, 9, 0.9, 3);
@@ -45,9 +45,10 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
   const Rbm target(weights);
   const Index n = weights.visible;
   const std::size_t states = all.probability.size();
-  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation, CudaSlopeForm::langevin}) {
-    const bool many = form != CudaSlopeForm::single;
-    for (const BalancingFunction& function : slope_functions(many ? -0.7 : 0.0)) {
+  for (const CudaGradientForm form :
+       {CudaGradientForm::single, CudaGradientForm::relaxation, CudaGradientForm::langevin}) {
+    const bool many = form != CudaGradientForm::single;
+    for (const BalancingFunction& function : gradient_functions(many ? -0.7 : 0.0)) {
       SCOPED_TRACE(std::to_string(static_cast<int>(form)) + ' ' + std::to_string(static_cast<int>(function.kind())));
       CudaRbmChains here(weights, form, states, 1, 0);
       here.set_function(function);
@@ -63,10 +64,10 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
         std::vector<double> log_ratios(n + 8);
         double* const to = log_ratios.data();
         target.first_order_log_ratios(std::span(&pointer, 1), std::span<double* const>(&to, 1));
-        expect_slope_law(std::span(law.proposal).subspan(s * n, n), form, function, std::span(log_ratios).first(n),
-                         0.01);
+        expect_gradient_law(std::span(law.proposal).subspan(s * n, n), form, function, std::span(log_ratios).first(n),
+                            0.01);
       }
-      const SlopeTransitions transitions(law.log_prob, law.proposal, many);
+      const GradientTransitions transitions(law.log_prob, law.proposal, many);
       constexpr std::size_t kChains = 100000;
       for (const std::size_t from : {std::size_t{0}, states / 3, states - 1}) {
         CudaRbmChains step(weights, form, kChains, 17 + from, 0);
@@ -93,7 +94,7 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
 /// Tiles of all shapes, and rows wherever they are: chains are the same.
 TEST_F(OnGpuRbm, ChainsDoNotDependOnTheirCompany) {
   const RbmWeights weights = random_rbm(300, 150, 0.2, 5);
-  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation}) {
+  for (const CudaGradientForm form : {CudaGradientForm::single, CudaGradientForm::relaxation}) {
     const auto states_of = [&](std::size_t chains, std::uint64_t first) {
       CudaRbmChains some(weights, form, chains, 7, first);
       some.set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));

@@ -8,12 +8,12 @@
 #ifdef POISE_CUDA
 #include "engines/cuda/flips/flip_chains.hpp"
 #endif
-#include "run/start.hpp"
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/rows.hpp"
 #include "models/ising/ising_model.hpp"
+#include "run/start.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_targets.hpp"
-#include "engines/dispatch.hpp"
 
 namespace poise {
 namespace {
@@ -182,7 +182,7 @@ TEST_F(OnGpu, FlipsAreExact) {
       const BalancingFunction function(kind);
       CudaLattice lattice{target.rows(), target.columns(), target.is_torus(), {}, {}, std::vector<Value>(n, 0)};
       std::vector<double> log_g;
-      for (Index code = 0; code < CudaLattice::kCodes; ++code) {
+      for (unsigned code = 0; code < cuda::kSiteCodes; ++code) {
         for (Index i = 0; i < n; ++i) {
           lattice.log_ratios.push_back(target.coded_log_ratio(i, code < 5 ? code : LatticeIsing::kUp + code - 5));
           log_g.push_back(function.log_g(lattice.log_ratios.back()));

@@ -8,9 +8,9 @@
 #include "engines/cuda/gradient/user_batch.hpp"
 #include "engines/cuda/gradient/user_engine.hpp"
 #include "support/device_table.hpp"
+#include "support/gradient_transitions.hpp"
 #include "support/input.hpp"
 #include "support/on_gpu.hpp"
-#include "support/slope_transitions.hpp"
 
 #ifdef POISE_CUDA
 #include "engines/cuda/gradient/user_chains.hpp"
@@ -32,7 +32,7 @@ std::vector<DeviceTableOptions> appearances() {
           {.variables = 5, .one_hot = true}};
 }
 
-TEST(UserBatch, SlopesAreThoseOfTheTargetOnTheCpu) {
+TEST(UserBatch, GradientsAreThoseOfTheTargetOnTheCpu) {
   for (const DeviceTableOptions& options : appearances()) {
     const auto table = std::make_shared<DeviceTable>(options);
     const BatchTarget target(table->shape(), table);
@@ -48,9 +48,9 @@ TEST(UserBatch, SlopesAreThoseOfTheTargetOnTheCpu) {
       for (Index i = 0; i < n; ++i) {
         const bool up = (s >> i & 1) != 0;
         bool finite = false;
-        const float slope = cuda::slope_at(shape, {table->gradients[s].data(), true}, i, finite);
+        const float derivative = cuda::derivative_at(shape, {table->gradients[s].data(), true}, i, finite);
         EXPECT_TRUE(finite);
-        EXPECT_NEAR(up ? -slope : slope, log_ratios[i], 1e-6);
+        EXPECT_NEAR(up ? -derivative : derivative, log_ratios[i], 1e-6);
         cuda::write_level(shape, {room.data(), true}, i, up);
       }
       for (std::size_t i = 0; i < n; ++i) {
@@ -66,15 +66,15 @@ TEST(UserBatch, SlopesAreThoseOfTheTargetOnTheCpu) {
   }
 }
 
-TEST(UserBatch, SlopesStayFinite) {
+TEST(UserBatch, GradientsStayFinite) {
   const cuda::UserShape shape{4, false, 0.0, 1.0};
   const std::vector<double> gradient = {1e300, -1e300, kInfinity, kNan};
   bool finite = false;
-  EXPECT_EQ(cuda::slope_at(shape, {gradient.data(), true}, 0, finite), 1e30F);
+  EXPECT_EQ(cuda::derivative_at(shape, {gradient.data(), true}, 0, finite), 1e30F);
   EXPECT_TRUE(finite);
-  EXPECT_EQ(cuda::slope_at(shape, {gradient.data(), true}, 1, finite), -1e30F);
+  EXPECT_EQ(cuda::derivative_at(shape, {gradient.data(), true}, 1, finite), -1e30F);
   for (const std::size_t bad : {2, 3}) {
-    EXPECT_EQ(cuda::slope_at(shape, {gradient.data(), true}, bad, finite), 0.0F);
+    EXPECT_EQ(cuda::derivative_at(shape, {gradient.data(), true}, bad, finite), 0.0F);
     EXPECT_FALSE(finite);
   }
 }
@@ -127,13 +127,13 @@ TEST(UserBatch, LevelsAreTheBitsOfWords) {
   }
 }
 
-std::unique_ptr<CudaUserChains> chains_of(const DeviceTable& table, CudaSlopeForm form, std::size_t chains,
+std::unique_ptr<CudaUserChains> chains_of(const DeviceTable& table, CudaGradientForm form, std::size_t chains,
                                           std::uint64_t seed) {
   std::string why;
   using Appearance = CudaUserChains::Appearance;
   return std::make_unique<CudaUserChains>(table.device_function(why), table.shape(),
                                           table.one_hot() ? Appearance::one_hot : Appearance::labels,
-                                          CudaSlopeOptions{.form = form, .chains = chains, .seed = seed});
+                                          CudaGradientOptions{.form = form, .chains = chains, .seed = seed});
 }
 
 /// What proposals are drawn from is the law of the CPU; one step of many chains, counted, has the probabilities that
@@ -143,9 +143,10 @@ TEST_F(OnGpuUser, StepsHaveTheirProbabilities) {
     const DeviceTable table(options);
     const Index n = options.variables;
     const std::size_t states = table.log_probs.size();
-    for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation, CudaSlopeForm::langevin}) {
-      const bool many = form != CudaSlopeForm::single;
-      for (const BalancingFunction& function : slope_functions(many ? -0.7 : 0.0)) {
+    for (const CudaGradientForm form :
+         {CudaGradientForm::single, CudaGradientForm::relaxation, CudaGradientForm::langevin}) {
+      const bool many = form != CudaGradientForm::single;
+      for (const BalancingFunction& function : gradient_functions(many ? -0.7 : 0.0)) {
         SCOPED_TRACE(std::to_string(n) + ' ' + std::to_string(static_cast<int>(form)) + ' ' +
                      std::to_string(static_cast<int>(function.kind())));
         const auto here = chains_of(table, form, states, 1);
@@ -155,12 +156,12 @@ TEST_F(OnGpuUser, StepsHaveTheirProbabilities) {
         const std::vector<double> log_prob = here->log_prob();
         for (std::size_t s = 0; s < states; ++s) {
           ASSERT_EQ(log_prob[s], table.log_probs[s]);
-          std::vector<double> log_ratios = table.slopes[s];
+          std::vector<double> log_ratios = table.derivatives[s];
           for (Index i = 0; i < n; ++i) log_ratios[i] *= (s >> i & 1) != 0 ? -1.0 : 1.0;
           // Tables are linear between their points in log g there, in g on the CPU.
-          expect_slope_law(std::span(law).subspan(s * n, n), form, function, log_ratios, 5e-4);
+          expect_gradient_law(std::span(law).subspan(s * n, n), form, function, log_ratios, 5e-4);
         }
-        const SlopeTransitions transitions(log_prob, law, many);
+        const GradientTransitions transitions(log_prob, law, many);
         constexpr std::size_t kChains = 100000;
         for (const std::size_t from : {std::size_t{0}, states / 3, states - 1}) {
           const auto step = chains_of(table, form, kChains, 17 + from);
@@ -189,7 +190,7 @@ TEST_F(OnGpuUser, StepsHaveTheirProbabilities) {
 TEST_F(OnGpuUser, KeepsWhatBelongsToItsStates) {
   for (const DeviceTableOptions& options : appearances()) {
     const DeviceTable table(options);
-    const auto chains = chains_of(table, CudaSlopeForm::relaxation, 300, 3);
+    const auto chains = chains_of(table, CudaGradientForm::relaxation, 300, 3);
     chains->set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));
     for (std::size_t c = 0; c < 300; ++c) chains->set_levels(c, state_of_number(c % 32, options.variables));
     chains->set_reference(state_of_number(5, options.variables));
@@ -199,7 +200,7 @@ TEST_F(OnGpuUser, KeepsWhatBelongsToItsStates) {
       const std::size_t last = recorded.log_prob.size() - 300;
       const std::vector<std::uint64_t> law = chains->law();
       std::vector<Value> x(options.variables);
-      const auto again = chains_of(table, CudaSlopeForm::relaxation, 300, 3);
+      const auto again = chains_of(table, CudaGradientForm::relaxation, 300, 3);
       again->set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));
       for (std::size_t c = 0; c < 300; ++c) {
         chains->get_levels(c, x);
@@ -220,7 +221,7 @@ TEST_F(OnGpuUser, KeepsWhatBelongsToItsStates) {
 /// With a warp or a block for each chain.
 TEST_F(OnGpuUser, ChainsDoNotDependOnTheirCompany) {
   const DeviceTable table({.variables = 13});
-  for (const CudaSlopeForm form : {CudaSlopeForm::single, CudaSlopeForm::relaxation}) {
+  for (const CudaGradientForm form : {CudaGradientForm::single, CudaGradientForm::relaxation}) {
     const auto states_of = [&](std::size_t chains, std::uint64_t first) {
       std::string why;
       CudaUserChains some(table.device_function(why), table.shape(), CudaUserChains::Appearance::labels,
@@ -336,11 +337,11 @@ TEST_F(OnGpuUser, DrawsOfManyStepsAreTheSame) {
 
 /// Mistakes of user code are those sentences that the CPU has, and errors of its own are handed on.
 TEST_F(OnGpuUser, MistakesAreSentences) {
-  const auto message = [](double log_p, double slope) {
+  const auto message = [](double log_p, double derivative) {
     const auto spoil = [=](std::size_t state, double& log_prob, std::vector<double>& gradient) {
       if (state < 200) return;
       if (log_p != 0.0) log_prob = log_p;
-      if (slope != 0.0) gradient[3] = slope;
+      if (derivative != 0.0) gradient[3] = derivative;
     };
     RunOptions options = short_run_on(Device::cuda, 64);
     options.start = Start::zeros;

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include <poise/extend/engines/samplers.hpp>
-#include "engines/cuda/cuda_engine.hpp"
-#include "engines/cpu/chains/engines.hpp"
 #include "engines/cpu/tempering/temper.hpp"
+#include "engines/rows.hpp"
 
 namespace poise {
 
@@ -25,14 +24,10 @@ std::uint64_t steps_between(const Sampler& inner, const Engine& engine) {
 }
 
 TunableEngine make_inner(const RungSource& source, double beta, const EngineOptions& options) {
-  if (options.device == Device::cuda) {
-    Model heated;
-    heated.name = source.name;
-    heated.description = source.heat->at(beta);
-    return make_cuda_engine(heated, source.inner, options);
-  }
-  return std::visit([&](const auto& description) { return make_engine(description, source.inner, options); },
-                    source.heat->at(beta));
+  Model heated;
+  heated.name = source.name;
+  heated.description = source.heat->at(beta);
+  return make_engine(heated, source.inner, options);
 }
 
 }  // namespace

@@ -3,16 +3,13 @@
 
 #include <cmath>
 
+#include <poise/extend/base/streams.hpp>
+#include <poise/extend/engines/samplers.hpp>
 #include "engines/common/collapsed_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
-#include <poise/extend/engines/samplers.hpp>
-#include "engines/cpu/tempering/tempered_lanes.hpp"
-#include <poise/extend/base/streams.hpp>
-#include "models/user/batch_target.hpp"
-#include "models/ising/lattice_ising.hpp"
-#include "engines/cuda/tempering/rbm_temper_engine.hpp"
-#include "engines/cuda/tempering/lane_temper_engine.hpp"
 #include "models/ising/lattice_graph.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 
@@ -36,21 +33,22 @@ namespace {
 
 /// Across lanes, if a layout is worth its while; nothing otherwise.
 template <class T>
-TunableEngine try_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options) {
+TunableEngine try_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options,
+                        const LadderMaker& maker) {
   if (target->num_moves() == 0) throw InputError("there is nothing to sample: no variable has more than one level");
   LaneSource source = lane_source(target);
   if (!LaneModel::fits(source)) return {};
-  if (options.device == Device::cuda) return make_cuda_tempered_lanes(target, std::move(source), options);
-  return make_tempered_lanes(target, std::move(source), options);
+  return maker.make(target, std::move(source), options);
 }
 
-TunableEngine temper_collapsed(const NetworkDescription& network, unsigned log_entries, const EngineOptions& options) {
+TunableEngine temper_collapsed(const NetworkDescription& network, unsigned log_entries, const EngineOptions& options,
+                               const LadderMaker& maker) {
   const CollapseOptions most{.most_entries = std::ldexp(1.0, static_cast<int>(log_entries))};
   const auto collapse = std::make_shared<const Collapse>(*network.network, most);
   bool fits = true;
   TunableEngine made =
       make_collapsed_engine(collapse, network, options, [&](const NetworkDescription& core, const EngineOptions& own) {
-        TunableEngine inside = try_lanes(core.target, own);
+        TunableEngine inside = try_lanes(core.target, own, maker);
         fits = inside.engine != nullptr;
         return inside;
       });
@@ -59,23 +57,21 @@ TunableEngine temper_collapsed(const NetworkDescription& network, unsigned log_e
 
 }  // namespace
 
-TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, const EngineOptions& options,
+                                   const LadderMaker& maker) {
   const Sampler inner = tempered_sampler(model, sampler);
   if (is_single_site_gibbs(inner)) {
     TunableEngine made;
     if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
-      made = sampler.settings.collapse > 0 ? temper_collapsed(*network, sampler.settings.collapse, options)
-                                           : try_lanes(network->target, options);
+      made = sampler.settings.collapse > 0 ? temper_collapsed(*network, sampler.settings.collapse, options, maker)
+                                           : try_lanes(network->target, options, maker);
     } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
-      made = try_lanes(*graph, options);
+      made = try_lanes(*graph, options, maker);
     } else if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
       // Replicas as bits would have a block for every rung, and a call for each of them at every step.
-      made = try_lanes(lattice_graph(**lattice), options);
+      made = try_lanes(lattice_graph(**lattice), options, maker);
     }
     if (made.engine) return made;
-  }
-  if (options.device == Device::cuda && std::holds_alternative<std::shared_ptr<const Rbm>>(model.description)) {
-    return make_cuda_tempered_rbm(model, options);
   }
   if (!model.into_support) return make_rung_engines(model, inner, options);
   // The coldest of these engines cannot begin where there is no probability, as lanes can.

@@ -1,10 +1,10 @@
-/// Asking the CUDA runtime.
-#include <poise/devices.hpp>
+/// The GPUs that the CUDA runtime knows, and memory on one.
+#include "engines/cuda/engines.hpp"
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <poise/extend/base/spec.hpp>
+#include "engines/cuda/common/call.hpp"
 
 namespace poise {
 
@@ -29,7 +29,7 @@ class KeepsDevice {
 
 }  // namespace
 
-std::vector<CudaDevice> cuda_devices(std::string& why) {
+std::vector<CudaDevice> find_cuda_devices(std::string& why) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver) {
@@ -67,9 +67,10 @@ std::vector<CudaDevice> cuda_devices(std::string& why) {
   return devices;
 }
 
-void require_cuda() {
-  std::string why;
-  if (cuda_devices(why).empty()) throw InputError(why);
+std::shared_ptr<void> allocate_on_cuda(std::size_t bytes) {
+  void* data = nullptr;
+  cuda::check_allocation(cudaMalloc(&data, bytes), bytes);
+  return {data, [](void* kept) { static_cast<void>(cudaFree(kept)); }};
 }
 
 }  // namespace poise

@@ -9,18 +9,16 @@
 
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/chain_counts.hpp"
-#include "engines/cuda/flips/flip_kernels.hpp"
 #include "engines/cuda/common/mirrored.hpp"
+#include "engines/cuda/flips/flip_kernels.hpp"
 
 namespace poise {
 
 using cuda::Array;
 
-static_assert(CudaLattice::kCodes == cuda::kSiteCodes && CudaLattice::kMostSide == cuda::kMostSide);
-
 struct CudaFlipChains::OnDevice {
   OnDevice(const CudaLattice& lattice, std::size_t chains, std::size_t words)
-      : weights(std::size_t{CudaLattice::kCodes} * lattice.sites()),
+      : weights(std::size_t{cuda::kSiteCodes} * lattice.sites()),
         corrections(weights.size()),
         fields(lattice.fields),
         reference(words),

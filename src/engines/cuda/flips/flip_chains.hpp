@@ -7,15 +7,12 @@
 #include <vector>
 
 #include <poise/types.hpp>
+#include "engines/cuda/flips/flip_kernels.hpp"
 
 namespace poise {
 
-/// A lattice of spins, and what flipping a site is worth. Codes are 5 for up (0 for down) plus the neighbours that are
-/// up; [code][site].
+/// A lattice of spins, and what flipping a site is worth: [code][site], with the codes of flip_kernels.hpp.
 struct CudaLattice {
-  static constexpr unsigned kCodes = 10;
-  static constexpr Index kMostSide = 64;
-
   Index rows = 0;
   Index columns = 0;
   bool torus = false;

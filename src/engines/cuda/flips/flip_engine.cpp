@@ -1,15 +1,16 @@
-/// Single flips on lattices as an engine: what flips are worth, and what sums of spins say of a state.
-#include "engines/cuda/flips/flip_engine.hpp"
-
-#ifdef POISE_CUDA
+/// Locally balanced single flips on Ising lattices, on a GPU, as an engine.
+///
+/// Chains are moved on and observed on the GPU. A function is learned from their states by the tuner of chains on the
+/// CPU, which are put at these states when it looks at them.
+#include "engines/cuda/engines.hpp"
 
 #include <utility>
 
-#include "engines/cuda/flips/flip_chains.hpp"
 #include <poise/extend/engines/samplers.hpp>
-#include "engines/cuda/common/chains_engine.hpp"
-#include "engines/cpu/chains/engines.hpp"
 #include "engines/common/spin_terms.hpp"
+#include "engines/cpu/chains/engines.hpp"
+#include "engines/cuda/common/chains_engine.hpp"
+#include "engines/cuda/flips/flip_chains.hpp"
 
 namespace poise {
 
@@ -25,8 +26,8 @@ CudaLattice lattice_of(const LatticeIsing& target, const std::vector<Value>& ref
   lattice.torus = target.is_torus();
   lattice.reference = reference;
   const Index sites = target.num_variables();
-  lattice.log_ratios.resize(std::size_t{CudaLattice::kCodes} * sites);
-  for (unsigned code = 0; code < CudaLattice::kCodes; ++code) {
+  lattice.log_ratios.resize(std::size_t{cuda::kSiteCodes} * sites);
+  for (unsigned code = 0; code < cuda::kSiteCodes; ++code) {
     for (Index i = 0; i < sites; ++i) {
       lattice.log_ratios[std::size_t{code} * sites + i] = target.coded_log_ratio(i, target_code(code));
     }
@@ -100,24 +101,11 @@ class CudaFlipEngine final : public CudaChainsEngine<LatticeIsing, CudaFlipChain
 
 }  // namespace
 
-TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
-                              const EngineOptions& options) {
+TunableEngine make_cuda_flips(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  const auto& target = std::get<std::shared_ptr<const LatticeIsing>>(model.description);
   auto engine = std::make_unique<CudaFlipEngine>(target, BalancingFunction(sampler.settings.function), options);
   auto tuner = make_cuda_tuner(*engine, target, sampler, options);
   return {std::move(engine), std::move(tuner)};
 }
 
 }  // namespace poise
-
-#else
-
-namespace poise {
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
-  return {};
-}
-
-}  // namespace poise
-
-#endif

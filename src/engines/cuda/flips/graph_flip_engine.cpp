@@ -1,16 +1,14 @@
-/// Single flips on graphs as an engine: which graph a model is, and what sums of spins say of a state.
-#include "engines/cuda/flips/graph_flip_engine.hpp"
-
-#ifdef POISE_CUDA
+/// Locally balanced single flips on Ising models on graphs, and on lattices of any size, on a GPU, as an engine.
+#include "engines/cuda/engines.hpp"
 
 #include <utility>
 
-#include "engines/cuda/flips/graph_flip_chains.hpp"
 #include <poise/extend/engines/samplers.hpp>
-#include "engines/cuda/common/chains_engine.hpp"
-#include "engines/cpu/chains/engines.hpp"
-#include "models/ising/lattice_graph.hpp"
 #include "engines/common/spin_terms.hpp"
+#include "engines/cpu/chains/engines.hpp"
+#include "engines/cuda/common/chains_engine.hpp"
+#include "engines/cuda/flips/graph_flip_chains.hpp"
+#include "models/ising/lattice_graph.hpp"
 
 namespace poise {
 
@@ -84,7 +82,8 @@ class CudaGraphFlipEngine final : public CudaChainsEngine<T, CudaGraphFlipChains
 };
 
 template <class T>
-TunableEngine make(const std::shared_ptr<const T>& target, const Sampler& sampler, const EngineOptions& options) {
+TunableEngine make_graph_flips(const std::shared_ptr<const T>& target, const Sampler& sampler,
+                               const EngineOptions& options) {
   auto engine = std::make_unique<CudaGraphFlipEngine<T>>(target, BalancingFunction(sampler.settings.function), options);
   auto tuner = make_cuda_tuner(*engine, target, sampler, options);
   return {std::move(engine), std::move(tuner)};
@@ -92,30 +91,11 @@ TunableEngine make(const std::shared_ptr<const T>& target, const Sampler& sample
 
 }  // namespace
 
-TunableEngine make_cuda_graph_flips(const std::shared_ptr<const GraphIsing>& target, const Sampler& sampler,
-                                    const EngineOptions& options) {
-  return make(target, sampler, options);
-}
-
-TunableEngine make_cuda_graph_flips(const std::shared_ptr<const LatticeIsing>& target, const Sampler& sampler,
-                                    const EngineOptions& options) {
-  return make(target, sampler, options);
+TunableEngine make_cuda_graph_flips(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return make_graph_flips(*lattice, sampler, options);
+  }
+  return make_graph_flips(std::get<std::shared_ptr<const GraphIsing>>(model.description), sampler, options);
 }
 
 }  // namespace poise
-
-#else
-
-namespace poise {
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_graph_flips(const std::shared_ptr<const GraphIsing>&, const Sampler&, const EngineOptions&) {
-  return {};
-}
-TunableEngine make_cuda_graph_flips(const std::shared_ptr<const LatticeIsing>&, const Sampler&, const EngineOptions&) {
-  return {};
-}
-
-}  // namespace poise
-
-#endif

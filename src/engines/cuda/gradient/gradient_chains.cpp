@@ -26,47 +26,49 @@ constexpr auto kLevelsOfBytes = [] {
 
 }  // namespace
 
-CudaSlopeChains::CudaSlopeChains(const CudaSlopeOptions& options)
-    : chains_(options.chains), variables_(options.variables), memory_(std::make_unique<cuda::SlopeMemory>(options)) {}
+CudaGradientChains::CudaGradientChains(const CudaGradientOptions& options)
+    : chains_(options.chains),
+      variables_(options.variables),
+      memory_(std::make_unique<cuda::GradientMemory>(options)) {}
 
-CudaSlopeChains::~CudaSlopeChains() = default;
+CudaGradientChains::~CudaGradientChains() = default;
 
-void CudaSlopeChains::set_function(const BalancingFunction& function) {
-  cuda::SlopeLaw& law = memory_->law;
-  law.function = static_cast<cuda::SlopeFunction>(function.kind());
+void CudaGradientChains::set_function(const BalancingFunction& function) {
+  cuda::GradientLaw& law = memory_->law;
+  law.function = static_cast<cuda::GradientFunction>(function.kind());
   law.log_length = static_cast<float>(function.level());
   law.length = static_cast<float>(std::exp(function.level()));
   if (const BalanceTable* table = function.table()) {
     const std::vector<float> phi(table->phi().begin(), table->phi().end());
     memory_->phi.upload(phi);
     law.phi_step = static_cast<float>(BalanceTable::kStep);
-    law.tail_slope = (phi[BalanceTable::kCells] - phi[BalanceTable::kCells - 1]) / law.phi_step;
+    law.tail_gradient = (phi[BalanceTable::kCells] - phi[BalanceTable::kCells - 1]) / law.phi_step;
   }
   law.phi = memory_->phi.data();
 }
 
-void CudaSlopeChains::set_reference(std::span<const Value> reference) {
+void CudaGradientChains::set_reference(std::span<const Value> reference) {
   std::vector<std::uint32_t> bits(memory_->reference.size(), 0);
   for (Index i = 0; i < reference.size(); ++i) bits[i / 32] |= std::uint32_t{reference[i]} << i % 32;
   memory_->reference.upload(bits);
 }
 
-void CudaSlopeChains::set_steps(std::uint64_t steps) {
+void CudaGradientChains::set_steps(std::uint64_t steps) {
   steps_ = steps;
   memory_->steps.upload(std::vector<std::uint64_t>(chains_, steps));
 }
 
-void CudaSlopeChains::set_levels(std::size_t chain, std::span<const Value> levels) {
+void CudaGradientChains::set_levels(std::size_t chain, std::span<const Value> levels) {
   const std::span<std::uint32_t> own = memory_->state.row_to_change(chain);
   std::fill(own.begin(), own.end(), 0U);
   for (Index i = 0; i < levels.size(); ++i) own[i / 32] |= std::uint32_t{levels[i]} << i % 32;
 }
 
-void CudaSlopeChains::get_levels(std::size_t chain, std::span<Value> levels) const {
+void CudaGradientChains::get_levels(std::size_t chain, std::span<Value> levels) const {
   unpack(memory_->state.row(chain), levels);
 }
 
-void CudaSlopeChains::unpack(std::span<const std::uint32_t> words, std::span<Value> levels) {
+void CudaGradientChains::unpack(std::span<const std::uint32_t> words, std::span<Value> levels) {
   std::size_t i = 0;
   for (; i + 8 <= levels.size(); i += 8) {
     std::copy_n(kLevelsOfBytes[words[i / 32] >> i % 32 & 0xffU].begin(), 8,
@@ -75,24 +77,24 @@ void CudaSlopeChains::unpack(std::span<const std::uint32_t> words, std::span<Val
   for (; i < levels.size(); ++i) levels[i] = static_cast<Value>(words[i / 32] >> i % 32 & 1U);
 }
 
-std::vector<double> CudaSlopeChains::accepted() const {
+std::vector<double> CudaGradientChains::accepted() const {
   std::vector<double> out(chains_);
   memory_->accepted.download(out);
   return out;
 }
 
-double CudaSlopeChains::accepted(std::size_t chain) const {
+double CudaGradientChains::accepted(std::size_t chain) const {
   double out = 0.0;
   cuda::check(cudaMemcpy(&out, memory_->accepted.data() + chain, sizeof out, cudaMemcpyDeviceToHost),
               "data were copied from it");
   return out;
 }
 
-void CudaSlopeChains::set_accepted(std::size_t chain, double accepted) {
+void CudaGradientChains::set_accepted(std::size_t chain, double accepted) {
   memory_->accepted.upload(std::span<const double>(&accepted, 1), chain);
 }
 
-void CudaSlopeChains::start_counting() {
+void CudaGradientChains::start_counting() {
   if (memory_->up.empty()) memory_->up = Array<std::int64_t>(chains_ * variables_);
   memory_->up.clear();
   memory_->counted_from = steps_;
@@ -101,7 +103,7 @@ void CudaSlopeChains::start_counting() {
 
 // A variable that has been up since counting began has nothing stored, and is counted by the steps since then.
 
-std::vector<std::int64_t> CudaSlopeChains::up_counts(std::size_t chain) const {
+std::vector<std::int64_t> CudaGradientChains::up_counts(std::size_t chain) const {
   std::vector<std::int64_t> counts(variables_);
   cuda::check(cudaMemcpy(counts.data(), memory_->up.data() + chain * variables_, variables_ * sizeof(std::int64_t),
                          cudaMemcpyDeviceToHost),
@@ -113,7 +115,7 @@ std::vector<std::int64_t> CudaSlopeChains::up_counts(std::size_t chain) const {
   return counts;
 }
 
-void CudaSlopeChains::set_up_counts(std::size_t chain, std::span<const std::int64_t> counts) {
+void CudaGradientChains::set_up_counts(std::size_t chain, std::span<const std::int64_t> counts) {
   std::vector<std::int64_t> stored(counts.begin(), counts.end());
   const std::span<const std::uint32_t> own = memory_->state.row(chain);
   for (Index i = 0; i < variables_; ++i) {

@@ -1,4 +1,4 @@
-/// Chains on a GPU whose proposals are made from slopes of log p, of one change or of many: what those of an RBM and
+/// Chains on a GPU whose proposals are made from gradients of log p, of one change or of many: what those of an RBM and
 /// those of user targets have in common.
 #pragma once
 
@@ -13,28 +13,28 @@
 namespace poise {
 
 namespace cuda {
-class SlopeMemory;
+class GradientMemory;
 }
 
 /// What a proposal changes: one variable, or each by itself (kernel/factorised_law.hpp).
-enum class CudaSlopeForm { single, relaxation, langevin };
+enum class CudaGradientForm { single, relaxation, langevin };
 
 /// How many chains, of what, and which random numbers are theirs.
-struct CudaSlopeOptions {
-  CudaSlopeForm form = CudaSlopeForm::single;
+struct CudaGradientOptions {
+  CudaGradientForm form = CudaGradientForm::single;
   std::size_t chains = 0;
   Index variables = 0;
   std::uint64_t seed = 1;
   std::uint64_t first_chain = 0;
 };
 
-class CudaSlopeChains {
+class CudaGradientChains {
  public:
   /// Variables that there may be: with more, weights of single changes, of 24 bits, would be too coarse.
   static constexpr Index kMostVariables = 65536;
 
-  CudaSlopeChains(const CudaSlopeChains&) = delete;
-  CudaSlopeChains& operator=(const CudaSlopeChains&) = delete;
+  CudaGradientChains(const CudaGradientChains&) = delete;
+  CudaGradientChains& operator=(const CudaGradientChains&) = delete;
 
   void set_function(const BalancingFunction& function);
   void set_reference(std::span<const Value> reference);
@@ -61,10 +61,10 @@ class CudaSlopeChains {
   void set_up_counts(std::size_t chain, std::span<const std::int64_t> counts);
 
  protected:
-  explicit CudaSlopeChains(const CudaSlopeOptions& options);
-  ~CudaSlopeChains();
+  explicit CudaGradientChains(const CudaGradientOptions& options);
+  ~CudaGradientChains();
 
-  [[nodiscard]] cuda::SlopeMemory& memory() const { return *memory_; }
+  [[nodiscard]] cuda::GradientMemory& memory() const { return *memory_; }
 
   std::size_t chains_;
   Index variables_;
@@ -72,7 +72,7 @@ class CudaSlopeChains {
 
  private:
   bool counting_ = false;
-  std::unique_ptr<cuda::SlopeMemory> memory_;
+  std::unique_ptr<cuda::GradientMemory> memory_;
 };
 
 }  // namespace poise

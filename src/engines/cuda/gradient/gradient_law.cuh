@@ -1,5 +1,5 @@
-/// What variables are worth changing, by slopes of log p: weights of single changes, and probabilities of changing each
-/// by itself.
+/// What variables are worth changing, by gradients of log p: weights of single changes, and probabilities of changing
+/// each by itself.
 ///
 /// A proposal may be made of anything that is always the same for a state, so quick instructions do; what is drawn from
 /// are the integers that come out of them.
@@ -18,20 +18,20 @@ __device__ inline float power_of_two(float x) {
 }
 
 /// log g(e^u) - u/2 of a table.
-__device__ inline float phi(const SlopeLaw& law, float size) {
+__device__ inline float phi(const GradientLaw& law, float size) {
   const float inside = fminf(size, law.phi_step * (kPhiPoints - 1));
   const float place = __fdividef(inside, law.phi_step);
   const unsigned cell = min(static_cast<unsigned>(place), kPhiPoints - 2);
   const float left = __ldg(law.phi + cell), right = __ldg(law.phi + cell + 1);
-  return left + (right - left) * (place - static_cast<float>(cell)) + law.tail_slope * (size - inside);
+  return left + (right - left) * (place - static_cast<float>(cell)) + law.tail_gradient * (size - inside);
 }
 
-template <SlopeFunction function>
-__device__ float log_g(const SlopeLaw& law, float u) {
-  if constexpr (function == SlopeFunction::sqrt) return 0.5F * u;
-  if constexpr (function == SlopeFunction::barker) return fminf(u, 0.0F) - __logf(1.0F + __expf(-fabsf(u)));
-  if constexpr (function == SlopeFunction::min) return fminf(u, 0.0F);
-  if constexpr (function == SlopeFunction::max) return fmaxf(u, 0.0F);
+template <GradientFunction function>
+__device__ float log_g(const GradientLaw& law, float u) {
+  if constexpr (function == GradientFunction::sqrt) return 0.5F * u;
+  if constexpr (function == GradientFunction::barker) return fminf(u, 0.0F) - __logf(1.0F + __expf(-fabsf(u)));
+  if constexpr (function == GradientFunction::min) return fminf(u, 0.0F);
+  if constexpr (function == GradientFunction::max) return fmaxf(u, 0.0F);
   return 0.5F * u + phi(law, fabsf(u));
 }
 
@@ -43,10 +43,10 @@ __device__ inline unsigned weight(float log_g, float largest) {
 }
 
 /// The probability that a variable changes by itself, in units of 2^-32: neither none nor all.
-template <SlopeFunction function>
-__device__ std::uint32_t chance(const SlopeLaw& law, float u) {
+template <GradientFunction function>
+__device__ std::uint32_t chance(const GradientLaw& law, float u) {
   float p;
-  if (law.form == SlopeForm::langevin) {
+  if (law.form == GradientForm::langevin) {
     const float log_odds = log_g<function>(law, u) - log_g<function>(law, 0.0F) + law.log_length;
     p = __fdividef(1.0F, 1.0F + __expf(-fminf(fmaxf(log_odds, -80.0F), 80.0F)));
   } else {
@@ -55,10 +55,10 @@ __device__ std::uint32_t chance(const SlopeLaw& law, float u) {
     const float small = root * root;
     const float sum = 1.0F + small;
     float rate = law.length;
-    if constexpr (function == SlopeFunction::sqrt) rate *= __fdividef(sum, root);
-    if constexpr (function == SlopeFunction::min) rate *= sum;
-    if constexpr (function == SlopeFunction::max) rate *= __fdividef(sum, small);
-    if constexpr (function == SlopeFunction::table) rate *= __expf(phi(law, size)) * __fdividef(sum, root);
+    if constexpr (function == GradientFunction::sqrt) rate *= __fdividef(sum, root);
+    if constexpr (function == GradientFunction::min) rate *= sum;
+    if constexpr (function == GradientFunction::max) rate *= __fdividef(sum, small);
+    if constexpr (function == GradientFunction::table) rate *= __expf(phi(law, size)) * __fdividef(sum, root);
     // 1 - e^-rate, with its digits where it is small.
     const float gone =
         rate > 0.01F ? 1.0F - power_of_two(-kLog2Inverse * fminf(rate, 64.0F)) : rate - 0.5F * rate * rate;

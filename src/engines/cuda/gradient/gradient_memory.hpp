@@ -1,10 +1,10 @@
-/// Memory of chains whose proposals are made from slopes: states, the proposals under way, and what is counted.
+/// Memory of chains whose proposals are made from gradients: states, the proposals under way, and what is counted.
 #pragma once
 
 #include <cstdint>
 
-#include "engines/cuda/gradient/gradient_chains.hpp"
 #include <poise/extend/base/streams.hpp>
+#include "engines/cuda/gradient/gradient_chains.hpp"
 
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/mirrored.hpp"
@@ -12,9 +12,9 @@
 
 namespace poise::cuda {
 
-class SlopeMemory {
+class GradientMemory {
  public:
-  explicit SlopeMemory(const CudaSlopeOptions& options)
+  explicit GradientMemory(const CudaGradientOptions& options)
       : phi(kPhiPoints),
         reference((options.variables + std::size_t{31}) / 32),
         state(options.chains, reference.size()),
@@ -28,14 +28,14 @@ class SlopeMemory {
         variables_(options.variables),
         seed_(options.seed),
         first_chain_(static_cast<std::uint64_t>(Stream::device) + options.first_chain) {
-    law.form = static_cast<SlopeForm>(options.form);
+    law.form = static_cast<GradientForm>(options.form);
     flips.clear();
     steps.clear();
     accepted.clear();
     reference.clear();
   }
 
-  [[nodiscard]] SlopeChainsView view() const {
+  [[nodiscard]] GradientChainsView view() const {
     return {static_cast<std::uint32_t>(level.size()),
             variables_,
             static_cast<std::uint32_t>(reference.size()),
@@ -53,7 +53,7 @@ class SlopeMemory {
             counted_from};
   }
 
-  SlopeLaw law{};
+  GradientLaw law{};
   std::uint64_t counted_from = 0;
   Array<float> phi;
   Array<std::uint32_t> reference;

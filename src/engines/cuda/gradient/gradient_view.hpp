@@ -1,4 +1,5 @@
-/// Chains whose proposals are made from slopes of log p: what their kernels work on, whatever the slopes come from.
+/// Chains whose proposals are made from gradients of log p: what their kernels work on, whatever the gradients come
+/// from.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +9,22 @@ namespace poise::cuda {
 
 /// What proposals are: one variable changes, with a probability proportional to g; or every variable by itself, by
 /// relaxation or as DMALA has it (kernel/factorised_law.hpp).
-enum class SlopeForm : std::uint32_t { single, relaxation, langevin };
+enum class GradientForm : std::uint32_t { single, relaxation, langevin };
 /// In the order of BalancingFunction::Kind.
-enum class SlopeFunction : std::uint32_t { sqrt, barker, min, max, table };
+enum class GradientFunction : std::uint32_t { sqrt, barker, min, max, table };
 
-struct SlopeLaw {
-  SlopeForm form;
-  SlopeFunction function;
+struct GradientLaw {
+  GradientForm form;
+  GradientFunction function;
   float log_length;  ///< the level of the function
   float length;      ///< its exponential
   const float* phi;  ///< log g(e^u) - u/2 at |u| = k * step, kPhiPoints of them; of a table only
   float phi_step;
-  float tail_slope;
+  float tail_gradient;
 };
 inline constexpr unsigned kPhiPoints = 257;
 
-struct SlopeChainsView {
+struct GradientChainsView {
   std::uint32_t chains;
   std::uint32_t variables;
   std::uint32_t words;  ///< of 32 variables, in a row
@@ -43,7 +44,7 @@ struct SlopeChainsView {
 };
 
 /// What a launch is to do, in this order.
-struct SlopePhases {
+struct GradientPhases {
   bool decide;   ///< about the proposal
   bool propose;  ///< the next one
 };

@@ -1,33 +1,33 @@
-/// One chain whose proposals are made from slopes of log p, by some threads: weighing what could change, choosing,
+/// One chain whose proposals are made from gradients of log p, by some threads: weighing what could change, choosing,
 /// deciding.
 ///
 /// Sums are sums of integers, and variables are chosen in the order of their numbers, so what a chain does does not
-/// depend on how many threads it has. `Slopes` are where slopes are read: `four(i, out)` gives those of variables i to
-/// i + 3, i a multiple of four; what it gives beyond the last variable is not looked at.
+/// depend on how many threads it has. `Gradients` are where gradients are read: `four(i, out)` gives those of variables
+/// i to i + 3, i a multiple of four; what it gives beyond the last variable is not looked at.
 #pragma once
 
-#include "engines/cuda/common/reduction.cuh"
 #include "engines/cuda/common/philox.cuh"
+#include "engines/cuda/common/reduction.cuh"
 #include "engines/cuda/gradient/gradient_law.cuh"
 
 namespace poise::cuda {
 
 /// What the threads of a chain share about one variable that flips.
-struct SlopeChosen {
+struct GradientChosen {
   Word64 random;
   unsigned variable;
   unsigned weight;  // at the proposal
 };
 
 /// Variables belong to threads in groups of four side by side.
-template <SlopeFunction function, unsigned kThreads>
-struct SlopeWalk {
+template <GradientFunction function, unsigned kThreads>
+struct GradientWalk {
   static constexpr unsigned kChunk = 1024;                      // variables that are in registers
   static constexpr unsigned kGroups = kChunk / (4 * kThreads);  // of a thread
   using Sums = typename Meeting<kThreads>::Sums;
 
-  const SlopeChainsView& all;
-  const SlopeLaw& law;
+  const GradientChainsView& all;
+  const GradientLaw& law;
   Meeting<kThreads> meeting;
   std::uint32_t* state;  // words, in shared memory
   std::uint32_t* flips;
@@ -46,23 +46,23 @@ struct SlopeWalk {
   }
 
   /// Calls use(k, u, flips) for the variables i + k of a group; u is the first-order log ratio of changing one.
-  template <class Slopes, class Use>
-  __device__ void for_four(const Slopes& slopes, bool at_proposal, unsigned i, Use&& use) const {
-    float slope[4];
-    slopes.four(i, slope);
+  template <class Gradients, class Use>
+  __device__ void for_four(const Gradients& gradients, bool at_proposal, unsigned i, Use&& use) const {
+    float gradient[4];
+    gradients.four(i, gradient);
     const unsigned changed = flips[i / 32] >> i % 32;
     const unsigned on = state[i / 32] >> i % 32 ^ (at_proposal ? changed : 0U);
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
       if (i + k >= all.variables) continue;
-      use(k, (on >> k & 1U) != 0 ? -slope[k] : slope[k], (changed >> k & 1U) != 0);
+      use(k, (on >> k & 1U) != 0 ? -gradient[k] : gradient[k], (changed >> k & 1U) != 0);
     }
   }
   /// The same for all variables of this thread from `first` on, as use(i, u, flips).
-  template <class Slopes, class Use>
-  __device__ void for_each(const Slopes& slopes, bool at_proposal, unsigned first, Use&& use) const {
+  template <class Gradients, class Use>
+  __device__ void for_each(const Gradients& gradients, bool at_proposal, unsigned first, Use&& use) const {
     for (unsigned i = first + 4 * thread; i < all.variables; i += 4 * kThreads) {
-      for_four(slopes, at_proposal, i, [&](unsigned k, float u, bool changes) { use(i + k, u, changes); });
+      for_four(gradients, at_proposal, i, [&](unsigned k, float u, bool changes) { use(i + k, u, changes); });
     }
   }
 
@@ -77,8 +77,8 @@ struct SlopeWalk {
     bool known = false;
   };
   /// `chosen`, which is shared, becomes the weight of the variable that flips.
-  template <class Slopes>
-  __device__ Weights weigh(const Slopes& slopes, bool at_proposal, unsigned& chosen, GroupWeights& groups) {
+  template <class Gradients>
+  __device__ Weights weigh(const Gradients& gradients, bool at_proposal, unsigned& chosen, GroupWeights& groups) {
     float most = -3e38F;
     float held[4 * kGroups] = {};
     unsigned there = 0, changed = 0;
@@ -86,14 +86,14 @@ struct SlopeWalk {
     for (unsigned group = 0; group < kGroups; ++group) {
       const unsigned i = 4 * (thread + group * kThreads);
       if (i >= all.variables) continue;
-      for_four(slopes, at_proposal, i, [&](unsigned k, float u, bool changes) {
+      for_four(gradients, at_proposal, i, [&](unsigned k, float u, bool changes) {
         held[4 * group + k] = log_g<function>(law, u);
         most = fmaxf(most, held[4 * group + k]);
         there |= 1U << (4 * group + k);
         if (changes) changed |= 1U << (4 * group + k);
       });
     }
-    for_each(slopes, at_proposal, kChunk,
+    for_each(gradients, at_proposal, kChunk,
              [&](unsigned, float u, bool) { most = fmaxf(most, log_g<function>(law, u)); });
     Weights out{meeting.most(most), 0};
     unsigned whole = 0;
@@ -111,7 +111,7 @@ struct SlopeWalk {
     }
     groups.known = kKeepsGroups;
     out.whole = whole;
-    for_each(slopes, at_proposal, kChunk, [&](unsigned, float u, bool changes) {
+    for_each(gradients, at_proposal, kChunk, [&](unsigned, float u, bool changes) {
       const unsigned w = weight(log_g<function>(law, u), out.largest);
       out.whole += w;
       if (changes) chosen = w;
@@ -121,8 +121,8 @@ struct SlopeWalk {
   }
 
   /// log of the probability that the flips have at the proposal, where every variable is drawn by itself.
-  template <class Slopes>
-  __device__ double log_back_of_many(const Slopes& proposed) {
+  template <class Gradients>
+  __device__ double log_back_of_many(const Gradients& proposed) {
     Word64 sum = 0;
     for_each(proposed, true, 0,
              [&](unsigned, float u, bool changes) { sum += in_parts(log_chance(chance<function>(law, u), changes)); });
@@ -142,7 +142,7 @@ struct SlopeWalk {
   __device__ static Word64 both(std::uint32_t high, std::uint32_t low) { return static_cast<Word64>(high) << 32 | low; }
 
   /// What a step in which one variable changes has of chance; the level of its decision is stored.
-  __device__ void draw_one(std::uint64_t step, SlopeChosen& chosen) {
+  __device__ void draw_one(std::uint64_t step, GradientChosen& chosen) {
     if (thread >= 32) return;
     const Philox drawn = words(step, 1, 0);
     if (thread != 0) return;
@@ -151,9 +151,9 @@ struct SlopeWalk {
   }
 
   /// One variable in proportion to the weights, after draw_one.
-  template <class Slopes>
-  __device__ void choose_one(const Slopes& slopes, const Weights& weights, const GroupWeights& groups,
-                             SlopeChosen& chosen) {
+  template <class Gradients>
+  __device__ void choose_one(const Gradients& gradients, const Weights& weights, const GroupWeights& groups,
+                             GradientChosen& chosen) {
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
     meeting.wait();
     Word64 left = __umul64hi(chosen.random, weights.whole);
@@ -164,7 +164,7 @@ struct SlopeWalk {
 #pragma unroll
       for (unsigned& own : four) own = 0;
       if (i >= all.variables) return sum;
-      for_four(slopes, false, i, [&](unsigned k, float u, bool) {
+      for_four(gradients, false, i, [&](unsigned k, float u, bool) {
         four[k] = weight(log_g<function>(law, u), weights.largest);
         sum += four[k];
       });
@@ -175,7 +175,8 @@ struct SlopeWalk {
       reached = left < sums.whole;
       if (!reached) left -= sums.whole;
       if (!reached || left < sums.before || left - sums.before >= mine) return;
-      // Both are sums of the same weights; should a compiler ever round one of them otherwise, somebody is chosen still.
+      // Both are sums of the same weights; should a compiler ever round one of them otherwise, somebody is chosen
+      // still.
       const unsigned all_four = weighed ? mine : weigh_four(i);
       unsigned rest = min(static_cast<unsigned>(left - sums.before), all_four - 1);
       bool found = false;
@@ -209,8 +210,8 @@ struct SlopeWalk {
   }
 
   /// Every variable by itself.
-  template <class Slopes>
-  __device__ void choose_many(const Slopes& slopes, std::uint64_t step) {
+  template <class Gradients>
+  __device__ void choose_many(const Gradients& gradients, std::uint64_t step) {
     const std::uint64_t calls = (all.variables + 3) / 4 + 1;
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
     meeting.wait();
@@ -218,7 +219,7 @@ struct SlopeWalk {
     Philox random{};
     unsigned drawn = 0;
     // Variables come in fours, and so do random words.
-    for_each(slopes, false, 0, [&](unsigned i, float u, bool) {
+    for_each(gradients, false, 0, [&](unsigned i, float u, bool) {
       if (i % 4 == 0) random = words(step, calls, i / 4);
       const std::uint32_t parts = chance<function>(law, u);
       const bool changes = random.word[i % 4] < parts;
@@ -236,15 +237,15 @@ struct SlopeWalk {
 
   /// What is drawn from, for each variable: weights of single changes, or probabilities in units of 2^-32. `chosen` is
   /// as in `weigh`.
-  template <class Slopes>
-  __device__ void tell_law(const Slopes& slopes, unsigned& chosen, std::uint64_t* out) {
-    if (law.form == SlopeForm::single) {
+  template <class Gradients>
+  __device__ void tell_law(const Gradients& gradients, unsigned& chosen, std::uint64_t* out) {
+    if (law.form == GradientForm::single) {
       GroupWeights groups;
-      const float largest = weigh(slopes, false, chosen, groups).largest;
-      for_each(slopes, false, 0,
+      const float largest = weigh(gradients, false, chosen, groups).largest;
+      for_each(gradients, false, 0,
                [&](unsigned i, float u, bool) { out[i] = weight(log_g<function>(law, u), largest); });
     } else {
-      for_each(slopes, false, 0, [&](unsigned i, float u, bool) { out[i] = chance<function>(law, u); });
+      for_each(gradients, false, 0, [&](unsigned i, float u, bool) { out[i] = chance<function>(law, u); });
     }
   }
 

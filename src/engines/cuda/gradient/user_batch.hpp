@@ -1,4 +1,4 @@
-/// Batches of states of user code, and its answers: how levels are written, slopes read, and mistakes found.
+/// Batches of states of user code, and its answers: how levels are written, gradients read, and mistakes found.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +46,13 @@ POISE_BOTH bool is_finite(double number) { return number - number == 0.0; }
 
 /// What log p grows by from the lower level of a variable to the upper one, to first order. Beyond all that matters it
 /// ends, so that sums and differences of floats stay finite; what is not finite counts as 0.
-POISE_BOTH float slope_at(const UserShape& shape, const DeviceNumbers& gradient, std::size_t place, bool& finite) {
+POISE_BOTH float derivative_at(const UserShape& shape, const DeviceNumbers& gradient, std::size_t place, bool& finite) {
   constexpr double kSteepest = 1e30;
-  const double slope = shape.one_hot ? number_at(gradient, 2 * place + 1) - number_at(gradient, 2 * place)
-                                     : number_at(gradient, place) * (shape.high - shape.low);
-  finite = is_finite(slope);
+  const double derivative = shape.one_hot ? number_at(gradient, 2 * place + 1) - number_at(gradient, 2 * place)
+                                          : number_at(gradient, place) * (shape.high - shape.low);
+  finite = is_finite(derivative);
   if (!finite) return 0.0F;
-  return static_cast<float>(slope > kSteepest ? kSteepest : slope < -kSteepest ? -kSteepest : slope);
+  return static_cast<float>(derivative > kSteepest ? kSteepest : derivative < -kSteepest ? -kSteepest : derivative);
 }
 
 /// What was wrong first with the answer about a state, and its row in the batch: the least of such numbers is kept.

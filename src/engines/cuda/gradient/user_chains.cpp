@@ -14,7 +14,7 @@ using cuda::Array;
 
 namespace {
 
-CudaSlopeOptions with_variables(CudaSlopeOptions options, const BatchShape& shape) {
+CudaGradientOptions with_variables(CudaGradientOptions options, const BatchShape& shape) {
   options.variables = static_cast<Index>(shape.cardinalities.size());
   return options;
 }
@@ -44,21 +44,22 @@ class CallStream {
 
 struct CudaUserChains::OnDevice {
   OnDevice(std::shared_ptr<DeviceFunction> the_function, const BatchShape& batch, Appearance appearance,
-           cuda::SlopeMemory& walk_memory)
+           cuda::GradientMemory& walk_memory)
       : function(std::move(the_function)),
         memory(walk_memory),
         shape{static_cast<std::uint32_t>(batch.cardinalities.size()), appearance == Appearance::one_hot, batch.label(0),
               batch.label(1)},
         stride((batch.cardinalities.size() + 3) / 4 * 4),
-        slopes(memory.level.size() * stride),
+        gradients(memory.level.size() * stride),
         log_prob(memory.level.size()),
         failure(1) {
-    slopes.clear();
+    gradients.clear();
     log_prob.clear();
   }
 
   [[nodiscard]] cuda::UserChainsView view() const {
-    return {memory.view(), shape, static_cast<std::uint32_t>(stride), slopes.data(), log_prob.data(), failure.data()};
+    return {memory.view(),    shape,           static_cast<std::uint32_t>(stride),
+            gradients.data(), log_prob.data(), failure.data()};
   }
 
   /// log p and gradient of the states in the room.
@@ -130,11 +131,11 @@ struct CudaUserChains::OnDevice {
   }
 
   std::shared_ptr<DeviceFunction> function;
-  cuda::SlopeMemory& memory;
+  cuda::GradientMemory& memory;
   cuda::UserShape shape;
   std::size_t stride;
   bool is_prepared = false;
-  Array<float> slopes;
+  Array<float> gradients;
   Array<double> log_prob;
   Array<std::uint64_t> failure;
   Array<double> recorded_reals;  // [draw]: log p of all chains, then acceptances
@@ -143,8 +144,8 @@ struct CudaUserChains::OnDevice {
 };
 
 CudaUserChains::CudaUserChains(std::shared_ptr<DeviceFunction> function, const BatchShape& shape, Appearance appearance,
-                               CudaSlopeOptions options)
-    : CudaSlopeChains(with_variables(options, shape)),
+                               CudaGradientOptions options)
+    : CudaGradientChains(with_variables(options, shape)),
       device_(std::make_unique<OnDevice>(std::move(function), shape, appearance, memory())) {}
 
 CudaUserChains::~CudaUserChains() = default;

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-class CudaUserChains : public CudaSlopeChains {
+class CudaUserChains : public CudaGradientChains {
  public:
   /// How the function sees a variable: as the label of its level, or as a pair of numbers with a one at the level.
   enum class Appearance { labels, one_hot };
@@ -19,10 +19,10 @@ class CudaUserChains : public CudaSlopeChains {
   /// Variables are those of the shape, of two levels each; the options need not say how many. Throws an InputError
   /// where the GPU has too little memory.
   CudaUserChains(std::shared_ptr<DeviceFunction> function, const BatchShape& shape, Appearance appearance,
-                 CudaSlopeOptions options);
+                 CudaGradientOptions options);
   ~CudaUserChains();
 
-  /// Has log p and slopes of states that were set computed, if any were, and says so. Throws an InputError where the
+  /// Has log p and gradients of states that were set computed, if any were, and says so. Throws an InputError where the
   /// function gave a number that is none.
   bool prepare() const;
   /// Returns when the steps are made. What the function throws leaves the chains where they are.

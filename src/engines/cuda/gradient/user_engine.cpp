@@ -1,5 +1,5 @@
-/// What user targets run on the device, and where their chains start.
-#include "engines/cuda/gradient/user_engine.hpp"
+/// Chains of user targets on a GPU as an engine: `gwg`, `flsb` and kin, `dlmc`, `dlsb` and `dmala`.
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -8,44 +8,22 @@
 
 #include <fmt/format.h>
 
-#include "engines/cuda/gradient/user_chains.hpp"
 #include <poise/extend/engines/states.hpp>
-#include "models/user/batch_target.hpp"
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
+#include "engines/cpu/chains/engines.hpp"
 #include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/gradient/gradient_form.hpp"
-#include "engines/cpu/chains/engines.hpp"
+#include "engines/cuda/gradient/user_chains.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
-
-std::string why_not_on_cuda(const CallbackDescription& callback, const Sampler& sampler) {
-  const BatchTarget& target = *callback.target;
-  std::string why;
-  if (!cuda_slope_form(sampler)) {
-    return "on targets of your own 'gwg', 'flsb', 'flsb1', 'flsb2', 'dlmc', 'dlsb' and 'dmala' do";
-  }
-  const std::vector<Index>& levels = target.shape().cardinalities;
-  const auto other = std::find_if(levels.begin(), levels.end(), [](Index count) { return count != 2; });
-  if (other != levels.end()) {
-    return fmt::format("variable {} has {} {}, and there all must have two", other - levels.begin(), *other,
-                       *other == 1 ? "level" : "levels");
-  }
-  if (levels.size() > CudaSlopeChains::kMostVariables) {
-    return fmt::format("it has {} variables, and there it may have {}", levels.size(), CudaSlopeChains::kMostVariables);
-  }
-  if (!target.function().has_gradient()) return "it has no gradient of log p, which this sampler needs";
-  static_cast<void>(target.function().device_function(why));
-  return why;
-}
-
-#ifdef POISE_CUDA
 
 namespace {
 
 class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains> {
  public:
-  CudaUserEngine(const std::shared_ptr<const BatchTarget>& target, CudaSlopeForm form,
+  CudaUserEngine(const std::shared_ptr<const BatchTarget>& target, CudaGradientForm form,
                  const BalancingFunction& function, const EngineOptions& options)
       : CudaChainsEngine(traits_for(*target, form, options), target, chains_for(*target, form, options)),
         first_chain_(options.first_chain) {
@@ -70,22 +48,22 @@ class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains
   }
 
  private:
-  static EngineTraits traits_for(const BatchTarget& target, CudaSlopeForm form, const EngineOptions& options) {
+  static EngineTraits traits_for(const BatchTarget& target, CudaGradientForm form, const EngineOptions& options) {
     EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = form == CudaSlopeForm::single ? target.num_moves() : 1;
+    traits.steps_per_sweep = form == CudaGradientForm::single ? target.num_moves() : 1;
     traits.chunk = 64;
     traits.draws_at_once = 32;
     return traits;
   }
 
-  static std::unique_ptr<CudaUserChains> chains_for(const BatchTarget& target, CudaSlopeForm form,
+  static std::unique_ptr<CudaUserChains> chains_for(const BatchTarget& target, CudaGradientForm form,
                                                     const EngineOptions& options) {
     using Appearance = CudaUserChains::Appearance;
     std::string why;
     return std::make_unique<CudaUserChains>(
         target.function().device_function(why), target.shape(),
         target.function().one_hot() ? Appearance::one_hot : Appearance::labels,
-        CudaSlopeOptions{form, options.starts.size(), target.num_variables(), options.seed, options.first_chain});
+        CudaGradientOptions{form, options.starts.size(), target.num_variables(), options.seed, options.first_chain});
   }
 
   /// Chains that stand where there is no probability.
@@ -151,18 +129,12 @@ class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains
 
 }  // namespace
 
-TunableEngine make_cuda_user(const CallbackDescription& callback, const Sampler& sampler,
-                             const EngineOptions& options) {
+TunableEngine make_cuda_user(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  const auto& callback = std::get<CallbackDescription>(model.description);
   const BalancingFunction function(sampler.settings.function, sampler.settings.level);
-  auto engine = std::make_unique<CudaUserEngine>(callback.target, *cuda_slope_form(sampler), function, options);
+  auto engine = std::make_unique<CudaUserEngine>(callback.target, *cuda_gradient_form(sampler), function, options);
   auto tuner = make_cuda_tuner(*engine, callback, sampler, options);
   return {std::move(engine), std::move(tuner)};
 }
-
-#else
-
-TunableEngine make_cuda_user(const CallbackDescription&, const Sampler&, const EngineOptions&) { return {}; }
-
-#endif
 
 }  // namespace poise

@@ -7,8 +7,8 @@ namespace poise::cuda {
 
 namespace {
 
-/// Slopes of a state, as they are kept.
-struct KeptSlopes {
+/// Gradients of a state, as they are kept.
+struct KeptGradients {
   const float* row;
 
   __device__ void four(unsigned i, float (&out)[4]) const {
@@ -17,8 +17,8 @@ struct KeptSlopes {
   }
 };
 
-/// Slopes of a proposal, as user code has just said.
-struct AnsweredSlopes {
+/// Gradients of a proposal, as user code has just said.
+struct AnsweredGradients {
   const UserShape& shape;
   const DeviceNumbers& gradient;
   std::size_t first;  // place of the first variable
@@ -27,14 +27,14 @@ struct AnsweredSlopes {
     bool finite;
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
-      out[k] = i + k < shape.variables ? slope_at(shape, gradient, first + i + k, finite) : 0.0F;
+      out[k] = i + k < shape.variables ? derivative_at(shape, gradient, first + i + k, finite) : 0.0F;
     }
   }
 };
 
-template <SlopeFunction function, unsigned kThreads>
-struct UserWalk : SlopeWalk<function, kThreads> {
-  using Walk = SlopeWalk<function, kThreads>;
+template <GradientFunction function, unsigned kThreads>
+struct UserWalk : GradientWalk<function, kThreads> {
+  using Walk = GradientWalk<function, kThreads>;
   using Walk::flips;
   using Walk::meeting;
   using Walk::number;
@@ -46,8 +46,8 @@ struct UserWalk : SlopeWalk<function, kThreads> {
 
   __device__ UserWalk(const UserChainsView& the_chains, const Walk& walk) : Walk(walk), chains(the_chains) {}
 
-  __device__ KeptSlopes slopes() const { return {chains.slopes + row(chains.stride)}; }
-  __device__ AnsweredSlopes answered(const DeviceAnswers& answers) const {
+  __device__ KeptGradients gradients() const { return {chains.gradients + row(chains.stride)}; }
+  __device__ AnsweredGradients answered(const DeviceAnswers& answers) const {
     return {chains.shape, answers.gradient, row(chains.variables)};
   }
 
@@ -56,7 +56,7 @@ struct UserWalk : SlopeWalk<function, kThreads> {
     Word64 wrong = 0;
     for (unsigned i = thread; i < chains.variables; i += kThreads) {
       bool finite;
-      static_cast<void>(slope_at(chains.shape, answers.gradient, row(chains.variables) + i, finite));
+      static_cast<void>(derivative_at(chains.shape, answers.gradient, row(chains.variables) + i, finite));
       if (!finite) ++wrong;
     }
     meeting.sum(wrong);
@@ -71,11 +71,11 @@ struct UserWalk : SlopeWalk<function, kThreads> {
 
   /// What the code has said becomes what is kept of the state.
   __device__ void keep(const DeviceAnswers& answers, double log_prob) const {
-    const AnsweredSlopes from = answered(answers);
+    const AnsweredGradients from = answered(answers);
     for (unsigned i = 4 * thread; i < chains.variables; i += 4 * kThreads) {
       float four[4];
       from.four(i, four);
-      *reinterpret_cast<float4*>(chains.slopes + row(chains.stride) + i) =
+      *reinterpret_cast<float4*>(chains.gradients + row(chains.stride) + i) =
           make_float4(four[0], four[1], four[2], four[3]);
     }
     if (thread == 0) chains.log_prob[number] = log_prob;
@@ -90,14 +90,15 @@ struct UserWalk : SlopeWalk<function, kThreads> {
   }
 };
 
-template <SlopeFunction function, bool many, unsigned kOfChain>
-__global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsView all, SlopeLaw law, UserStep now) {
+template <GradientFunction function, bool many, unsigned kOfChain>
+__global__ void __launch_bounds__(kGradientBlock<kOfChain>)
+    step_kernel(UserChainsView all, GradientLaw law, UserStep now) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kOfChain> shared[kSlopeBlock<kOfChain> / kOfChain];
+  __shared__ GradientShared<kOfChain> shared[kGradientBlock<kOfChain> / kOfChain];
   const unsigned place = threadIdx.x / kOfChain;
-  const std::uint32_t number = blockIdx.x * (kSlopeBlock<kOfChain> / kOfChain) + place;
+  const std::uint32_t number = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + place;
   if (number >= all.chains) return;
-  SlopeChosen& chosen = shared[place].chosen;
+  GradientChosen& chosen = shared[place].chosen;
   std::uint32_t* const own = words + 2 * place * all.words;
   UserWalk<function, kOfChain> chain(
       all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
@@ -134,21 +135,21 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
   }
   if (!now.phases.propose) return;
   if constexpr (many) {
-    chain.choose_many(chain.slopes(), step);
+    chain.choose_many(chain.gradients(), step);
   } else {
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (now.phases.decide && !accepted) {
       weights = {all.largest[number], all.whole[number]};
       groups.known = false;
     } else {
-      if (!now.phases.decide) weights = chain.weigh(chain.slopes(), false, chosen.weight, groups);
+      if (!now.phases.decide) weights = chain.weigh(chain.gradients(), false, chosen.weight, groups);
       if (chain.thread == 0) {
         all.largest[number] = weights.largest;
         all.whole[number] = weights.whole;
       }
     }
     chain.draw_one(step, chosen);
-    chain.choose_one(chain.slopes(), weights, groups, chosen);
+    chain.choose_one(chain.gradients(), weights, groups, chosen);
   }
   chain.meeting.wait();
   chain.store_flips();
@@ -159,22 +160,22 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>) step_kernel(UserChainsV
 template <class Use>
 __device__ void with_chain(const UserChainsView& all, Use&& use) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kSlopeThreads> shared;
-  const SlopeLaw none{};
-  UserWalk<SlopeFunction::sqrt, kSlopeThreads> chain(
-      all, {all, none, Meeting<kSlopeThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+  __shared__ GradientShared<kGradientThreads> shared;
+  const GradientLaw none{};
+  UserWalk<GradientFunction::sqrt, kGradientThreads> chain(
+      all, {all, none, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   use(chain);
 }
 
-__global__ void __launch_bounds__(kSlopeThreads) states_kernel(UserChainsView all, DeviceRoom room) {
+__global__ void __launch_bounds__(kGradientThreads) states_kernel(UserChainsView all, DeviceRoom room) {
   with_chain(all, [&](auto& chain) {
-    for (unsigned w = threadIdx.x; w < all.words; w += kSlopeThreads) all.flips[chain.row(all.words) + w] = 0;
+    for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) all.flips[chain.row(all.words) + w] = 0;
     chain.load_words();
     chain.write(room);
   });
 }
 
-__global__ void __launch_bounds__(kSlopeThreads) keep_kernel(UserChainsView all, DeviceAnswers answers) {
+__global__ void __launch_bounds__(kGradientThreads) keep_kernel(UserChainsView all, DeviceAnswers answers) {
   with_chain(all, [&](auto& chain) {
     const double log_prob = number_at(answers.log_prob, chain.number);
     static_cast<void>(chain.is_usable(answers, log_prob));
@@ -182,12 +183,12 @@ __global__ void __launch_bounds__(kSlopeThreads) keep_kernel(UserChainsView all,
   });
 }
 
-__global__ void __launch_bounds__(kSlopeThreads) record_kernel(UserChainsView all, UserRecord record) {
-  __shared__ Meeting<kSlopeThreads>::Rooms rooms;
-  Meeting<kSlopeThreads> meeting(rooms);
+__global__ void __launch_bounds__(kGradientThreads) record_kernel(UserChainsView all, UserRecord record) {
+  __shared__ Meeting<kGradientThreads>::Rooms rooms;
+  Meeting<kGradientThreads> meeting(rooms);
   const std::size_t first = blockIdx.x * static_cast<std::size_t>(all.words);
   Word64 different = 0;
-  for (unsigned w = threadIdx.x; w < all.words; w += kSlopeThreads) {
+  for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) {
     const std::uint32_t word = all.state[first + w];
     record.words[first + w] = word;
     different += __popc(word ^ record.reference[w]);
@@ -199,30 +200,31 @@ __global__ void __launch_bounds__(kSlopeThreads) record_kernel(UserChainsView al
   record.different[blockIdx.x] = static_cast<std::int64_t>(different);
 }
 
-template <SlopeFunction function>
-__global__ void __launch_bounds__(kSlopeThreads) law_kernel(UserChainsView all, SlopeLaw law, std::uint64_t* out) {
+template <GradientFunction function>
+__global__ void __launch_bounds__(kGradientThreads)
+    law_kernel(UserChainsView all, GradientLaw law, std::uint64_t* out) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kSlopeThreads> shared;
-  UserWalk<function, kSlopeThreads> chain(
-      all, {all, law, Meeting<kSlopeThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+  __shared__ GradientShared<kGradientThreads> shared;
+  UserWalk<function, kGradientThreads> chain(
+      all, {all, law, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
-  chain.tell_law(chain.slopes(), shared.chosen.weight, out + chain.row(all.variables));
+  chain.tell_law(chain.gradients(), shared.chosen.weight, out + chain.row(all.variables));
 }
 
 template <unsigned kOfChain>
-void launch_step(const UserChainsView& chains, const SlopeLaw& law, const UserStep& step, cudaStream_t stream) {
-  constexpr unsigned kChains = kSlopeBlock<kOfChain> / kOfChain;
+void launch_step(const UserChainsView& chains, const GradientLaw& law, const UserStep& step, cudaStream_t stream) {
+  constexpr unsigned kChains = kGradientBlock<kOfChain> / kOfChain;
   with_function(law.function, [&](auto function) {
-    const auto kernel = law.form == SlopeForm::single ? step_kernel<function(), false, kOfChain>
-                                                      : step_kernel<function(), true, kOfChain>;
-    kernel<<<(chains.chains + kChains - 1) / kChains, kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream>>>(
-        chains, law, step);
+    const auto kernel = law.form == GradientForm::single ? step_kernel<function(), false, kOfChain>
+                                                         : step_kernel<function(), true, kOfChain>;
+    kernel<<<(chains.chains + kChains - 1) / kChains, kGradientBlock<kOfChain>, shared_words(chains, kChains),
+             stream>>>(chains, law, step);
   });
 }
 
 }  // namespace
 
-void launch_user_step(const UserChainsView& chains, const SlopeLaw& law, const UserStep& step, cudaStream_t stream) {
+void launch_user_step(const UserChainsView& chains, const GradientLaw& law, const UserStep& step, cudaStream_t stream) {
   if (has_warp_for_each(chains)) {
     launch_step<32>(chains, law, step, stream);
   } else {
@@ -231,20 +233,20 @@ void launch_user_step(const UserChainsView& chains, const SlopeLaw& law, const U
 }
 
 void launch_user_states(const UserChainsView& chains, const DeviceRoom& room, cudaStream_t stream) {
-  states_kernel<<<chains.chains, kSlopeThreads, shared_words(chains, 1), stream>>>(chains, room);
+  states_kernel<<<chains.chains, kGradientThreads, shared_words(chains, 1), stream>>>(chains, room);
 }
 
 void launch_user_keep(const UserChainsView& chains, const DeviceAnswers& answers, cudaStream_t stream) {
-  keep_kernel<<<chains.chains, kSlopeThreads, shared_words(chains, 1), stream>>>(chains, answers);
+  keep_kernel<<<chains.chains, kGradientThreads, shared_words(chains, 1), stream>>>(chains, answers);
 }
 
 void launch_user_record(const UserChainsView& chains, const UserRecord& record, cudaStream_t stream) {
-  record_kernel<<<chains.chains, kSlopeThreads, 0, stream>>>(chains, record);
+  record_kernel<<<chains.chains, kGradientThreads, 0, stream>>>(chains, record);
 }
 
-void launch_user_law(const UserChainsView& chains, const SlopeLaw& law, std::uint64_t* out, cudaStream_t stream) {
+void launch_user_law(const UserChainsView& chains, const GradientLaw& law, std::uint64_t* out, cudaStream_t stream) {
   with_function(law.function, [&](auto function) {
-    law_kernel<function()><<<chains.chains, kSlopeThreads, shared_words(chains, 1), stream>>>(chains, law, out);
+    law_kernel<function()><<<chains.chains, kGradientThreads, shared_words(chains, 1), stream>>>(chains, law, out);
   });
 }
 

@@ -1,16 +1,14 @@
-/// Networks and graphs laid out for chains across the lanes of a GPU.
-#include "engines/cuda/lanes/lane_engine.hpp"
-
-#ifdef POISE_CUDA
+/// Gibbs with chains of networks and of Ising models across the lanes of a GPU, as an engine.
+#include "engines/cuda/engines.hpp"
 
 #include <limits>
 #include <utility>
 
-#include "engines/cuda/lanes/lane_block.hpp"
-#include "engines/cpu/block_engine.hpp"
-#include "engines/common/exact_tables.hpp"
-#include "engines/cpu/lanes/lane_layout.hpp"
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/common/exact_tables.hpp"
+#include "engines/cpu/block_engine.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cuda/lanes/lane_block.hpp"
 #include "engines/cuda/lanes/lane_observables.hpp"
 
 namespace poise {
@@ -62,31 +60,17 @@ class CudaLaneLayout {
 };
 
 template <class T>
-TunableEngine make(const std::shared_ptr<const T>& target, const EngineOptions& options) {
+TunableEngine make_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options) {
   using Layout = CudaLaneLayout<T>;
   return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target), options), nullptr};
 }
 
 }  // namespace
 
-TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>& target, const EngineOptions& options) {
-  return make(target, options);
-}
-
-TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>& target, const EngineOptions& options) {
-  return make(target, options);
+TunableEngine make_cuda_lanes(const Model& model, const Sampler&, const EngineOptions& options) {
+  if (const auto* network = std::get_if<NetworkDescription>(&model.description))
+    return make_lanes(network->target, options);
+  return make_lanes(std::get<std::shared_ptr<const GraphIsing>>(model.description), options);
 }
 
 }  // namespace poise
-
-#else
-
-namespace poise {
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_lanes(const std::shared_ptr<const MarkovNetwork>&, const EngineOptions&) { return {}; }
-TunableEngine make_cuda_lanes(const std::shared_ptr<const GraphIsing>&, const EngineOptions&) { return {}; }
-
-}  // namespace poise
-
-#endif

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "engines/cuda/common/call.hpp"
-#include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/common/half_matrix_product.hpp"
-#include "engines/cuda/rbm/rbm_kernels.hpp"
+#include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/gradient/gradient_memory.hpp"
+#include "engines/cuda/rbm/rbm_kernels.hpp"
 
 namespace poise {
 
@@ -46,7 +46,7 @@ std::int64_t to_units(double value, double unit) { return std::llround(value / u
 }  // namespace
 
 struct CudaRbmChains::OnDevice {
-  OnDevice(const RbmWeights& rbm, cuda::SlopeMemory& walk_memory, std::size_t chains)
+  OnDevice(const RbmWeights& rbm, cuda::GradientMemory& walk_memory, std::size_t chains)
       : memory(walk_memory),
         visible(rbm.visible),
         visible_stride(cuda::padded_columns(rbm.visible)),
@@ -55,19 +55,19 @@ struct CudaRbmChains::OnDevice {
         weights(std::size_t{rbm.visible} * hidden_stride),
         hidden_bias(hidden_stride),
         visible_bias(rbm.visible),
-        bias_slopes(visible_stride),
+        bias_gradients(visible_stride),
         halves(visible_stride * hidden_stride),
         half(chains),
         activations(2 * chains * hidden_stride),
         linear(2 * chains),
         log_prob(2 * chains),
-        slopes{Array<__half>(padded(chains) * visible_stride), Array<__half>(padded(chains) * visible_stride)},
+        gradients{Array<__half>(padded(chains) * visible_stride), Array<__half>(padded(chains) * visible_stride)},
         on(padded(chains) * hidden_stride),
         real_sums(chains),
         whole_sums(2 * chains) {
     upload(rbm);
     half.clear();
-    for (Array<__half>& some : slopes) some.clear();
+    for (Array<__half>& some : gradients) some.clear();
     on.clear();
     share_out();
   }
@@ -76,7 +76,7 @@ struct CudaRbmChains::OnDevice {
   struct Part {
     cuda::RbmRange range;
     cuda::CudaStream stream;
-    std::array<cuda::Graph, 2> graphs{};  // by where slopes are
+    std::array<cuda::Graph, 2> graphs{};  // by where gradients are
   };
   /// Equal but for the last, and of whole tiles of the product.
   void share_out() {
@@ -111,7 +111,7 @@ struct CudaRbmChains::OnDevice {
     visible_bias.upload(bias);
     std::vector<float> reals(visible_stride, 0.0F);
     std::copy(rbm.visible_bias.begin(), rbm.visible_bias.end(), reals.begin());
-    bias_slopes.upload(reals);
+    bias_gradients.upload(reals);
   }
 
   [[nodiscard]] cuda::RbmView rbm() const {
@@ -124,7 +124,7 @@ struct CudaRbmChains::OnDevice {
             weights.data(),
             hidden_bias.data(),
             visible_bias.data(),
-            bias_slopes.data()};
+            bias_gradients.data()};
   }
   [[nodiscard]] cuda::RbmChainsView chains() const {
     return {memory.view(),
@@ -132,28 +132,28 @@ struct CudaRbmChains::OnDevice {
             activations.data(),
             linear.data(),
             log_prob.data(),
-            slopes[present].data(),
-            slopes[1 - present].data(),
+            gradients[present].data(),
+            gradients[1 - present].data(),
             on.data()};
   }
   /// Those of proposals, or of states that are dealt with as if they were.
-  void find_slopes(const cuda::RbmRange& range, cudaStream_t stream) const {
+  void find_gradients(const cuda::RbmRange& range, cudaStream_t stream) const {
     const std::size_t first = range.first;
     cuda::launch_product(
-        {on.data() + first * hidden_stride, halves.data(), slopes[1 - present].data() + first * visible_stride,
+        {on.data() + first * hidden_stride, halves.data(), gradients[1 - present].data() + first * visible_stride,
          range.count, static_cast<std::uint32_t>(visible_stride), static_cast<std::uint32_t>(hidden_stride)},
         stream);
   }
-  void launch_step(const Part& part, cuda::SlopePhases phases, cudaStream_t stream) const {
+  void launch_step(const Part& part, cuda::GradientPhases phases, cudaStream_t stream) const {
     cuda::launch_rbm_step(rbm(), chains(), part.range, memory.law, phases, stream);
   }
-  /// When all proposals are decided about, slopes of states are where those of the proposals were.
+  /// When all proposals are decided about, gradients of states are where those of the proposals were.
   void turn() { present = 1 - present; }
 
   void propose() {
     for (const auto& part : parts) {
       launch_step(*part, {false, true}, part->stream);
-      find_slopes(part->range, part->stream);
+      find_gradients(part->range, part->stream);
     }
   }
   /// Decides about proposals and makes the next ones, `steps` times.
@@ -162,11 +162,11 @@ struct CudaRbmChains::OnDevice {
     for (std::uint64_t k = 0; k < steps; ++k) {
       launch_step(part, {true, true}, stream);
       turn();
-      find_slopes(part.range, stream);
+      find_gradients(part.range, stream);
     }
     present = before;
   }
-  /// An even number of steps, so slopes are back at their places.
+  /// An even number of steps, so gradients are back at their places.
   void go_on_by_graphs() {
     static_assert(kStepsOfGraph % 2 == 0);
     for (const auto& part : parts) {
@@ -195,29 +195,29 @@ struct CudaRbmChains::OnDevice {
   /// Of all chains.
   [[nodiscard]] cudaStream_t stream() const { return parts.front()->stream; }
 
-  cuda::SlopeMemory& memory;
+  cuda::GradientMemory& memory;
   std::uint32_t visible;
   std::size_t visible_stride, hidden_stride;
   double unit;
   std::vector<std::unique_ptr<Part>> parts;
-  unsigned present = 0;  // where slopes of states are
+  unsigned present = 0;  // where gradients of states are
   bool is_prepared = false;
 
   Array<std::int64_t> weights, hidden_bias, visible_bias;
-  Array<float> bias_slopes;
+  Array<float> bias_gradients;
   Array<__half> halves;
   Array<std::uint8_t> half;
   Array<std::int64_t> activations, linear;
   Array<std::int64_t> log_prob;
-  std::array<Array<__half>, 2> slopes;
+  std::array<Array<__half>, 2> gradients;
   Array<__half> on;
   Array<double> real_sums;
   Array<std::int64_t> whole_sums;
 };
 
-CudaRbmChains::CudaRbmChains(const RbmWeights& weights, CudaSlopeForm form, std::size_t chains, std::uint64_t seed,
+CudaRbmChains::CudaRbmChains(const RbmWeights& weights, CudaGradientForm form, std::size_t chains, std::uint64_t seed,
                              std::uint64_t first_chain)
-    : CudaSlopeChains({form, chains, weights.visible, seed, first_chain}),
+    : CudaGradientChains({form, chains, weights.visible, seed, first_chain}),
       device_(std::make_unique<OnDevice>(weights, memory(), chains)) {}
 
 CudaRbmChains::~CudaRbmChains() = default;
@@ -225,12 +225,12 @@ CudaRbmChains::~CudaRbmChains() = default;
 // A graph of launches has the function and the counts as they were.
 
 void CudaRbmChains::set_function(const BalancingFunction& function) {
-  CudaSlopeChains::set_function(function);
+  CudaGradientChains::set_function(function);
   device_->forget_graphs();
 }
 
 void CudaRbmChains::start_counting() {
-  CudaSlopeChains::start_counting();
+  CudaGradientChains::start_counting();
   device_->forget_graphs();
 }
 
@@ -238,7 +238,7 @@ void CudaRbmChains::prepare() const {
   if (memory().state.to_device(false)) device_->is_prepared = false;
   if (device_->is_prepared) return;
   cuda::launch_rbm_prepare(device_->rbm(), device_->chains(), device_->stream());
-  device_->find_slopes({0, static_cast<std::uint32_t>(chains_)}, device_->stream());
+  device_->find_gradients({0, static_cast<std::uint32_t>(chains_)}, device_->stream());
   device_->turn();
   device_->wait("chains were prepared");
   device_->is_prepared = true;

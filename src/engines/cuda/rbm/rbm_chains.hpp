@@ -1,4 +1,4 @@
-/// Chains of a restricted Boltzmann machine on a GPU: proposals from slopes of log p, of one change or of many.
+/// Chains of a restricted Boltzmann machine on a GPU: proposals from gradients of log p, of one change or of many.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace poise {
 
-class CudaRbmChains : public CudaSlopeChains {
+class CudaRbmChains : public CudaGradientChains {
  public:
   /// Throws an InputError where the GPU has too little memory.
-  CudaRbmChains(const RbmWeights& weights, CudaSlopeForm form, std::size_t chains, std::uint64_t seed,
+  CudaRbmChains(const RbmWeights& weights, CudaGradientForm form, std::size_t chains, std::uint64_t seed,
                 std::uint64_t first_chain);
   ~CudaRbmChains();
 

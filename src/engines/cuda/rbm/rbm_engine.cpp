@@ -1,24 +1,23 @@
-/// What sums on the device say of a state of an RBM.
-#include "engines/cuda/rbm/rbm_engine.hpp"
+/// Chains of RBMs on a GPU as an engine: `gwg`, `flsb` and kin, `dlmc`, `dlsb` and `dmala`.
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "engines/cuda/rbm/rbm_chains.hpp"
 #include <poise/extend/engines/samplers.hpp>
+#include "engines/cpu/chains/engines.hpp"
 #include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/gradient/gradient_form.hpp"
-#include "engines/cpu/chains/engines.hpp"
+#include "engines/cuda/rbm/rbm_chains.hpp"
+#include "models/rbm/rbm.hpp"
 
 namespace poise {
-
-#ifdef POISE_CUDA
 
 namespace {
 
 class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
  public:
-  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaSlopeForm form, const BalancingFunction& function,
+  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaGradientForm form, const BalancingFunction& function,
                 const EngineOptions& options)
       : CudaChainsEngine(traits_for(*target, form, options), target,
                          std::make_unique<CudaRbmChains>(target->weights(), form, options.starts.size(), options.seed,
@@ -29,9 +28,9 @@ class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
   }
 
  private:
-  static EngineTraits traits_for(const Rbm& target, CudaSlopeForm form, const EngineOptions& options) {
+  static EngineTraits traits_for(const Rbm& target, CudaGradientForm form, const EngineOptions& options) {
     EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = form == CudaSlopeForm::single ? target.num_moves() : 1;
+    traits.steps_per_sweep = form == CudaGradientForm::single ? target.num_moves() : 1;
     traits.chunk = 256;
     return traits;
   }
@@ -59,18 +58,12 @@ class CudaRbmEngine final : public CudaChainsEngine<Rbm, CudaRbmChains> {
 
 }  // namespace
 
-TunableEngine make_cuda_rbm(const std::shared_ptr<const Rbm>& target, const Sampler& sampler,
-                            const EngineOptions& options) {
+TunableEngine make_cuda_rbm(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  const auto& target = std::get<std::shared_ptr<const Rbm>>(model.description);
   const BalancingFunction function(sampler.settings.function, sampler.settings.level);
-  auto engine = std::make_unique<CudaRbmEngine>(target, *cuda_slope_form(sampler), function, options);
+  auto engine = std::make_unique<CudaRbmEngine>(target, *cuda_gradient_form(sampler), function, options);
   auto tuner = make_cuda_tuner(*engine, target, sampler, options);
   return {std::move(engine), std::move(tuner)};
 }
-
-#else
-
-TunableEngine make_cuda_rbm(const std::shared_ptr<const Rbm>&, const Sampler&, const EngineOptions&) { return {}; }
-
-#endif
 
 }  // namespace poise

@@ -1,5 +1,5 @@
 /// Chains of block Gibbs on a GPU: their draws are those of the CPU, and so are saved states.
-#include "engines/cuda/rbm/rbm_gibbs_engine.hpp"
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -7,19 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/states.hpp>
+#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 
 namespace poise {
-
-bool has_cuda_rbm_gibbs(const Rbm& target, const Sampler& sampler) {
-  return is_row<RbmGibbsRow>(sampler) &&
-         std::max(target.num_variables(), target.num_hidden()) <= CudaRbmGibbsChains::kMostUnits;
-}
-
-#ifdef POISE_CUDA
 
 namespace {
 
@@ -200,15 +193,9 @@ class CudaRbmGibbsEngine final : public Engine {
 
 }  // namespace
 
-TunableEngine make_cuda_rbm_gibbs(const std::shared_ptr<const Rbm>& target, const EngineOptions& options) {
+TunableEngine make_cuda_rbm_gibbs(const Model& model, const Sampler&, const EngineOptions& options) {
+  const auto& target = std::get<std::shared_ptr<const Rbm>>(model.description);
   return {std::make_unique<CudaRbmGibbsEngine>(target, options)};
 }
-
-#else
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_rbm_gibbs(const std::shared_ptr<const Rbm>&, const EngineOptions&) { return {}; }
-
-#endif
 
 }  // namespace poise

@@ -2,8 +2,8 @@
 #include "engines/cuda/rbm/rbm_kernels.hpp"
 
 #include "engines/cuda/common/launch.cuh"
-#include "engines/cuda/rbm/rbm_walk.cuh"
 #include "engines/cuda/gradient/gradient_launch.cuh"
+#include "engines/cuda/rbm/rbm_walk.cuh"
 
 namespace poise::cuda {
 
@@ -21,25 +21,26 @@ constexpr unsigned kMostStepBlocks = 8;  // there is no room for more threads
 #else
 constexpr unsigned kMostStepBlocks = 10;
 #endif
-template <SlopeFunction function, unsigned kOfChain>
-inline constexpr unsigned kStepBlocks = kOfChain == 32 || function == SlopeFunction::table ? 8 : kMostStepBlocks;
+template <GradientFunction function, unsigned kOfChain>
+inline constexpr unsigned kStepBlocks = kOfChain == 32 || function == GradientFunction::table ? 8 : kMostStepBlocks;
 
-template <SlopeFunction function, bool many, unsigned kOfChain>
-__global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, kOfChain>)
-    step_kernel(RbmView rbm, RbmChainsView all, RbmRange range, SlopeLaw law, SlopePhases phases) {
+template <GradientFunction function, bool many, unsigned kOfChain>
+__global__ void __launch_bounds__(kGradientBlock<kOfChain>, kStepBlocks<function, kOfChain>)
+    step_kernel(RbmView rbm, RbmChainsView all, RbmRange range, GradientLaw law, GradientPhases phases) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kOfChain> shared[kSlopeBlock<kOfChain> / kOfChain];
+  __shared__ GradientShared<kOfChain> shared[kGradientBlock<kOfChain> / kOfChain];
   const unsigned place = threadIdx.x / kOfChain;
-  const std::uint32_t of_range = blockIdx.x * (kSlopeBlock<kOfChain> / kOfChain) + place;
+  const std::uint32_t of_range = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + place;
   if (of_range >= range.count) return;
   const std::uint32_t number = range.first + of_range;
-  SlopeChosen& chosen = shared[place].chosen;
+  GradientChosen& chosen = shared[place].chosen;
   std::uint32_t* const own = words + 2 * place * all.words;
-  RbmWalk<function, kOfChain> chain(rbm, all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words,
-                                               number, threadIdx.x % kOfChain});
+  RbmWalk<function, kOfChain> chain(
+      rbm, all,
+      {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
   let_the_next_begin();
-  // The product that slopes come from may still be under way; it does not begin before the step before has ended, and
-  // does not let this one begin before that (half_product.cu), so everything else is there. What will be needed is
+  // The product that gradients come from may still be under way; it does not begin before the step before has ended,
+  // and does not let this one begin before that (half_product.cu), so everything else is there. What will be needed is
   // asked for at once, so that it is waited for once.
   unsigned half = __ldcg(all.half + number);
   std::uint64_t step = __ldcg(as_words(all.steps) + number);
@@ -58,11 +59,11 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, k
     const std::int64_t gain = half == 0 ? log_probs[1] - log_probs[0] : log_probs[0] - log_probs[1];
     const double log_ratio = rbm.unit * static_cast<double>(gain);
     if constexpr (many) {
-      const double log_back = chain.log_back_of_many(chain.proposed_slopes());
+      const double log_back = chain.log_back_of_many(chain.proposed_gradients());
       chain.meeting.wait_after_sum();
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - forth)));
     } else {
-      weights = chain.weigh(chain.proposed_slopes(), true, chosen.weight, groups);
+      weights = chain.weigh(chain.proposed_gradients(), true, chosen.weight, groups);
       chain.meeting.wait_after_sum();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio))) * (back / static_cast<float>(forth));
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, k
       chain.take_flips(step);
       half = 1 - half;
     } else {
-      chain.keep_slopes();
+      chain.keep_gradients();
     }
     ++step;
     if (chain.thread == 0) {
@@ -81,24 +82,24 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, k
     }
   }
   if (!phases.propose) return;
-  const RbmSlopes slopes = phases.decide ? chain.proposed_slopes() : chain.slopes();
+  const RbmGradients gradients = phases.decide ? chain.proposed_gradients() : chain.gradients();
   typename RbmWalk<function, kOfChain>::Four first;
   if constexpr (many) {
-    chain.choose_many(slopes, step);
+    chain.choose_many(gradients, step);
   } else {
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (phases.decide && !accepted) {
       weights = {all.largest[chain.number], all.whole[chain.number]};
       groups.known = false;
     } else {
-      if (!phases.decide) weights = chain.weigh(slopes, false, chosen.weight, groups);
+      if (!phases.decide) weights = chain.weigh(gradients, false, chosen.weight, groups);
       if (chain.thread == 0) {
         all.largest[chain.number] = weights.largest;
         all.whole[chain.number] = weights.whole;
       }
     }
     first = chain.first_activations(half);
-    chain.choose_one(slopes, weights, groups, chosen);
+    chain.choose_one(gradients, weights, groups, chosen);
   }
   chain.meeting.wait();
   chain.store_flips();
@@ -109,32 +110,33 @@ __global__ void __launch_bounds__(kSlopeBlock<kOfChain>, kStepBlocks<function, k
   }
 }
 
-__global__ void __launch_bounds__(kSlopeThreads) prepare_kernel(RbmView rbm, RbmChainsView all) {
+__global__ void __launch_bounds__(kGradientThreads) prepare_kernel(RbmView rbm, RbmChainsView all) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kSlopeThreads> shared;
-  const SlopeLaw none{};
-  RbmWalk<SlopeFunction::sqrt, kSlopeThreads> chain(
-      rbm, all, {all, none, Meeting<kSlopeThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+  __shared__ GradientShared<kGradientThreads> shared;
+  const GradientLaw none{};
+  RbmWalk<GradientFunction::sqrt, kGradientThreads> chain(
+      rbm, all,
+      {all, none, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
-  for (unsigned w = threadIdx.x; w < all.words; w += kSlopeThreads) all.flips[chain.row(all.words) + w] = 0;
+  for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) all.flips[chain.row(all.words) + w] = 0;
   if (threadIdx.x == 0) all.half[chain.number] = 0;
   chain.make_many(chain.state, rbm.hidden_bias, 0, 0);
 }
 
-__global__ void __launch_bounds__(kSlopeThreads) sums_kernel(RbmView rbm, RbmChainsView all, RbmSums sums) {
-  __shared__ Meeting<kSlopeThreads>::Rooms rooms;
-  Meeting<kSlopeThreads> meeting(rooms);
+__global__ void __launch_bounds__(kGradientThreads) sums_kernel(RbmView rbm, RbmChainsView all, RbmSums sums) {
+  __shared__ Meeting<kGradientThreads>::Rooms rooms;
+  Meeting<kGradientThreads> meeting(rooms);
   const std::size_t number = blockIdx.x;
   const std::size_t half = all.half[number] * static_cast<std::size_t>(all.chains) + number;
   Word64 positive = 0;
   double soft = 0.0;
-  for (unsigned j = threadIdx.x; j < rbm.hidden_stride; j += kSlopeThreads) {
+  for (unsigned j = threadIdx.x; j < rbm.hidden_stride; j += kGradientThreads) {
     const std::int64_t units = all.activations[half * rbm.hidden_stride + j];
     if (units > 0) positive += static_cast<Word64>(units);
     soft += log1p(exp(-fabs(rbm.unit * static_cast<double>(units))));
   }
   Word64 on = 0, different = 0;
-  for (unsigned w = threadIdx.x; w < all.words; w += kSlopeThreads) {
+  for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) {
     const std::uint32_t word = all.state[number * all.words + w];
     on += __popc(word);
     different += __popc(word ^ sums.reference[w]);
@@ -148,35 +150,35 @@ __global__ void __launch_bounds__(kSlopeThreads) sums_kernel(RbmView rbm, RbmCha
   sums.different[number] = static_cast<std::int64_t>(different);
 }
 
-template <SlopeFunction function>
-__global__ void __launch_bounds__(kSlopeThreads)
-    law_kernel(RbmView rbm, RbmChainsView all, SlopeLaw law, std::uint64_t* out) {
+template <GradientFunction function>
+__global__ void __launch_bounds__(kGradientThreads)
+    law_kernel(RbmView rbm, RbmChainsView all, GradientLaw law, std::uint64_t* out) {
   extern __shared__ std::uint32_t words[];
-  __shared__ SlopeShared<kSlopeThreads> shared;
-  RbmWalk<function, kSlopeThreads> chain(
-      rbm, all, {all, law, Meeting<kSlopeThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+  __shared__ GradientShared<kGradientThreads> shared;
+  RbmWalk<function, kGradientThreads> chain(
+      rbm, all, {all, law, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
-  chain.tell_law(chain.slopes(), shared.chosen.weight, out + chain.row(rbm.visible));
+  chain.tell_law(chain.gradients(), shared.chosen.weight, out + chain.row(rbm.visible));
 }
 
 template <unsigned kOfChain>
-void launch_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
-                 SlopePhases phases, cudaStream_t stream) {
-  constexpr unsigned kChains = kSlopeBlock<kOfChain> / kOfChain;
+void launch_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const GradientLaw& law,
+                 GradientPhases phases, cudaStream_t stream) {
+  constexpr unsigned kChains = kGradientBlock<kOfChain> / kOfChain;
   with_function(law.function, [&](auto function) {
-    const auto kernel = law.form == SlopeForm::single ? step_kernel<function(), false, kOfChain>
-                                                    : step_kernel<function(), true, kOfChain>;
+    const auto kernel = law.form == GradientForm::single ? step_kernel<function(), false, kOfChain>
+                                                         : step_kernel<function(), true, kOfChain>;
     launch_after(
         kernel,
-        {dim3((range.count + kChains - 1) / kChains), kSlopeBlock<kOfChain>, shared_words(chains, kChains), stream},
+        {dim3((range.count + kChains - 1) / kChains), kGradientBlock<kOfChain>, shared_words(chains, kChains), stream},
         rbm, chains, range, law, phases);
   });
 }
 
 }  // namespace
 
-void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
-                     SlopePhases phases, cudaStream_t stream) {
+void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const GradientLaw& law,
+                     GradientPhases phases, cudaStream_t stream) {
   if (has_warp_for_each(chains)) {
     launch_step<32>(rbm, chains, range, law, phases, stream);
   } else {
@@ -185,17 +187,17 @@ void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange r
 }
 
 void launch_rbm_prepare(const RbmView& rbm, const RbmChainsView& chains, cudaStream_t stream) {
-  prepare_kernel<<<chains.chains, kSlopeThreads, shared_words(chains, 1), stream>>>(rbm, chains);
+  prepare_kernel<<<chains.chains, kGradientThreads, shared_words(chains, 1), stream>>>(rbm, chains);
 }
 
 void launch_rbm_sums(const RbmView& rbm, const RbmChainsView& chains, const RbmSums& sums, cudaStream_t stream) {
-  sums_kernel<<<chains.chains, kSlopeThreads, 0, stream>>>(rbm, chains, sums);
+  sums_kernel<<<chains.chains, kGradientThreads, 0, stream>>>(rbm, chains, sums);
 }
 
-void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, std::uint64_t* out,
+void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const GradientLaw& law, std::uint64_t* out,
                     cudaStream_t stream) {
   with_function(law.function, [&](auto function) {
-    law_kernel<function()><<<chains.chains, kSlopeThreads, shared_words(chains, 1), stream>>>(rbm, chains, law, out);
+    law_kernel<function()><<<chains.chains, kGradientThreads, shared_words(chains, 1), stream>>>(rbm, chains, law, out);
   });
 }
 

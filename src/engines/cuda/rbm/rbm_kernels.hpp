@@ -1,7 +1,7 @@
 /// Chains of an RBM: what kernels work on, and how they are started.
 ///
 /// A step is two launches for all chains: one decides about the proposal before and makes the next one; the
-/// other is the matrix product that gives the slopes d log p / d x at all proposed states. Slopes are
+/// other is the matrix product that gives the gradients d log p / d x at all proposed states. Gradients are
 /// coarse, in half precision: a proposal may be any function of the state, as long as the way back uses the same one.
 /// Activations are integers in a tiny unit, as on the CPU, so they are a function of the state; what is decided by
 /// is summed in integers.
@@ -27,17 +27,17 @@ struct RbmView {
   const std::int64_t* weights;  ///< [visible][hidden_stride], in units, as are the next two
   const std::int64_t* hidden_bias;
   const std::int64_t* visible_bias;
-  const float* slopes;  ///< the visible biases
+  const float* gradients;  ///< the visible biases
 };
 
-struct RbmChainsView : SlopeChainsView {
+struct RbmChainsView : GradientChainsView {
   std::uint8_t* half;  ///< of each chain: which half of the next three is the state's; the other is the proposal's
-  std::int64_t* activations;  ///< [half][chain][hidden_stride]
-  std::int64_t* linear;       ///< [half][chain]: of visible biases of units that are on, in units
-  std::int64_t* log_prob;     ///< [half][chain], in units
-  const __half* slopes;       ///< [chain][visible_stride], of the state, without the biases
-  __half* proposed_slopes;    ///< and of the proposal; those of the state too, once it is decided about
-  __half* on;                 ///< [chain][hidden_stride]: P(hidden unit on | proposal)
+  std::int64_t* activations;   ///< [half][chain][hidden_stride]
+  std::int64_t* linear;        ///< [half][chain]: of visible biases of units that are on, in units
+  std::int64_t* log_prob;      ///< [half][chain], in units
+  const __half* gradients;     ///< [chain][visible_stride], of the state, without the biases
+  __half* proposed_gradients;  ///< and of the proposal; those of the state too, once it is decided about
+  __half* on;                  ///< [chain][hidden_stride]: P(hidden unit on | proposal)
 };
 
 /// Some of the chains.
@@ -45,10 +45,10 @@ struct RbmRange {
   std::uint32_t first;
   std::uint32_t count;
 };
-void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const SlopeLaw& law,
-                     SlopePhases phases, cudaStream_t stream);
+void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const GradientLaw& law,
+                     GradientPhases phases, cudaStream_t stream);
 
-/// Activations and log p of all states anew, as if they were proposed: their slopes are still to be found.
+/// Activations and log p of all states anew, as if they were proposed: their gradients are still to be found.
 void launch_rbm_prepare(const RbmView& rbm, const RbmChainsView& chains, cudaStream_t stream);
 
 /// log p in double precision, the number of units that are on, and of those that are not as in the reference.
@@ -61,7 +61,7 @@ struct RbmSums {
 void launch_rbm_sums(const RbmView& rbm, const RbmChainsView& chains, const RbmSums& sums, cudaStream_t stream);
 
 /// What proposals are drawn from, [chain][visible]: weights of single changes, or probabilities in units of 2^-32.
-void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const SlopeLaw& law, std::uint64_t* out,
+void launch_rbm_law(const RbmView& rbm, const RbmChainsView& chains, const GradientLaw& law, std::uint64_t* out,
                     cudaStream_t stream);
 
 }  // namespace poise::cuda

@@ -1,5 +1,7 @@
-/// An update: data, metrics, chains, gradient and Adam, one launch after the other.
-#include "engines/cuda/rbm/rbm_updates.hpp"
+/// Contrastive divergence on a GPU, an update after the other: data, metrics, chains, gradient and Adam.
+///
+/// Chains are exact (rbm_gibbs_chains.hpp); probabilities and gradients are in single precision.
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <array>
@@ -84,10 +86,11 @@ std::vector<std::uint32_t> bits_of(std::span<const Value> levels, std::size_t vi
   return bits;
 }
 
-}  // namespace
+/// All that an update reads and writes.
+struct TrainMemory {
+  using Part = RbmUpdates::Part;
 
-struct CudaRbmUpdates::OnDevice {
-  OnDevice(Index visible, Index hidden, std::size_t batch)
+  TrainMemory(Index visible, Index hidden, std::size_t batch)
       : shape{visible, hidden, static_cast<std::uint32_t>(RbmGibbsLayer::words(visible)),
               static_cast<std::uint32_t>(RbmGibbsLayer::words(hidden))},
         numbers{NumbersOnDevice(shape), NumbersOnDevice(shape), NumbersOnDevice(shape), NumbersOnDevice(shape)},
@@ -107,8 +110,8 @@ struct CudaRbmUpdates::OnDevice {
     chain_visible.clear();
     chain_units.clear();
   }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
+  TrainMemory(const TrainMemory&) = delete;
+  TrainMemory& operator=(const TrainMemory&) = delete;
 
   static std::size_t padded(std::size_t rows) {
     return (rows + cuda::kGibbsRows - 1) / cuda::kGibbsRows * cuda::kGibbsRows;
@@ -154,25 +157,36 @@ struct CudaRbmUpdates::OnDevice {
   cuda::CudaStream stream;
 };
 
-CudaRbmUpdates::CudaRbmUpdates(Index visible, Index hidden, const Options& options)
-    : options_(options),
-      visible_(visible),
-      hidden_(hidden),
-      device_(std::make_unique<OnDevice>(visible, hidden, options.batch)) {}
+class CudaRbmUpdates final : public RbmUpdates {
+ public:
+  CudaRbmUpdates(Index visible, Index hidden, const Options& options)
+      : options_(options), visible_(visible), hidden_(hidden), device_(visible, hidden, options.batch) {}
 
-CudaRbmUpdates::~CudaRbmUpdates() = default;
+  void set_data(std::span<const Value> data, std::span<const std::uint64_t> order) override;
+  Metrics step(std::size_t first, std::size_t rows, std::uint64_t update, const Adam& adam) override;
+  void set(Part part, const RbmWeights& numbers) override;
+  void get(Part part, RbmWeights& numbers) const override;
+  void set_chains(std::span<const Value> levels) override;
+  [[nodiscard]] std::vector<Value> chains() const override;
+
+ private:
+  Options options_;
+  Index visible_;
+  Index hidden_;
+  TrainMemory device_;
+};
 
 void CudaRbmUpdates::set_data(std::span<const Value> data, std::span<const std::uint64_t> order) {
   const std::vector<std::uint32_t> bits = bits_of(data, visible_);
-  if (device_->data.size() != bits.size()) device_->data = Array<std::uint32_t>(bits.size());
-  device_->data.upload(bits);
-  if (device_->order.size() != order.size()) device_->order = Array<std::uint64_t>(order.size());
-  device_->order.upload(order);
+  if (device_.data.size() != bits.size()) device_.data = Array<std::uint32_t>(bits.size());
+  device_.data.upload(bits);
+  if (device_.order.size() != order.size()) device_.order = Array<std::uint64_t>(order.size());
+  device_.order.upload(order);
 }
 
 CudaRbmUpdates::Metrics CudaRbmUpdates::step(std::size_t first, std::size_t rows, std::uint64_t update,
                                              const Adam& adam) {
-  OnDevice& device = *device_;
+  TrainMemory& device = device_;
   const bool kept = options_.chains == Chains::kept;
   const auto count = static_cast<std::uint32_t>(rows);
   const auto chains = kept ? static_cast<std::uint32_t>(options_.batch) : count;
@@ -212,8 +226,8 @@ CudaRbmUpdates::Metrics CudaRbmUpdates::step(std::size_t first, std::size_t rows
 }
 
 void CudaRbmUpdates::set(Part part, const RbmWeights& numbers) {
-  NumbersOnDevice& to = device_->numbers[static_cast<unsigned>(part)];
-  const std::size_t stride = std::size_t{device_->shape.visible_words} * kWordBits;
+  NumbersOnDevice& to = device_.numbers[static_cast<unsigned>(part)];
+  const std::size_t stride = std::size_t{device_.shape.visible_words} * kWordBits;
   std::vector<float> rows(hidden_ * stride, 0.0F);
   for (Index j = 0; j < hidden_; ++j) {
     std::copy_n(numbers.weights.begin() + std::ptrdiff_t{j} * visible_, visible_, rows.begin() + j * stride);
@@ -222,18 +236,18 @@ void CudaRbmUpdates::set(Part part, const RbmWeights& numbers) {
   to.visible_bias.upload(numbers.visible_bias);
   to.hidden_bias.upload(numbers.hidden_bias);
   if (part != Part::weights) return;
-  const std::size_t other = std::size_t{device_->shape.hidden_words} * kWordBits;
+  const std::size_t other = std::size_t{device_.shape.hidden_words} * kWordBits;
   std::vector<float> columns(visible_ * other, 0.0F);
   for (Index j = 0; j < hidden_; ++j) {
     for (Index i = 0; i < visible_; ++i) columns[i * other + j] = numbers.weights[std::size_t{j} * visible_ + i];
   }
-  device_->transposed.upload(columns);
-  device_->is_rounded = false;
+  device_.transposed.upload(columns);
+  device_.is_rounded = false;
 }
 
 void CudaRbmUpdates::get(Part part, RbmWeights& numbers) const {
-  const NumbersOnDevice& from = device_->part(part);
-  const std::size_t stride = std::size_t{device_->shape.visible_words} * kWordBits;
+  const NumbersOnDevice& from = device_.part(part);
+  const std::size_t stride = std::size_t{device_.shape.visible_words} * kWordBits;
   std::vector<float> rows(hidden_ * stride);
   from.weights.download(rows);
   for (Index j = 0; j < hidden_; ++j) {
@@ -245,13 +259,13 @@ void CudaRbmUpdates::get(Part part, RbmWeights& numbers) const {
 }
 
 void CudaRbmUpdates::set_chains(std::span<const Value> levels) {
-  device_->chain_visible.upload(bits_of(levels, visible_));
+  device_.chain_visible.upload(bits_of(levels, visible_));
 }
 
 std::vector<Value> CudaRbmUpdates::chains() const {
-  const std::size_t words = device_->shape.visible_words;
-  std::vector<std::uint32_t> bits(device_->chain_visible.size());
-  device_->chain_visible.download(bits);
+  const std::size_t words = device_.shape.visible_words;
+  std::vector<std::uint32_t> bits(device_.chain_visible.size());
+  device_.chain_visible.download(bits);
   std::vector<Value> levels(options_.batch * visible_);
   for (std::size_t r = 0; r < options_.batch; ++r) {
     for (std::size_t i = 0; i < visible_; ++i) {
@@ -259,6 +273,12 @@ std::vector<Value> CudaRbmUpdates::chains() const {
     }
   }
   return levels;
+}
+
+}  // namespace
+
+std::unique_ptr<RbmUpdates> make_cuda_rbm_updates(Index visible, Index hidden, const RbmUpdates::Options& options) {
+  return std::make_unique<CudaRbmUpdates>(visible, hidden, options);
 }
 
 }  // namespace poise

@@ -1,14 +1,14 @@
 /// One chain of an RBM beside its walk: activations of hidden units and log p of the state and of the proposal, and
-/// their slopes in half precision.
+/// their gradients in half precision.
 #pragma once
 
-#include "engines/cuda/rbm/rbm_kernels.hpp"
 #include "engines/cuda/gradient/gradient_walk.cuh"
+#include "engines/cuda/rbm/rbm_kernels.hpp"
 
 namespace poise::cuda {
 
-/// Slopes without the biases, and these.
-struct RbmSlopes {
+/// Gradients without the biases, and these.
+struct RbmGradients {
   const __half* row;
   const float* bias;
 
@@ -22,9 +22,9 @@ struct RbmSlopes {
 };
 
 /// Hidden units belong to threads in groups of four side by side, as visible ones do.
-template <SlopeFunction function, unsigned kThreads>
-struct RbmWalk : SlopeWalk<function, kThreads> {
-  using Walk = SlopeWalk<function, kThreads>;
+template <GradientFunction function, unsigned kThreads>
+struct RbmWalk : GradientWalk<function, kThreads> {
+  using Walk = GradientWalk<function, kThreads>;
   using Walk::all;
   using Walk::flips;
   using Walk::meeting;
@@ -45,9 +45,9 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
   __device__ std::int64_t* activations(unsigned half) const {
     return chains.activations + of_half(half) * rbm.hidden_stride;
   }
-  __device__ RbmSlopes slopes() const { return {chains.slopes + row(rbm.visible_stride), rbm.slopes}; }
-  __device__ RbmSlopes proposed_slopes() const {
-    return {chains.proposed_slopes + row(rbm.visible_stride), rbm.slopes};
+  __device__ RbmGradients gradients() const { return {chains.gradients + row(rbm.visible_stride), rbm.gradients}; }
+  __device__ RbmGradients proposed_gradients() const {
+    return {chains.proposed_gradients + row(rbm.visible_stride), rbm.gradients};
   }
 
   /// Four activations side by side.
@@ -149,11 +149,11 @@ struct RbmWalk : SlopeWalk<function, kThreads> {
     chains.log_prob[of_half(to)] = static_cast<std::int64_t>(sum) + linear;
   }
 
-  /// Where the proposal was rejected, slopes of the state go to the place of its own: the next ones come where those of
-  /// the state have been.
-  __device__ void keep_slopes() const {
-    __half* const to = chains.proposed_slopes + row(rbm.visible_stride);
-    const __half* const from = slopes().row;
+  /// Where the proposal was rejected, gradients of the state go to the place of its own: the next ones come where those
+  /// of the state have been.
+  __device__ void keep_gradients() const {
+    __half* const to = chains.proposed_gradients + row(rbm.visible_stride);
+    const __half* const from = gradients().row;
     for (unsigned i = 4 * thread; i < rbm.visible; i += 4 * kThreads) {
       *reinterpret_cast<uint2*>(to + i) = *reinterpret_cast<const uint2*>(from + i);
     }

@@ -1,19 +1,18 @@
 /// Ladders on a GPU as an engine: the host knows of them what it has last asked for.
-#include "engines/cuda/tempering/lane_temper_engine.hpp"
-
-#ifdef POISE_CUDA
+#include "engines/cpu/tempering/temper.hpp"
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "engines/cuda/tempering/lane_ladders.hpp"
-#include "engines/common/exact_tables.hpp"
-#include "engines/cpu/tempering/tempered_lanes.hpp"
 #include <poise/extend/engines/tuner.hpp>
-#include "engines/cuda/tempering/host_ladder.hpp"
-#include "engines/cuda/lanes/lane_observables.hpp"
+#include "engines/common/exact_tables.hpp"
 #include "engines/common/tempering/lane_ladders.hpp"
+#include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "engines/cuda/lanes/lane_observables.hpp"
+#include "engines/cuda/tempering/host_ladder.hpp"
+#include "engines/cuda/tempering/lane_ladders.hpp"
 
 namespace poise {
 
@@ -335,7 +334,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
 };
 
 template <class T>
-TunableEngine make(const std::shared_ptr<const T>& target, LaneSource source, const EngineOptions& options) {
+TunableEngine make_ladders(const std::shared_ptr<const T>& target, LaneSource source, const EngineOptions& options) {
   auto engine = std::make_unique<CudaTemperedLanes<T>>(
       target, std::make_shared<const LaneModel>(std::move(source), LaneZeros::soft), options);
   auto tuner = std::make_unique<LadderTuner>(*engine);
@@ -344,30 +343,8 @@ TunableEngine make(const std::shared_ptr<const T>& target, LaneSource source, co
 
 }  // namespace
 
-TunableEngine make_cuda_tempered_lanes(const std::shared_ptr<const MarkovNetwork>& target, LaneSource source,
-                                       const EngineOptions& options) {
-  return make(target, std::move(source), options);
-}
-
-TunableEngine make_cuda_tempered_lanes(const std::shared_ptr<const GraphIsing>& target, LaneSource source,
-                                       const EngineOptions& options) {
-  return make(target, std::move(source), options);
+TunableEngine make_cuda_tempered(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  return make_tempered_engine(model, sampler, options, {make_ladders<MarkovNetwork>, make_ladders<GraphIsing>});
 }
 
 }  // namespace poise
-
-#else
-
-namespace poise {
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_tempered_lanes(const std::shared_ptr<const MarkovNetwork>&, LaneSource, const EngineOptions&) {
-  return {};
-}
-TunableEngine make_cuda_tempered_lanes(const std::shared_ptr<const GraphIsing>&, LaneSource, const EngineOptions&) {
-  return {};
-}
-
-}  // namespace poise
-
-#endif

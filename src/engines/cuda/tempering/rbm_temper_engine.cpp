@@ -1,7 +1,5 @@
 /// Ladders of an RBM on a GPU as an engine: the host knows of them what it has last asked for.
-#include "engines/cuda/tempering/rbm_temper_engine.hpp"
-
-#ifdef POISE_CUDA
+#include "engines/cuda/engines.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -9,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "engines/cuda/tempering/rbm_ladders.hpp"
-#include "engines/common/tempering/heat.hpp"
 #include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
-#include "engines/cuda/tempering/host_ladder.hpp"
+#include "engines/common/tempering/heat.hpp"
 #include "engines/common/tempering/rung_numbers.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
+#include "engines/cuda/tempering/host_ladder.hpp"
+#include "engines/cuda/tempering/rbm_ladders.hpp"
 
 namespace poise {
 
@@ -304,21 +302,10 @@ class CudaTemperedRbm final : public TemperedEngine {
 
 }  // namespace
 
-TunableEngine make_cuda_tempered_rbm(const Model& model, const EngineOptions& options) {
+TunableEngine make_cuda_tempered_rbm(const Model& model, const Sampler&, const EngineOptions& options) {
   auto engine = std::make_unique<CudaTemperedRbm>(make_heat(model), options);
   auto tuner = std::make_unique<LadderTuner>(*engine);
   return {.engine = std::move(engine), .ladder = std::move(tuner)};
 }
 
 }  // namespace poise
-
-#else
-
-namespace poise {
-
-// Never called: there is no GPU without CUDA.
-TunableEngine make_cuda_tempered_rbm(const Model&, const EngineOptions&) { return {}; }
-
-}  // namespace poise
-
-#endif

@@ -1,4 +1,4 @@
-/// What proposals from slopes are drawn from, on all states of a few two-valued variables, and what follows for steps.
+/// What proposals from gradients are drawn from, on all states of a few two-valued variables, and what follows for steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace poise::testing {
 
-inline std::vector<BalancingFunction> slope_functions(double level) {
+inline std::vector<BalancingFunction> gradient_functions(double level) {
   std::vector<BalancingFunction> out;
   using Kind = BalancingFunction::Kind;
   for (const Kind kind : {Kind::sqrt, Kind::barker, Kind::min, Kind::max}) out.emplace_back(kind, level);
@@ -26,7 +26,7 @@ inline std::vector<BalancingFunction> slope_functions(double level) {
 }
 
 /// Weights of single changes, or probabilities in units of 2^-32, of one state, against what its log ratios say.
-inline void expect_slope_law(std::span<const std::uint64_t> found, CudaSlopeForm form,
+inline void expect_gradient_law(std::span<const std::uint64_t> found, CudaGradientForm form,
                              const BalancingFunction& function, std::span<const double> log_ratios, double tolerance) {
   double total = 0.0, expected_total = 0.0;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -36,9 +36,9 @@ inline void expect_slope_law(std::span<const std::uint64_t> found, CudaSlopeForm
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto parts = static_cast<double>(found[i]);
     const double u = log_ratios[i];
-    if (form == CudaSlopeForm::single) {
+    if (form == CudaGradientForm::single) {
       ASSERT_NEAR(parts / total, std::exp(function.log_g(u)) / expected_total, tolerance);
-    } else if (form == CudaSlopeForm::relaxation) {
+    } else if (form == CudaGradientForm::relaxation) {
       const double rate = std::exp(function.level()) * (std::exp(function.log_g(u)) + std::exp(function.log_g(-u)));
       ASSERT_NEAR(parts * 0x1p-32, -std::expm1(-rate) / (1.0 + std::exp(-u)), tolerance);
     } else {
@@ -49,9 +49,9 @@ inline void expect_slope_law(std::span<const std::uint64_t> found, CudaSlopeForm
 }
 
 /// Transition probabilities from every state to every other, by what the device proposes from: [state][variable].
-class SlopeTransitions {
+class GradientTransitions {
  public:
-  SlopeTransitions(std::span<const double> log_prob, std::span<const std::uint64_t> proposal, bool many)
+  GradientTransitions(std::span<const double> log_prob, std::span<const std::uint64_t> proposal, bool many)
       : log_prob_(log_prob), proposal_(proposal), variables_(proposal.size() / log_prob.size()), many_(many) {}
 
   /// Where so many chains are expected after a step from one state, and their mean acceptance probability.

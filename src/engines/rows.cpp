@@ -1,0 +1,194 @@
+/// Rows of the CPU, and what is read from the table of engines.
+#include "engines/rows.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <poise/extend/base/spec.hpp>
+#include <poise/extend/engines/samplers.hpp>
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/chains/engines.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cpu/tempering/temper.hpp"
+#include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "models/rbm/rbm.hpp"
+
+namespace poise {
+
+/// Adds the rows of the CUDA back end (engines/cuda/rows.cpp), where it is built.
+void add_cuda(EngineTable& table);
+
+// A target of one's own in C++ has engines of its own.
+TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, const Sampler& sampler,
+                          const EngineOptions& options) {
+  return target->make_engine(sampler, options);
+}
+
+bool is_ising(const Model& model) {
+  return std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description) ||
+         std::holds_alternative<std::shared_ptr<const GraphIsing>>(model.description);
+}
+
+bool is_rbm(const Model& model) { return std::holds_alternative<std::shared_ptr<const Rbm>>(model.description); }
+
+bool has_bits(const Model& model) {
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
+  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
+  return graph != nullptr && BitTables::fits(bit_model(*graph));
+}
+
+bool has_lanes(const Model& model) {
+  if (std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description)) return true;
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return LaneModel::fits(lane_source(*graph));
+  }
+  const auto* network = std::get_if<NetworkDescription>(&model.description);
+  return network != nullptr && LaneModel::fits(lane_source(network->target));
+}
+
+bool flips_one(const Sampler& sampler) {
+  return is_balanced(sampler) && !sampler.settings.many && !sampler.settings.first_order && sampler.settings.block == 1;
+}
+
+namespace {
+
+/// Of a sampler that both devices have: the only ones that are ever compared.
+double seconds_on_cpu(const Model& model, const Sampler& sampler, const Load& load) {
+  const double chains = load.chains / load.threads;
+  if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
+    return chains * static_cast<double>((*rbm)->weights().weights.size()) / kRbmWeightsOfACore;
+  }
+  if (flips_one(sampler)) return chains / kFlipsOfACore;
+  const double rate = has_bits(model) ? kBitUpdatesOfACore : kLaneUpdatesOfACore;
+  return chains * static_cast<double>(model.layout.variables) / rate;
+}
+
+double seconds_of_ladders_on_cpu(const Model& model, const Sampler& sampler, const Load& load) {
+  if (is_rbm(model)) return kReplicas * kRbmSweepsOfAStep * seconds_on_cpu(model, sampler, load);
+  return kReplicas * load.chains / load.threads * static_cast<double>(model.layout.variables) / kLaneUpdatesOfACore;
+}
+
+void add_cpu(EngineTable& table) {
+  EngineRow ladders;
+  ladders.samplers = "`temper`";
+  ladders.models = "models with a temperature: Ising, networks, RBMs, targets of your own";
+  ladders.draws = "reproducible: the same for any number of threads and any SIMD width";
+  ladders.takes_model = [](const Model&) { return true; };
+  ladders.takes_sampler = [](const Model&, const Sampler& sampler) { return is_row<TemperRow>(sampler); };
+  ladders.seconds = seconds_of_ladders_on_cpu;
+  ladders.make = [](const Model& model, const Sampler& sampler, const EngineOptions& options) {
+    return make_tempered_engine(model, sampler, options,
+                                {make_tempered_lanes<MarkovNetwork>, make_tempered_lanes<GraphIsing>});
+  };
+  table.rows.push_back(ladders);
+
+  EngineRow others = ladders;
+  others.samplers = "all others";
+  others.models = "all models";
+  others.takes_sampler = [](const Model&, const Sampler&) { return true; };
+  others.seconds = seconds_on_cpu;
+  // An engine refuses a sampler that does not fit its target when it is made.
+  others.make = [](const Model& model, const Sampler& sampler, const EngineOptions& options) {
+    return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
+                      model.description);
+  };
+  table.rows.push_back(others);
+}
+
+const EngineRow* find_row(Device device, const Model& model, const Sampler& sampler) {
+  const std::vector<EngineRow>& rows = engine_table().rows;
+  const auto found = std::find_if(
+      rows.begin(), rows.end(), [&](const EngineRow& row) { return row.device == device && row.runs(model, sampler); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const EngineTable& engine_table() {
+  static const EngineTable table = [] {
+    EngineTable made;
+    add_cpu(made);
+#ifdef POISE_CUDA
+    add_cuda(made);
+#endif
+    return made;
+  }();
+  return table;
+}
+
+bool EngineRow::runs(const Model& model, const Sampler& sampler) const {
+  return takes_model(model) && takes_sampler(model, sampler) && (why_not == nullptr || why_not(model, sampler).empty());
+}
+
+std::string why_not(Device device, const Model& model, const Sampler& sampler) {
+  // What came closest says most: a limit of the right row, else the samplers that such models have there.
+  std::string limit, others;
+  for (const EngineRow& row : engine_table().rows) {
+    if (row.device != device || !row.takes_model(model)) continue;
+    if (row.takes_sampler(model, sampler)) {
+      limit = row.why_not != nullptr ? row.why_not(model, sampler) : "";
+      if (limit.empty()) return {};
+    } else if (others.find(row.samplers) == std::string::npos) {
+      others += (others.empty() ? "" : ", ") + std::string(row.samplers);
+    }
+  }
+  if (!limit.empty()) return limit;
+  std::replace(others.begin(), others.end(), '`', '\'');
+  return others.empty() ? "no sampler of such models does" : "the samplers that do on such models are " + others;
+}
+
+namespace {
+
+InputError refusal(const Model& model, const Sampler& sampler) {
+  return InputError(fmt::format("{} of {} does not run on a GPU: {}; leave --device out (device, in Python)",
+                                sampler.name, model.name, why_not(Device::cuda, model, sampler)));
+}
+
+}  // namespace
+
+TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  if (options.device == Device::cuda) require_cuda();
+  const EngineRow* const row = find_row(options.device, model, sampler);
+  if (row == nullptr) throw refusal(model, sampler);
+  return row->make(model, sampler, options);
+}
+
+Device faster_device(const Model& model, const Sampler& sampler, std::size_t chains, unsigned threads) {
+  const EngineRow* const there = find_row(Device::cuda, model, sampler);
+  std::string why;
+  if (there == nullptr || cuda_devices(why).empty()) return Device::cpu;
+  const Load load{static_cast<double>(chains),
+                  static_cast<double>(threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency()))};
+  const EngineRow* const here = find_row(Device::cpu, model, sampler);
+  return there->seconds(model, sampler, load) < here->seconds(model, sampler, load) ? Device::cuda : Device::cpu;
+}
+
+void require_cuda(const Model& model, const Sampler& sampler) {
+  require_cuda();
+  if (find_row(Device::cuda, model, sampler) == nullptr) throw refusal(model, sampler);
+}
+
+std::string describe(const std::vector<EngineRow>& rows) {
+  std::string out = "| device | sampler | models | draws |\n| --- | --- | --- | --- |\n";
+  for (const EngineRow& row : rows) {
+    out += fmt::format("| {} | {} | {} | {} |\n", row.device == Device::cpu ? "cpu" : "cuda", row.samplers, row.models,
+                       row.draws);
+  }
+  return out;
+}
+
+std::vector<CudaDevice> cuda_devices(std::string& why) {
+  if (engine_table().gpu) return engine_table().gpu->devices(why);
+  why = "this build of poise is without CUDA: build it where nvcc (12 or newer) is installed";
+  return {};
+}
+
+void require_cuda() {
+  std::string why;
+  if (cuda_devices(why).empty()) throw InputError(why);
+}
+
+}  // namespace poise
