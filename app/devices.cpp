@@ -31,7 +31,8 @@ int devices() {
 }  // namespace
 
 Command add_devices(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("devices", "List what chains can run on, this machine's cores and GPUs, and which samplers run there");
+  CLI::App* command = program.add_subcommand(
+      "devices", "List what chains can run on, this machine's cores and GPUs, and which samplers run there");
   command->footer(
       "Give '--device cuda' to 'poise sample', 'compare', 'marginals' or 'train' to run on a GPU. Where there are "
       "several,\n"
