@@ -9,7 +9,6 @@
 #include <poise/extend/engines/candidates.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/marginals.hpp>
-#include <poise/other_modes.hpp>
 #include "engines/rows.hpp"
 #include "exact/exact_inference.hpp"
 #include "report/text.hpp"

@@ -10,7 +10,7 @@
 #include "engines/common/keyed_words.hpp"
 #include "engines/cpu/lanes/lane_model.hpp"
 #include "engines/common/exact_tables.hpp"
-#include "engines/cuda/tempering/component_exchange.hpp"
+#include "engines/cuda/tempering/ladder_swap.hpp"
 #include "engines/cuda/lanes/lane_update.hpp"
 #include "support/one_thread.hpp"
 

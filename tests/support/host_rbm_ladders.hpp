@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "engines/cuda/tempering/ladder_swap.hpp"
-#include "engines/cuda/rbm/rbm_gain.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/one_thread.hpp"
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <poise/extend/engines/states.hpp>
 #include <poise/extend/base/streams.hpp>
-#include "models/network/markov_network.hpp"
+#include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include "models/network/markov_network.hpp"
 
 namespace poise {
 

@@ -8,9 +8,9 @@
 #include <functional>
 #include <memory>
 
-#include "exact/collapse.hpp"
-#include <poise/model.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include <poise/model.hpp>
+#include "exact/collapse.hpp"
 
 namespace poise {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engines/cpu/lanes/lane_block.hpp"
 #include <poise/extend/base/rng.hpp>
+#include "engines/cpu/lanes/lane_block.hpp"
 
 namespace poise {
 

@@ -9,7 +9,7 @@
 #include "engines/cpu/tempering/temper.hpp"
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/flips/flip_kernels.hpp"
-#include "engines/cuda/gradient/gradient_form.hpp"
+#include "engines/cuda/gradient/gradient_chains.hpp"
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/user/batch_target.hpp"

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #ifdef POISE_CUDA
-#include "engines/cuda/flips/graph_flip_chains.hpp"
+#include "engines/cuda/flips/flip_chains.hpp"
 #include "engines/rows.hpp"
 #endif
 #include "support/exactness.hpp"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "engines/cuda/lanes/lane_kernels.hpp"
-#include "engines/cuda/lanes/lane_sums.hpp"
 #include "support/cuda_lane_models.hpp"
 #include "support/on_gpu.hpp"
 

@@ -11,7 +11,7 @@
 #endif
 #include "engines/common/exact_tables.hpp"
 #include "models/ising/ising_model.hpp"
-#include "engines/cuda/lanes/lane_plan.hpp"
+#include "engines/cuda/lanes/lane_kernels.hpp"
 #include "support/cuda_lane_models.hpp"
 #include "support/host_lanes.hpp"
 #include "support/lane_models.hpp"

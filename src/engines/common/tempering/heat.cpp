@@ -8,14 +8,14 @@
 #include <numeric>
 #include <utility>
 
-#include "base/fiber_scheduler.hpp"
 #include <poise/extend/engines/states.hpp>
-#include "models/user/batch_target.hpp"
+#include "base/fiber_scheduler.hpp"
+#include "engines/common/tempering/heated_network.hpp"
+#include "engines/common/tempering/hot_end.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/rbm/rbm.hpp"
-#include "engines/common/tempering/heated_network.hpp"
-#include "engines/common/tempering/hot_end.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 

@@ -10,8 +10,8 @@
 #include <memory>
 #include <span>
 
-#include <poise/model.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include <poise/model.hpp>
 
 namespace poise {
 

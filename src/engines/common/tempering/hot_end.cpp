@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/rbm_gibbs.hpp"
 #include <poise/extend/base/streams.hpp>
+#include "kernels/rbm_gibbs.hpp"
 
 namespace poise {
 

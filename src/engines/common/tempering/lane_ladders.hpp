@@ -11,12 +11,12 @@
 
 #include <fmt/format.h>
 
-#include "engines/cpu/lanes/lane_block.hpp"
+#include <poise/extend/base/streams.hpp>
 #include <poise/extend/engines/division.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
-#include <poise/extend/base/streams.hpp>
-#include <poise/extend/engines/engine.hpp>
+#include "engines/cpu/lanes/lane_block.hpp"
 
 namespace poise {
 

@@ -1,8 +1,8 @@
-/// Chains as bits, on a GPU: the block of lanes/bit_block.hpp with a thread for every variable of a colour and 32
-/// chains.
+/// Chains as bits, on a GPU: the chains of engines/cpu/bits/bit_block.hpp with a thread for every variable of a
+/// colour and 32 chains or, where chains are few, with words of 32 variables of one chain.
 ///
-/// Random words, probabilities and their comparison are those of the CPU, all in integers, so the states are the same
-/// bit by bit.
+/// Random words, probabilities and their comparison are those of the CPU, all in integers, so the states are the
+/// same bit by bit.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
+#include <poise/extend/engines/chain_group.hpp>
 #include "engines/cpu/bits/bit_block.hpp"
 #include "engines/cpu/bits/bit_tables.hpp"
-#include <poise/extend/engines/chain_group.hpp>
 
 namespace poise {
 
@@ -87,6 +87,49 @@ class CudaBitBlock {
   ChainGroup group_{};
   std::uint64_t first_chain_ = 0;
   std::uint64_t first_lane_ = 0;  // number of the chain that the first bit is
+  bool counting_ = false;
+  std::uint64_t sweeps_ = 0;
+  std::unique_ptr<OnDevice> device_;
+};
+
+class CudaBitChains {
+ public:
+  using Totals = BitTotals;
+  /// Chains up to which this is faster than words of 32 chains.
+  static constexpr std::size_t kMost = 5;
+
+  /// As those of CudaBitBlock.
+  CudaBitChains(const std::shared_ptr<const BitTables>& tables, const std::shared_ptr<const CudaSpinTerms>& terms,
+                ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
+  ~CudaBitChains();
+  CudaBitChains(CudaBitChains&&) noexcept;
+  CudaBitChains& operator=(CudaBitChains&&) noexcept;
+
+  [[nodiscard]] ChainGroup group() const { return group_; }
+  [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
+  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
+  void set_progress(const BlockProgress& progress);
+
+  void sweep(std::uint64_t sweeps);
+  void reset_counts();
+  [[nodiscard]] bool counts() const { return counting_; }
+
+  void set_levels(std::size_t chain, std::span<const Value> levels);
+  void get_levels(std::size_t chain, std::span<Value> levels) const;
+  void set_totals(std::size_t chain, const BitTotals& totals);
+  [[nodiscard]] BitTotals get_totals(std::size_t chain) const;
+  void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
+
+  [[nodiscard]] CudaSpinSums sums() const;
+  void sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                     const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use);
+  void get_all_levels(std::span<Value> levels) const;
+
+ private:
+  struct OnDevice;
+  void start_sweeps(std::uint64_t sweeps);
+
+  ChainGroup group_{};
   bool counting_ = false;
   std::uint64_t sweeps_ = 0;
   std::unique_ptr<OnDevice> device_;

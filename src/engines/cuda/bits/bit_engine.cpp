@@ -7,7 +7,6 @@
 #include <poise/extend/base/hot.hpp>
 #include "engines/common/spin_terms.hpp"
 #include "engines/cuda/bits/bit_block.hpp"
-#include "engines/cuda/bits/bit_chains.hpp"
 #include "engines/cuda/engines.hpp"
 
 namespace poise {

@@ -6,14 +6,14 @@
 #include <type_traits>
 
 #include "engines/cuda/bits/bit_sums.cuh"
-#include "engines/cuda/common/launch.cuh"
+#include "engines/cuda/common/kernel.cuh"
 
 namespace poise::cuda {
 
 namespace {
 
-/// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket). `digits` are those
-/// of the variable's table.
+/// Which chains have a variable up: their own random integers of 64 digits are below P(up | blanket). `digits` are
+/// those of the variable's table.
 template <unsigned size>
 __device__ inline std::uint32_t draw(const Digits<size>* digits, std::size_t tables, const WordKeys& keys,
                                      std::uint64_t scattered, std::uint32_t chains, const Functions& functions,
@@ -269,8 +269,8 @@ std::uint32_t slices_of_sums(const TermsView& terms, std::size_t draws) {
   constexpr std::size_t kMostGroups = std::size_t{1} << 16;  // of a slice: sums of digits have 31 bits
   const std::size_t groups = blocks_for(std::max(terms.positions, terms.edges), 32 * SumsPlan::kParts);
   const std::size_t least = groups / kMostGroups + 1;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(most / (SumsPlan::blocks_for(terms) * draws), least, std::max<std::size_t>(least, groups)));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(most / (SumsPlan::blocks_for(terms) * draws), least,
+                                                            std::max<std::size_t>(least, groups)));
 }
 
 void launch_sums(const SumsView& sums, std::uint32_t draws, cudaStream_t stream) {

@@ -11,7 +11,6 @@
 #include "engines/cuda/bits/bit_runs.hpp"
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/common/sweep_progress.hpp"
 
 namespace poise::cuda {
 

@@ -1,20 +1,64 @@
-/// Locally balanced single flips on Ising lattices, on a GPU, as an engine.
+/// Locally balanced single flips on Ising models, on lattices and on graphs, on a GPU, as engines.
 ///
 /// Chains are moved on and observed on the GPU. A function is learned from their states by the tuner of chains on the
 /// CPU, which are put at these states when it looks at them.
-#include "engines/cuda/engines.hpp"
-
 #include <utility>
 
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/common/spin_terms.hpp"
 #include "engines/cpu/chains/engines.hpp"
 #include "engines/cuda/common/chains_engine.hpp"
+#include "engines/cuda/engines.hpp"
 #include "engines/cuda/flips/flip_chains.hpp"
+#include "models/ising/lattice_graph.hpp"
 
 namespace poise {
 
 namespace {
+
+/// What engines on lattices and on graphs have in common: log p and statistics from sums of spins.
+template <class T, class Chains>
+class FlipEngine : public CudaChainsEngine<T, Chains> {
+ protected:
+  FlipEngine(const std::shared_ptr<const T>& target, std::unique_ptr<Chains> chains, const EngineOptions& options)
+      : FlipEngine::CudaChainsEngine(traits_for(*target, options), target, std::move(chains)) {
+    const SpinTerms terms = spin_terms(*target);
+    for (const std::int64_t field : terms.fields) sum_of_fields_ += field;
+    for (const SpinSums::Edge& edge : terms.edges) sum_of_weights_ += edge.weight;
+    edges_ = terms.edges.size();
+  }
+
+  void begin(const BalancingFunction& function, const EngineOptions& options) {
+    this->set_function(function);
+    for (std::size_t c = 0; c < options.starts.size(); ++c) this->chains().set_levels(c, options.starts[c]);
+  }
+
+  [[nodiscard]] std::size_t edges() const { return edges_; }
+
+ private:
+  static EngineTraits traits_for(const T& target, const EngineOptions& options) {
+    EngineTraits traits = FlipEngine::traits_of(target, options);
+    traits.steps_per_sweep = target.num_moves();
+    traits.chunk = 4096;
+    return traits;
+  }
+
+  void observe_states(ChainGroup group, const Observables& out) const final {
+    const CudaCountedChains::Sums all = this->chains().sums();
+    SpinSums::Sums sums;
+    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+      if (!out.distance.empty()) out.distance[c - group.first] = all.different[c];
+      sums.spins.push_back(2 * all.up[c] - static_cast<std::int64_t>(this->traits_.variables));
+      sums.fields.push_back(2 * all.fields[c] - sum_of_fields_);
+      sums.edges.push_back(sum_of_weights_ - 2 * all.pairs[c]);
+    }
+    observe_sums(this->target(), sums, out);
+  }
+
+  std::int64_t sum_of_fields_ = 0;
+  std::int64_t sum_of_weights_ = 0;
+  std::size_t edges_ = 0;
+};
 
 /// From the code of a site on the device to that of the target.
 Index target_code(unsigned code) { return code < 5 ? code : LatticeIsing::kUp + (code - 5); }
@@ -41,32 +85,20 @@ CudaLattice lattice_of(const LatticeIsing& target, const std::vector<Value>& ref
   return lattice;
 }
 
-class CudaFlipEngine final : public CudaChainsEngine<LatticeIsing, CudaFlipChains> {
+class LatticeFlipEngine final : public FlipEngine<LatticeIsing, CudaFlipChains> {
  public:
-  CudaFlipEngine(const std::shared_ptr<const LatticeIsing>& target, const BalancingFunction& function,
-                 const EngineOptions& options)
-      : CudaFlipEngine(target, lattice_of(*target, options.reference), function, options) {}
+  LatticeFlipEngine(const std::shared_ptr<const LatticeIsing>& target, const BalancingFunction& function,
+                    const EngineOptions& options)
+      : LatticeFlipEngine(target, lattice_of(*target, options.reference), function, options) {}
 
  private:
-  CudaFlipEngine(const std::shared_ptr<const LatticeIsing>& target, const CudaLattice& lattice,
-                 const BalancingFunction& function, const EngineOptions& options)
-      : CudaChainsEngine(
-            traits_for(*target, options), target,
-            std::make_unique<CudaFlipChains>(lattice, options.starts.size(), options.seed, options.first_chain)),
+  LatticeFlipEngine(const std::shared_ptr<const LatticeIsing>& target, const CudaLattice& lattice,
+                    const BalancingFunction& function, const EngineOptions& options)
+      : FlipEngine(target,
+                   std::make_unique<CudaFlipChains>(lattice, options.starts.size(), options.seed, options.first_chain),
+                   options),
         log_ratios_(lattice.log_ratios) {
-    for (const std::int64_t field : lattice.fields) sum_of_fields_ += field;
-    for (Index i = 0; i < target->num_variables(); ++i) {
-      for (const Index j : target->neighbours(i)) edges_ += j > i ? 1 : 0;
-    }
-    set_function(function);
-    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
-  }
-
-  static EngineTraits traits_for(const LatticeIsing& target, const EngineOptions& options) {
-    EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = target.num_moves();
-    traits.chunk = 4096;
-    return traits;
+    begin(function, options);
   }
 
   void use_function(const BalancingFunction& function) override {
@@ -76,18 +108,6 @@ class CudaFlipEngine final : public CudaChainsEngine<LatticeIsing, CudaFlipChain
     chains().set_weights(log_g);
   }
 
-  void observe_states(ChainGroup group, const Observables& out) const override {
-    const CudaFlipChains::Sums all = chains().sums();
-    SpinSums::Sums sums;
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      if (!out.distance.empty()) out.distance[c - group.first] = all.different[c];
-      sums.spins.push_back(2 * all.up[c] - static_cast<std::int64_t>(traits_.variables));
-      sums.fields.push_back(2 * all.fields[c] - sum_of_fields_);
-      sums.edges.push_back(edges_ - 2 * all.pairs[c]);
-    }
-    observe_sums(target(), sums, out);
-  }
-
   [[nodiscard]] Evals evals() const override {
     Evals evals;
     evals.ratio = traits_.variables + 4 * chains().steps();
@@ -95,17 +115,71 @@ class CudaFlipEngine final : public CudaChainsEngine<LatticeIsing, CudaFlipChain
   }
 
   std::vector<double> log_ratios_;  // of flips, by code and site
-  std::int64_t sum_of_fields_ = 0;
-  std::int64_t edges_ = 0;
 };
+
+CudaGraph graph_of(const std::shared_ptr<const GraphIsing>& target, const std::vector<Value>& reference) {
+  return {target, {}, reference};
+}
+
+/// Log ratios are those of the same model on a graph, whose unit suits both fields and couplings; log p, which is to be
+/// the lattice's own to the last bit, is summed in the lattice's unit.
+CudaGraph graph_of(const std::shared_ptr<const LatticeIsing>& target, const std::vector<Value>& reference) {
+  CudaGraph graph;
+  for (Index i = 0; i < target->num_variables(); ++i) graph.lattice_fields.push_back(target->field_units(i));
+  graph.target = lattice_graph(*target);
+  graph.reference = reference;
+  return graph;
+}
+
+template <class T>
+class GraphFlipEngine final : public FlipEngine<T, CudaGraphFlipChains> {
+ public:
+  GraphFlipEngine(const std::shared_ptr<const T>& target, const BalancingFunction& function,
+                  const EngineOptions& options)
+      : GraphFlipEngine::FlipEngine(
+            target,
+            std::make_unique<CudaGraphFlipChains>(graph_of(target, options.reference), options.starts.size(),
+                                                  options.seed, options.first_chain),
+            options) {
+    affected_ = 1.0 + 2.0 * static_cast<double>(this->edges()) / target->num_variables();
+    this->begin(function, options);
+  }
+
+ private:
+  void use_function(const BalancingFunction& function) override { this->chains().set_function(function); }
+
+  /// By the mean of what flips affect.
+  [[nodiscard]] Evals evals() const override {
+    Evals evals;
+    evals.ratio =
+        this->traits_.variables + static_cast<std::uint64_t>(affected_ * static_cast<double>(this->chains().steps()));
+    evals.balance = evals.ratio;
+    return evals;
+  }
+
+  double affected_ = 1.0;
+};
+
+template <class E, class T>
+TunableEngine make_flips(const std::shared_ptr<const T>& target, const Sampler& sampler, const EngineOptions& options) {
+  auto engine = std::make_unique<E>(target, BalancingFunction(sampler.settings.function), options);
+  auto tuner = make_cuda_tuner(*engine, target, sampler, options);
+  return {std::move(engine), std::move(tuner)};
+}
 
 }  // namespace
 
 TunableEngine make_cuda_flips(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   const auto& target = std::get<std::shared_ptr<const LatticeIsing>>(model.description);
-  auto engine = std::make_unique<CudaFlipEngine>(target, BalancingFunction(sampler.settings.function), options);
-  auto tuner = make_cuda_tuner(*engine, target, sampler, options);
-  return {std::move(engine), std::move(tuner)};
+  return make_flips<LatticeFlipEngine>(target, sampler, options);
+}
+
+TunableEngine make_cuda_graph_flips(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return make_flips<GraphFlipEngine<LatticeIsing>>(*lattice, sampler, options);
+  }
+  const auto& graph = std::get<std::shared_ptr<const GraphIsing>>(model.description);
+  return make_flips<GraphFlipEngine<GraphIsing>>(graph, sampler, options);
 }
 
 }  // namespace poise

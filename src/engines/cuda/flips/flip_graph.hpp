@@ -12,10 +12,9 @@
 #include <fmt/format.h>
 
 #include <poise/extend/learning/balancing_function.hpp>
-#include "models/ising/graph_ising.hpp"
 #include <poise/types.hpp>
+#include "models/ising/graph_ising.hpp"
 
-#include "engines/cuda/flips/flip_tree.hpp"
 #include "engines/cuda/flips/flip_weigher.hpp"
 
 namespace poise::cuda {

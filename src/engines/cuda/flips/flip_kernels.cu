@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "engines/cuda/common/philox.cuh"
+#include "engines/common/philox.hpp"
 
 namespace poise::cuda {
 

@@ -40,9 +40,9 @@ struct FlipView {
 void launch_flips(const LatticeView& lattice, const FlipView& view, std::uint64_t steps);
 
 struct FlipSums {
-  std::int64_t* up;      ///< of each chain: sites
-  std::int64_t* fields;  ///< of sites that are up
-  std::int64_t* pairs;   ///< edges whose ends differ
+  std::int64_t* up;      ///< of each chain: variables
+  std::int64_t* fields;  ///< of variables that are up
+  std::int64_t* pairs;   ///< edges whose ends differ, on a graph by their weights
   std::int64_t* different;
 };
 void launch_flip_sums(const LatticeView& lattice, const std::uint32_t* state, std::uint32_t chains,

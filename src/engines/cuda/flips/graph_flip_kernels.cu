@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 
 /// A warp for every slice of every chain; sums are of integers, in any order.
 __global__ void __launch_bounds__(kWarps* kLanes)
-    graph_sums_kernel(GraphView graph, GraphChainsView all, GraphTerms terms, GraphSums sums) {
+    graph_sums_kernel(GraphView graph, GraphChainsView all, GraphTerms terms, FlipSums sums) {
   const unsigned lane = threadIdx.x % kLanes;
   const std::size_t at = static_cast<std::size_t>(blockIdx.x) * kWarps + threadIdx.x / kLanes;
   const std::uint32_t slices = (graph.variables + kOfSlice - 1) / kOfSlice;
@@ -174,7 +174,7 @@ void launch_graph_probabilities(const GraphView& graph, const FlipWeigher& weigh
 }
 
 void launch_graph_sums(const GraphView& graph, const GraphChainsView& chains, const GraphTerms& terms,
-                       const GraphSums& sums) {
+                       const FlipSums& sums) {
   const std::size_t slices = (graph.variables + kOfSlice - 1) / kOfSlice;
   graph_sums_kernel<<<blocks_for(slices * chains.chains), kWarps * kLanes>>>(graph, chains, terms, sums);
 }

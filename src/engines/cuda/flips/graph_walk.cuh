@@ -7,8 +7,8 @@
 /// the state, so what is computed anew is what was there before.
 #pragma once
 
+#include "engines/common/philox.hpp"
 #include "engines/cuda/flips/graph_flip_kernels.hpp"
-#include "engines/cuda/common/philox.cuh"
 
 namespace poise::cuda {
 

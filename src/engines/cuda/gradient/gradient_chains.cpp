@@ -5,9 +5,18 @@
 #include <array>
 #include <cmath>
 
+#include <poise/extend/engines/samplers.hpp>
 #include "engines/cuda/gradient/gradient_memory.hpp"
 
 namespace poise {
+
+std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler) {
+  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaGradientForm::relaxation;
+  if (is_row<DmalaRow>(sampler)) return CudaGradientForm::langevin;
+  const SamplerSettings& settings = sampler.settings;
+  if (!is_balanced(sampler) || settings.many || !settings.first_order || settings.block != 1) return {};
+  return CudaGradientForm::single;
+}
 
 using cuda::Array;
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,12 +13,16 @@
 
 namespace poise {
 
+struct Sampler;
+
 namespace cuda {
 class GradientMemory;
 }
 
 /// What a proposal changes: one variable, or each by itself (kernel/factorised_law.hpp).
 enum class CudaGradientForm { single, relaxation, langevin };
+/// What a sampler's proposals are on a GPU; nothing where it does not run there.
+[[nodiscard]] std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler);
 
 /// How many chains, of what, and which random numbers are theirs.
 struct CudaGradientOptions {

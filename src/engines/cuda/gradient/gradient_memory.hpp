@@ -7,7 +7,6 @@
 #include "engines/cuda/gradient/gradient_chains.hpp"
 
 #include "engines/cuda/common/call.hpp"
-#include "engines/cuda/common/mirrored.hpp"
 #include "engines/cuda/gradient/gradient_view.hpp"
 
 namespace poise::cuda {

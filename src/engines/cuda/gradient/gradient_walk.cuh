@@ -6,11 +6,85 @@
 /// i to i + 3, i a multiple of four; what it gives beyond the last variable is not looked at.
 #pragma once
 
-#include "engines/cuda/common/philox.cuh"
-#include "engines/cuda/common/reduction.cuh"
-#include "engines/cuda/gradient/gradient_law.cuh"
+#include <cstddef>
+#include <type_traits>
+
+#include "engines/common/philox.hpp"
+#include "engines/cuda/common/kernel.cuh"
+#include "engines/cuda/gradient/gradient_view.hpp"
 
 namespace poise::cuda {
+
+// What variables are worth changing: weights of single changes, and probabilities of changing each by itself. A
+// proposal may be made of anything that is always the same for a state, so quick instructions do; what is drawn
+// from are the integers that come out of them.
+
+inline constexpr float kLog2Inverse = 1.44269504F;
+
+__device__ inline float power_of_two(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+
+/// log g(e^u) - u/2 of a table.
+__device__ inline float phi(const GradientLaw& law, float size) {
+  const float inside = fminf(size, law.phi_step * (kPhiPoints - 1));
+  const float place = __fdividef(inside, law.phi_step);
+  const unsigned cell = min(static_cast<unsigned>(place), kPhiPoints - 2);
+  const float left = __ldg(law.phi + cell), right = __ldg(law.phi + cell + 1);
+  return left + (right - left) * (place - static_cast<float>(cell)) + law.tail_gradient * (size - inside);
+}
+
+template <GradientFunction function>
+__device__ float log_g(const GradientLaw& law, float u) {
+  if constexpr (function == GradientFunction::sqrt) return 0.5F * u;
+  if constexpr (function == GradientFunction::barker) return fminf(u, 0.0F) - __logf(1.0F + __expf(-fabsf(u)));
+  if constexpr (function == GradientFunction::min) return fminf(u, 0.0F);
+  if constexpr (function == GradientFunction::max) return fmaxf(u, 0.0F);
+  return 0.5F * u + phi(law, fabsf(u));
+}
+
+/// The weight of a single change by how its log g compares with the largest: 24 bits, and never 0. Those of 128
+/// variables have a sum that is a word.
+__device__ inline unsigned weight(float log_g, float largest) {
+  const unsigned parts = __float2uint_rz(power_of_two((log_g - largest) * kLog2Inverse + 24.0F));
+  return parts < 1 ? 1 : parts;
+}
+
+/// The probability that a variable changes by itself, in units of 2^-32: neither none nor all.
+template <GradientFunction function>
+__device__ std::uint32_t chance(const GradientLaw& law, float u) {
+  float p;
+  if (law.form == GradientForm::langevin) {
+    const float log_odds = log_g<function>(law, u) - log_g<function>(law, 0.0F) + law.log_length;
+    p = __fdividef(1.0F, 1.0F + __expf(-fminf(fmaxf(log_odds, -80.0F), 80.0F)));
+  } else {
+    const float size = fminf(fabsf(u), 64.0F);
+    const float root = power_of_two(-0.5F * kLog2Inverse * size);
+    const float small = root * root;
+    const float sum = 1.0F + small;
+    float rate = law.length;
+    if constexpr (function == GradientFunction::sqrt) rate *= __fdividef(sum, root);
+    if constexpr (function == GradientFunction::min) rate *= sum;
+    if constexpr (function == GradientFunction::max) rate *= __fdividef(sum, small);
+    if constexpr (function == GradientFunction::table) rate *= __expf(phi(law, size)) * __fdividef(sum, root);
+    // 1 - e^-rate, with its digits where it is small.
+    const float gone =
+        rate > 0.01F ? 1.0F - power_of_two(-kLog2Inverse * fminf(rate, 64.0F)) : rate - 0.5F * rate * rate;
+    p = __fdividef(gone, sum) * (u > 0.0F ? 1.0F : small);
+  }
+  const std::uint32_t parts = __float2uint_rz(p * 0x1p32F);  // which stops at the largest
+  return parts < 1 ? 1 : parts;
+}
+
+/// log of such a probability, or of that of staying.
+__device__ inline float log_chance(std::uint32_t parts, bool changes) {
+  const std::uint32_t rest = 0U - parts;
+  const bool minor = parts < 0x80000000U;
+  const float lesser = static_cast<float>(minor ? parts : rest) * 0x1p-32F;
+  return changes == minor ? logf(lesser) : log1pf(-lesser);
+}
 
 /// What the threads of a chain share about one variable that flips.
 struct GradientChosen {
@@ -280,5 +354,42 @@ struct GradientWalk {
     for (unsigned w = thread; w < all.words; w += kThreads) all.flips[row(all.words) + w] = flips[w];
   }
 };
+
+// How kernels are shaped: a warp or a thread block for each chain, a function that the compiler knows.
+
+inline constexpr unsigned kGradientThreads = 128;  // of a block
+
+/// Threads of a block in which each chain has so many: warps do not wait for each other, larger groups do.
+template <unsigned kOfChain>
+inline constexpr unsigned kGradientBlock = kOfChain == 32 ? kGradientThreads : kOfChain;
+
+/// Words of shared memory that a chain has beside its own.
+template <unsigned kOfChain>
+struct GradientShared {
+  typename Meeting<kOfChain>::Rooms rooms;
+  GradientChosen chosen;
+};
+
+/// The fewer threads a chain has, the less is done in all, and the longer it takes.
+inline bool has_warp_for_each(const GradientChainsView& chains) {
+  return chains.chains > 2048 && chains.variables <= 4096;
+}
+
+/// Calls use(function), with a function that the compiler knows.
+template <class Use>
+void with_function(GradientFunction function, Use&& use) {
+  switch (function) {
+    case GradientFunction::sqrt: use(std::integral_constant<GradientFunction, GradientFunction::sqrt>()); break;
+    case GradientFunction::barker: use(std::integral_constant<GradientFunction, GradientFunction::barker>()); break;
+    case GradientFunction::min: use(std::integral_constant<GradientFunction, GradientFunction::min>()); break;
+    case GradientFunction::max: use(std::integral_constant<GradientFunction, GradientFunction::max>()); break;
+    case GradientFunction::table: use(std::integral_constant<GradientFunction, GradientFunction::table>()); break;
+  }
+}
+
+/// Bytes of words of chains in a block: their states and flips.
+inline std::size_t shared_words(const GradientChainsView& chains, unsigned of_block) {
+  return 2 * sizeof(std::uint32_t) * chains.words * of_block;
+}
 
 }  // namespace poise::cuda

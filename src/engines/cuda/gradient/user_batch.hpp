@@ -6,7 +6,7 @@
 
 #include "models/user/device_function.hpp"
 
-#include "engines/cuda/common/both.hpp"
+#include "engines/common/host_device.hpp"
 
 namespace poise::cuda {
 

@@ -1,7 +1,7 @@
 /// Steps of chains of user targets: a warp or a block for each chain.
 #include "engines/cuda/gradient/user_kernels.hpp"
 
-#include "engines/cuda/gradient/gradient_launch.cuh"
+#include "engines/cuda/gradient/gradient_walk.cuh"
 
 namespace poise::cuda {
 

@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "engines/common/keyed_words.hpp"
+#include "engines/cuda/common/call.hpp"
 #include "engines/cuda/lanes/lane_memory.hpp"
-#include "engines/cuda/lanes/lane_recording.hpp"
-#include "engines/cuda/common/this_device.hpp"
 
 namespace poise {
 

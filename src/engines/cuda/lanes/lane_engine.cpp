@@ -9,7 +9,6 @@
 #include "engines/cpu/block_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "engines/cuda/lanes/lane_block.hpp"
-#include "engines/cuda/lanes/lane_observables.hpp"
 
 namespace poise {
 

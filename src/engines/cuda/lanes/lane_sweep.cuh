@@ -11,7 +11,8 @@ namespace poise::cuda {
 constexpr unsigned kMostThreads = 1024;
 
 __device__ inline ImageView view_of(const PackedImage& image, const unsigned char* bytes) {
-  return {reinterpret_cast<const ImageVariable*>(bytes), reinterpret_cast<const ImagePair*>(bytes + image.pairs),
+  return {reinterpret_cast<const ImageVariable*>(bytes),
+          reinterpret_cast<const ImagePair*>(bytes + image.pairs),
           reinterpret_cast<const ImageTerm*>(bytes + image.terms),
           reinterpret_cast<const ImageOthers*>(bytes + image.others),
           reinterpret_cast<const float*>(bytes + image.tables),
@@ -202,9 +203,8 @@ template <bool kHeated>
 void launch_colour_of(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                       std::uint32_t end) {
   using Kernel = void (*)(LaneBlockView, std::uint64_t, std::uint32_t, std::uint32_t);
-  static constexpr Kernel kernels[2][2] = {
-      {colour_kernel<kHeated, false, false>, colour_kernel<kHeated, false, true>},
-      {colour_kernel<kHeated, true, false>, colour_kernel<kHeated, true, true>}};
+  static constexpr Kernel kernels[2][2] = {{colour_kernel<kHeated, false, false>, colour_kernel<kHeated, false, true>},
+                                           {colour_kernel<kHeated, true, false>, colour_kernel<kHeated, true, true>}};
   const dim3 threads(plan.pairs, plan.threads / plan.pairs);
   const dim3 blocks(blocks_for(end - first, threads.y), blocks_for(view.pairs, threads.x));
   kernels[view.two_levels ? 0 : 1][view.sums != nullptr ? 1 : 0]<<<blocks, threads>>>(view, sweep, first, end);

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/cuda/lanes/lane_exact.hpp"
+#include "engines/cuda/lanes/lane_chains.hpp"
 
 namespace poise::cuda {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engines/cuda/common/call.hpp"
-#include "engines/cuda/common/half_matrix_product.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/gradient/gradient_memory.hpp"
 #include "engines/cuda/rbm/rbm_kernels.hpp"

@@ -8,7 +8,6 @@
 
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/common/mirrored.hpp"
 #include "engines/cuda/rbm/rbm_gibbs_memory.hpp"
 
 namespace poise {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "models/rbm/rbm.hpp"
 #include <poise/types.hpp>
+#include "models/rbm/rbm.hpp"
 
 namespace poise {
 

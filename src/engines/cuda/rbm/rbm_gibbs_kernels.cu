@@ -4,8 +4,7 @@
 
 #include <cuda_pipeline.h>
 
-#include "engines/cuda/common/byte_product.cuh"
-#include "engines/cuda/common/launch.cuh"
+#include "engines/cuda/common/kernel.cuh"
 
 namespace poise::cuda {
 

@@ -11,7 +11,7 @@
 #include "models/rbm/rbm_layer.hpp"
 #include "models/rbm/rbm_weights.hpp"
 
-#include "engines/cuda/rbm/rbm_gibbs_round.hpp"
+#include "engines/cuda/rbm/rbm_gibbs_draw.hpp"
 
 namespace poise::cuda {
 

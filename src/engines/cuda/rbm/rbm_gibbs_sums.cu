@@ -1,9 +1,61 @@
-/// What is told about chains of block Gibbs: counts of units that are on, log p and other sums of states.
-#include "engines/cuda/common/block_sum.cuh"
-#include "engines/cuda/rbm/rbm_activations.cuh"
+/// Sums over states of block Gibbs: counts of units that are on, log p, and the gains, swaps and cold states of
+/// ladders.
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/rbm/rbm_gibbs_kernels.hpp"
+#include "engines/cuda/tempering/ladder_kernels.hpp"
+#include "engines/cuda/tempering/ladder_swap.cuh"
+#include "engines/cuda/tempering/ladder_swap.hpp"
 
 namespace poise::cuda {
+
+// Activations of hidden units of some chains in double precision, which share the weights that are read.
+
+/// Hidden units of a thread.
+inline constexpr unsigned kSummedUnits = 4;
+
+/// Of units `first` and on, a multiple of four; `words` are [chain][word]. Each chain adds up its weights in one order,
+/// whatever its company is. Weights of eight inputs are on their way together.
+template <unsigned kChains>
+__device__ void sum_activations(const GibbsView& view, const std::uint32_t* words, unsigned first,
+                                double (&activations)[kChains][kSummedUnits]) {
+  constexpr unsigned kWordUnits = 32, kTogether = 8;
+  const GibbsLayerView& visible = view.visible;
+#pragma unroll
+  for (unsigned k = 0; k < kSummedUnits; ++k) {
+    const double bias = first + k < view.hidden.units ? view.hidden.biases[first + k] : 0.0F;
+#pragma unroll
+    for (unsigned c = 0; c < kChains; ++c) activations[c][k] = bias;
+  }
+  for (unsigned w = 0; w < visible.words; ++w) {
+    std::uint32_t any = 0, own[kChains];
+#pragma unroll
+    for (unsigned c = 0; c < kChains; ++c) any |= own[c] = words[c * visible.words + w];
+    for (unsigned place = 0; place < kWordUnits; place += kTogether) {
+      if ((any >> place & 255U) == 0) continue;
+      float4 weights[kTogether];
+#pragma unroll
+      for (unsigned k = 0; k < kTogether; ++k) {
+        // Bits that fill the last word are never set.
+        const unsigned unit = min(w * kWordUnits + place + k, visible.units - 1);
+        const std::size_t row = static_cast<std::size_t>(unit) * kWordUnits * visible.input_words;
+        weights[k] = __ldg(reinterpret_cast<const float4*>(visible.weights + row + first));
+      }
+#pragma unroll
+      for (unsigned k = 0; k < kTogether; ++k) {
+        const double four[kSummedUnits] = {weights[k].x, weights[k].y, weights[k].z, weights[k].w};
+#pragma unroll
+        for (unsigned c = 0; c < kChains; ++c) {
+          if ((own[c] >> (place + k) & 1U) == 0) continue;
+#pragma unroll
+          for (unsigned unit = 0; unit < kSummedUnits; ++unit) activations[c][unit] += four[unit];
+        }
+      }
+    }
+  }
+}
 
 namespace {
 
@@ -24,8 +76,7 @@ __global__ void __launch_bounds__(kCountThreads)
   const std::size_t chain = word / visible.words, unit = word % visible.words * kWarp + lane;
   if (unit >= visible.units) return;
   const auto bit = [lane](std::uint32_t plane) { return plane >> lane & 1U; };
-  all.counts[chain * visible.units + unit] +=
-      bit(planes.x) + 2 * bit(planes.y) + 4 * bit(planes.z) + 8 * bit(planes.w);
+  all.counts[chain * visible.units + unit] += bit(planes.x) + 2 * bit(planes.y) + 4 * bit(planes.z) + 8 * bit(planes.w);
 }
 
 constexpr unsigned kSumThreads = 128;
@@ -91,6 +142,89 @@ void launch_gibbs_sums(const GibbsView& view, const GibbsSums& sums, cudaStream_
   } else {
     launch_sums<8>(view, sums, stream);
   }
+}
+
+namespace {
+
+constexpr unsigned kGainThreads = 128;
+constexpr unsigned kCopyThreads = 256;
+
+/// Replicas of a block share the weights that it reads.
+template <unsigned kReplicas>
+__global__ void __launch_bounds__(kGainThreads) gains_kernel(GibbsView view, RbmHotEnd hot_end, ReplicaGain* gains) {
+  constexpr unsigned kWordUnits = 32;
+  __shared__ BlockSum<kGainThreads> sum_of_block;
+  const GibbsLayerView& visible = view.visible;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * kReplicas;
+  // Rows come in larger numbers than there are replicas in a block, so all of these can be read.
+  const std::uint32_t* const words = view.chains.visible + first * visible.words;  // [replica][word]
+  NeighbourBetas betas[kReplicas];
+  HiddenGain hidden[kReplicas];
+#pragma unroll
+  for (unsigned r = 0; r < kReplicas; ++r) {
+    const std::uint32_t rung = first + r < view.chains.chains ? view.rungs.rung_of[first + r] : 0;
+    betas[r] = neighbour_betas(hot_end.betas, view.rungs.rungs, rung);
+  }
+  for (unsigned j = kSummedUnits * threadIdx.x; j < view.hidden.units; j += kSummedUnits * kGainThreads) {
+    double activations[kReplicas][kSummedUnits];
+    sum_activations(view, words, j, activations);
+#pragma unroll
+    for (unsigned k = 0; k < kSummedUnits; ++k) {
+      if (j + k >= view.hidden.units) continue;
+      const double base = hot_end.hidden[j + k];
+#pragma unroll
+      for (unsigned r = 0; r < kReplicas; ++r) hidden[r].add(betas[r], activations[r][k], base);
+    }
+  }
+#pragma unroll
+  for (unsigned r = 0; r < kReplicas; ++r) {
+    double linear = 0.0;
+    for (unsigned i = threadIdx.x; i < visible.units; i += kGainThreads) {
+      const std::uint32_t word = words[r * visible.words + i / kWordUnits];
+      if ((word >> i % kWordUnits & 1U) != 0) linear += hot_end.visible[i];
+    }
+    const ReplicaGain of_units = hidden[r].gain(), of_biases = visible_gain(betas[r], linear);
+    const double above = sum_of_block(of_units.above + of_biases.above);
+    const double below = sum_of_block(of_units.below + of_biases.below);
+    if (threadIdx.x == 0 && first + r < view.chains.chains) gains[first + r] = {above, below};
+  }
+}
+
+template <unsigned kReplicas>
+void launch_gains(const GibbsView& view, const RbmHotEnd& hot_end, ReplicaGain* gains, cudaStream_t stream) {
+  static_assert(kGibbsRows % kReplicas == 0);
+  gains_kernel<kReplicas>
+      <<<(view.chains.chains + kReplicas - 1) / kReplicas, kGainThreads, 0, stream>>>(view, hot_end, gains);
+}
+
+__global__ void gather_cold_kernel(GibbsView view, LadderView ladders, std::uint32_t* cold) {
+  const std::size_t number = static_cast<std::size_t>(blockIdx.x) * kCopyThreads + threadIdx.x;
+  const std::size_t ladder = number / view.visible.words;
+  if (ladder >= ladders.ladders) return;
+  const std::size_t first = ladder * ladders.rungs;
+  const std::size_t replica = first + ladders.replica_at[first + ladders.rungs - 1];
+  cold[number] = view.chains.visible[replica * view.visible.words + number % view.visible.words];
+}
+
+}  // namespace
+
+void launch_rbm_gains(const GibbsView& view, const RbmHotEnd& hot_end, ReplicaGain* gains, cudaStream_t stream) {
+  // A replica's gains have one order, however many share a block.
+  if (view.chains.chains > 4096) {
+    launch_gains<8>(view, hot_end, gains, stream);
+  } else {
+    launch_gains<4>(view, hot_end, gains, stream);
+  }
+}
+
+void launch_rbm_swaps(const LadderView& view, const ReplicaGain* gains, std::uint64_t step, cudaStream_t stream) {
+  launch_swaps_of(view, ReplicaGains{gains}, step, stream);
+}
+
+void launch_rbm_cold(const GibbsView& view, const LadderView& ladders, std::uint32_t* cold, cudaStream_t stream) {
+  const std::size_t words = std::size_t{ladders.ladders} * view.visible.words;
+  const auto blocks = static_cast<unsigned>((words + kCopyThreads - 1) / kCopyThreads);
+  gather_cold_kernel<<<blocks, kCopyThreads, 0, stream>>>(view, ladders, cold);
 }
 
 }  // namespace poise::cuda

@@ -1,9 +1,9 @@
 /// Probabilities, metrics, the gradient and Adam of contrastive divergence, a few rows and 128 units a block.
 #include "engines/cuda/rbm/rbm_train_kernels.hpp"
 
-#include "engines/cuda/common/block_sum.cuh"
-#include "engines/cuda/common/philox.cuh"
-#include "engines/cuda/rbm/rbm_gibbs_round.hpp"
+#include "engines/common/philox.hpp"
+#include "engines/cuda/common/kernel.cuh"
+#include "engines/cuda/rbm/rbm_gibbs_draw.hpp"
 
 namespace poise::cuda {
 
@@ -146,8 +146,8 @@ __device__ float adam_step(const Place& place, float g, const TrainAdam& adam) {
   return *place.rbm += adam.scale * m / (sqrtf(s * adam.second_correction) + adam.epsilon);
 }
 
-constexpr unsigned kTile = 32;     // units of either layer
-constexpr unsigned kEach = 4;      // hidden units of a warp
+constexpr unsigned kTile = 32;  // units of either layer
+constexpr unsigned kEach = 4;   // hidden units of a warp
 constexpr unsigned kTileThreads = kTile / kEach * kWarp;
 
 /// <h v> of data less that of chains: a thread has a visible unit and four hidden ones, so a word of bits is what a
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const unsigned i = blockIdx.x * kTile + lane, first_hidden = blockIdx.y * kTile;
   const unsigned stride = kWarp * shape.hidden_words;
-  const auto add = [&](const TrainPhase& phase, float (&sums)[kEach]) {
+  const auto add = [&](const TrainPhase& phase, float(&sums)[kEach]) {
     for (unsigned first = 0; first < phase.rows; first += kTile) {
       __syncthreads();
       for (unsigned k = threadIdx.x; k < kTile * kTile; k += kTileThreads) {

@@ -1,18 +1,18 @@
-/// Kernels of ladders whose replicas are lanes: heated sweeps, energies, swaps, exchange of components, and what the cold
-/// replicas are worth.
+/// Kernels of ladders whose replicas are lanes: heated sweeps, energies, swaps, exchange of components, and what the
+/// cold replicas are worth.
 #include "engines/cuda/tempering/ladder_kernels.hpp"
 
 #include <algorithm>
 
-#include "engines/cuda/tempering/ladder_swap.cuh"
 #include "engines/cuda/lanes/lane_sweep.cuh"
+#include "engines/cuda/tempering/ladder_swap.cuh"
 
 namespace poise::cuda {
 
 namespace {
 
-constexpr unsigned kAcross = 32;  // lanes
-constexpr unsigned kDown = 16;    // factors at a time
+constexpr unsigned kAcross = 32;     // lanes
+constexpr unsigned kDown = 16;       // factors at a time
 constexpr unsigned kMostTeam = 512;  // threads that have two ladders
 
 /// What a factor adds to the log weight of a lane, in units; zeros are counted, and count as the lowest entry.

@@ -1,12 +1,12 @@
-/// Kernels of ladders whose replicas are lanes, and how they are started.
+/// Kernels of ladders, whose replicas are lanes or chains of an RBM, and how they are started.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/cuda/tempering/component_exchange.hpp"
-#include "engines/cuda/tempering/ladder_swap.hpp"
 #include "engines/cuda/lanes/lane_kernels.hpp"
+#include "engines/cuda/rbm/rbm_gibbs_kernels.hpp"
+#include "engines/cuda/tempering/ladder_swap.hpp"
 
 namespace poise::cuda {
 
@@ -36,5 +36,23 @@ void launch_count_cold(const ColdView& view, const PackedImage& image, std::uint
 void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_t* out);
 /// [ladder][row], `place` says where each row is.
 void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out);
+
+// Kernels of ladders of an RBM, whose sweeps are those of rbm_gibbs_kernels.hpp.
+
+/// What gains follow from besides weights.
+struct RbmHotEnd {
+  const double* betas;    ///< of each rung
+  const double* hidden;   ///< biases of hidden units at beta = 0
+  const double* visible;  ///< biases of visible units at beta = 1, less those at beta = 0
+};
+
+/// Of all replicas, at the rungs where they are.
+void launch_rbm_gains(const GibbsView& view, const RbmHotEnd& hot_end, ReplicaGain* gains, cudaStream_t stream);
+
+/// Swaps of step `step` of all ladders.
+void launch_rbm_swaps(const LadderView& view, const ReplicaGain* gains, std::uint64_t step, cudaStream_t stream);
+
+/// Copies the visible units of cold replicas, [ladder][word].
+void launch_rbm_cold(const GibbsView& view, const LadderView& ladders, std::uint32_t* cold, cudaStream_t stream);
 
 }  // namespace poise::cuda

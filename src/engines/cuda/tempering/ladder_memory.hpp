@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "engines/cuda/tempering/lane_ladders.hpp"
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/tempering/ladder_kernels.hpp"
+#include "engines/cuda/tempering/lane_ladders.hpp"
 
 namespace poise::cuda {
 

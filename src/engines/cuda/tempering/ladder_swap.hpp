@@ -1,4 +1,5 @@
-/// Swaps of a step of one ladder, as temper/ladder.hpp makes them: on a device, and on the host for tests.
+/// Swaps of a step of one ladder, as poise/extend/engines/ladder.hpp makes them, and exchange of components between
+/// two: on a device, and on the host for tests.
 ///
 /// A team of threads has a ladder: `rank()` of `size()` threads that `wait()` for each other.
 #pragma once
@@ -6,8 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engines/cuda/lanes/lane_exact.hpp"
-#include "engines/cuda/common/uniform_stream.hpp"
+#include "engines/common/philox.hpp"
+#include "engines/cuda/lanes/lane_chains.hpp"
 
 namespace poise::cuda {
 
@@ -121,6 +122,137 @@ POISE_BOTH void swap_ladder(const LadderView& view, const Gains& gains, std::uin
   std::uint8_t& cold = view.came_from_cold[first + view.replica_at[first + view.rungs - 1]];
   if (cold == 2) ++view.round_trips[ladder];
   cold = 1;
+}
+
+// Gains of replicas of an RBM, as Rbm::log_prob_change computes them.
+
+/// Inverse temperatures of the rung that a replica is at and of its neighbours; at the ends of the ladder the rung is
+/// its own neighbour, and the gain 0.
+struct NeighbourBetas {
+  double below;
+  double own;
+  double above;
+};
+
+POISE_BOTH NeighbourBetas neighbour_betas(const double* betas, std::uint32_t rungs, std::uint32_t rung) {
+  return {betas[rung > 0 ? rung - 1 : 0], betas[rung], betas[rung + 1 < rungs ? rung + 1 : rung]};
+}
+
+/// Hidden units are summed out: softplus(x) = max(x, 0) + log(1 + e^-|x|), of which hundreds of factors from 1 to 2 can
+/// be multiplied before a logarithm is due: takes up to a thousand units.
+struct HiddenGain {
+  double below = 0.0, own = 0.0, above = 0.0;
+  double below_factor = 1.0, own_factor = 1.0, above_factor = 1.0;
+
+  /// Of a unit that has the activation `a` at beta = 1 and `base` at beta = 0.
+  POISE_BOTH void add(const NeighbourBetas& betas, double a, double base) {
+    add(betas.below * a + (1.0 - betas.below) * base, below, below_factor);
+    add(betas.own * a + (1.0 - betas.own) * base, own, own_factor);
+    add(betas.above * a + (1.0 - betas.above) * base, above, above_factor);
+  }
+  [[nodiscard]] POISE_BOTH ReplicaGain gain() const {
+    return {above - own + log(above_factor / own_factor), own - below + log(own_factor / below_factor)};
+  }
+
+ private:
+  POISE_BOTH static void add(double x, double& positive, double& factor) {
+    positive += fmax(x, 0.0);
+    factor *= 1.0 + exp(-fabs(x));
+  }
+};
+
+/// Of the visible units that are on: `linear` is the sum of their biases less those of the hot end.
+POISE_BOTH ReplicaGain visible_gain(const NeighbourBetas& betas, double linear) {
+  return {(betas.above - betas.own) * linear, (betas.own - betas.below) * linear};
+}
+
+// Exchange of components between the states that two ladders have at one rung, as engines/common/components.hpp
+// makes it. A team has two ladders: beside what the team of a ladder can do it says whether `any` of its threads
+// found something, and how many of those `before` a thread did.
+
+struct ComponentsView {
+  const std::uint32_t* start;  ///< of each position's neighbours, and one more
+  const std::uint32_t* neighbours;
+  std::uint32_t positions;
+  std::uint8_t* levels;  ///< [position][lane]
+  std::uint32_t lanes;
+  // Of each two ladders.
+  std::uint32_t* labels;       ///< [position]: room to work in
+  std::uint8_t* chosen;        ///< [position]: the same
+  std::uint64_t* components;   ///< [rung]: that were found
+  std::uint64_t* tried;        ///< [rung]
+  const std::uint8_t* is_off;  ///< [rung]: where states differ in one component as a rule
+  std::uint64_t* taken;        ///< random numbers
+  std::uint64_t seed;
+  std::uint64_t first_stream;  ///< of the first two ladders; the next two are two further on
+};
+
+constexpr std::uint32_t kSame = 0xffffffffU;  ///< label of what two states have in common
+
+/// Labels what differs by the first position of its component.
+template <class Team>
+POISE_BOTH void label_components(const ComponentsView& view, std::uint32_t* labels, const Team& team) {
+  for (bool changed = true; changed;) {
+    team.wait();
+    bool mine = false;
+    for (std::uint32_t k = team.rank(); k < view.positions; k += team.size()) {
+      const std::uint32_t before = labels[k];
+      if (before == kSame) continue;
+      std::uint32_t least = labels[before];  // a label is a position of the same component
+      for (std::uint32_t n = view.start[k]; n < view.start[k + 1]; ++n) {
+        const std::uint32_t label = labels[view.neighbours[n]];
+        if (label < least) least = label;  // that of what is the same is the largest
+      }
+      if (least >= before) continue;
+      labels[k] = least;
+      mine = true;
+    }
+    changed = team.any(mine);
+  }
+}
+
+/// Between ladders 2 `two` and 2 `two` + 1, at a rung.
+template <class Team>
+POISE_BOTH void exchange_components(const ComponentsView& view, const LadderView& ladders, std::uint32_t two,
+                                    std::uint32_t rung, const Team& team) {
+  const std::size_t at_rung = static_cast<std::size_t>(two) * ladders.rungs + rung;
+  if (view.is_off[at_rung] != 0) return;
+  const auto lane_of = [&](std::uint32_t ladder) {
+    const std::size_t first = static_cast<std::size_t>(ladder) * ladders.rungs;
+    return first + ladders.replica_at[first + rung];
+  };
+  std::uint8_t* const first = view.levels + lane_of(2 * two);
+  std::uint8_t* const second = view.levels + lane_of(2 * two + 1);
+  std::uint32_t* const labels = view.labels + static_cast<std::size_t>(two) * view.positions;
+  std::uint8_t* const chosen = view.chosen + static_cast<std::size_t>(two) * view.positions;
+  for (std::uint32_t k = team.rank(); k < view.positions; k += team.size()) {
+    const std::size_t row = static_cast<std::size_t>(k) * view.lanes;
+    labels[k] = first[row] != second[row] ? k : kSame;
+  }
+  label_components(view, labels, team);
+  // Components in the order of their first positions, a random number each.
+  const UniformStream random{view.seed, view.first_stream + 2 * static_cast<std::uint64_t>(two), view.taken[two]};
+  std::uint32_t found = 0;
+  for (std::uint32_t begin = 0; begin < view.positions; begin += team.size()) {
+    const std::uint32_t k = begin + team.rank();
+    const bool is_first = k < view.positions && labels[k] == k;
+    std::uint32_t all = 0;
+    const std::uint32_t number = found + team.before(is_first, all);
+    if (is_first) chosen[k] = uniform_at(random, number) < 0.5 ? 0 : 1;
+    found += all;
+  }
+  team.wait();
+  for (std::uint32_t k = team.rank(); k < view.positions; k += team.size()) {
+    if (labels[k] == kSame || chosen[labels[k]] == 0) continue;
+    const std::size_t row = static_cast<std::size_t>(k) * view.lanes;
+    const std::uint8_t level = first[row];
+    first[row] = second[row];
+    second[row] = level;
+  }
+  if (team.rank() != 0) return;
+  view.taken[two] += found;
+  view.components[at_rung] += found;
+  ++view.tried[at_rung];
 }
 
 }  // namespace poise::cuda

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "engines/common/keyed_words.hpp"
+#include "engines/cuda/common/call.hpp"
+#include "engines/cuda/lanes/lane_memory.hpp"
 #include "engines/cuda/tempering/ladder_kernels.hpp"
 #include "engines/cuda/tempering/ladder_memory.hpp"
-#include "engines/cuda/lanes/lane_memory.hpp"
-#include "engines/cuda/lanes/lane_recording.hpp"
-#include "engines/cuda/common/this_device.hpp"
 
 namespace poise {
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/tempering/ladder.hpp"
 
 namespace poise {
 

@@ -10,8 +10,8 @@
 #include "engines/common/exact_tables.hpp"
 #include "engines/common/tempering/lane_ladders.hpp"
 #include "engines/cpu/tempering/tempered_lanes.hpp"
-#include "engines/cuda/lanes/lane_observables.hpp"
-#include "engines/cuda/tempering/host_ladder.hpp"
+#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/lane_ladders.hpp"
 
 namespace poise {

@@ -8,10 +8,9 @@
 #include "models/rbm/rbm_layer.hpp"
 
 #include "engines/cuda/common/call.hpp"
-#include "engines/cuda/tempering/ladder_memory.hpp"
-#include "engines/cuda/common/mirrored.hpp"
 #include "engines/cuda/rbm/rbm_gibbs_memory.hpp"
-#include "engines/cuda/tempering/rbm_ladder_kernels.hpp"
+#include "engines/cuda/tempering/ladder_kernels.hpp"
+#include "engines/cuda/tempering/ladder_memory.hpp"
 
 namespace poise {
 

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include <poise/types.hpp>
 #include "engines/cuda/tempering/ladder.hpp"
 #include "models/rbm/rbm.hpp"
-#include <poise/types.hpp>
 
 namespace poise {
 

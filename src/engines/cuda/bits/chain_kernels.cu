@@ -2,12 +2,12 @@
 ///
 /// The random word that a variable takes its four digits from is made for sixteen chains, so that chains are the same
 /// in whatever company: nearly all of the time goes there.
-#include "engines/cuda/common/chain_kernels.hpp"
+#include "engines/cuda/bits/chain_kernels.hpp"
 
 #include <algorithm>
 
-#include "engines/cuda/bits/bit_words.cuh"
-#include "engines/cuda/common/launch.cuh"
+#include "engines/cuda/bits/bit_sums.cuh"
+#include "engines/cuda/common/kernel.cuh"
 
 namespace poise::cuda {
 
@@ -100,9 +100,9 @@ __device__ inline std::uint32_t draw_alike(const ChainRunView& run, std::uint32_
     low[half] = a;
     high[half] = b;
   }
-  const std::uint32_t random[kRandomDigits] = {
-      __byte_perm(low[0], low[1], 0x5410), __byte_perm(low[0], low[1], 0x7632), __byte_perm(high[0], high[1], 0x5410),
-      __byte_perm(high[0], high[1], 0x7632)};
+  const std::uint32_t random[kRandomDigits] = {__byte_perm(low[0], low[1], 0x5410), __byte_perm(low[0], low[1], 0x7632),
+                                               __byte_perm(high[0], high[1], 0x5410),
+                                               __byte_perm(high[0], high[1], 0x7632)};
   const Digits<size> four = static_cast<const Digits<size>*>(run.digits)[table];
   const unsigned column = threadIdx.x * static_cast<unsigned>(sizeof(std::uint32_t));
   const unsigned count = run.count - 32 * word;
@@ -209,7 +209,8 @@ __global__ void __launch_bounds__(kThreads) chain_sums_kernel(ChainTermsView vie
       up += __popc(bits);
       different += __popc(bits ^ view.reference[w]);
     }
-    if (view.fields != nullptr && (bits >> lane & 1U) != 0) fields += view.fields[static_cast<std::size_t>(w) * 32 + lane];
+    if (view.fields != nullptr && (bits >> lane & 1U) != 0)
+      fields += view.fields[static_cast<std::size_t>(w) * 32 + lane];
   }
   for (std::uint32_t e = blockIdx.x * kThreads + threadIdx.x; e < view.edges; e += gridDim.x * kThreads) {
     const uint2 ends = reinterpret_cast<const uint2*>(view.ends)[e];
@@ -240,7 +241,8 @@ void launch_chain_sweep(const ChainRunView& run, const ChainSweepView& view, cud
 
 void launch_chain_sums(const ChainTermsView& terms, std::int64_t* out) {
   constexpr unsigned kMostBlocks = 1056;
-  const unsigned blocks = std::min(kMostBlocks, blocks_for(std::max<std::size_t>(terms.words * std::size_t{32}, terms.edges), kThreads));
+  const unsigned blocks =
+      std::min(kMostBlocks, blocks_for(std::max<std::size_t>(terms.words * std::size_t{32}, terms.edges), kThreads));
   chain_sums_kernel<<<dim3(blocks, terms.chains), kThreads>>>(terms, out);
 }
 

@@ -1,9 +1,9 @@
 /// Tiles of the product go through shared memory, the next parts of them while the present one is multiplied.
-#include "engines/cuda/common/half_matrix_product.hpp"
+#include "engines/cuda/rbm/rbm_kernels.hpp"
 
 #include <cuda_pipeline.h>
 
-#include "engines/cuda/common/launch.cuh"
+#include "engines/cuda/common/kernel.cuh"
 
 namespace poise::cuda {
 

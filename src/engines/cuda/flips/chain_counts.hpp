@@ -16,6 +16,7 @@
 #include <poise/types.hpp>
 
 #include "engines/cuda/common/call.hpp"
+#include "engines/cuda/flips/flip_chains.hpp"
 
 namespace poise::cuda {
 
@@ -122,3 +123,21 @@ class ChainCounts {
 };
 
 }  // namespace poise::cuda
+
+namespace poise {
+
+template <class Array, class Launch>
+CudaCountedChains::Sums CudaCountedChains::find_sums(const Array& summed, Launch&& launch) const {
+  std::int64_t* const to = summed.data();
+  launch(cuda::FlipSums{to, to + chains_, to + 2 * chains_, to + 3 * chains_});
+  cuda::check_launch("states were summed");
+  std::vector<std::int64_t> all(4 * chains_);
+  summed.download(all);
+  const auto part = [&](std::size_t number) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * chains_);
+    return std::vector<std::int64_t>(begin, begin + static_cast<std::ptrdiff_t>(chains_));
+  };
+  return {part(0), part(1), part(2), part(3)};
+}
+
+}  // namespace poise

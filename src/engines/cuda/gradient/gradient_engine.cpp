@@ -1,6 +1,5 @@
-/// Chains of user targets on a GPU as an engine: `gwg`, `flsb` and kin, `dlmc`, `dlsb` and `dmala`.
-#include "engines/cuda/engines.hpp"
-
+/// Gradient-informed proposals on user targets and on RBMs on a GPU, as engines: `gwg`, `flsb` and kin, `dlmc`, `dlsb`
+/// and `dmala`.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -8,25 +7,54 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/chains/engines.hpp"
 #include "engines/cuda/common/chains_engine.hpp"
-#include "engines/cuda/gradient/gradient_form.hpp"
+#include "engines/cuda/engines.hpp"
 #include "engines/cuda/gradient/user_chains.hpp"
+#include "engines/cuda/rbm/rbm_chains.hpp"
+#include "models/rbm/rbm.hpp"
 #include "models/user/batch_target.hpp"
 
 namespace poise {
 
 namespace {
 
-class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains> {
+/// What engines of user targets and of RBMs have in common.
+template <class T, class Chains>
+class GradientEngine : public CudaChainsEngine<T, Chains> {
+ protected:
+  using GradientEngine::CudaChainsEngine::CudaChainsEngine;
+
+  static EngineTraits traits_for(const T& target, CudaGradientForm form, const EngineOptions& options) {
+    EngineTraits traits = GradientEngine::traits_of(target, options);
+    traits.steps_per_sweep = form == CudaGradientForm::single ? target.num_moves() : 1;
+    return traits;
+  }
+
+ private:
+  void use_function(const BalancingFunction& function) final { this->chains().set_function(function); }
+
+  [[nodiscard]] Evals evals() const final {
+    Evals evals;
+    evals.target = 1;
+    evals.gradient = this->chains().steps() + 1;
+    evals.balance = evals.gradient * this->traits_.entries;
+    return evals;
+  }
+};
+
+class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> {
  public:
   CudaUserEngine(const std::shared_ptr<const BatchTarget>& target, CudaGradientForm form,
                  const BalancingFunction& function, const EngineOptions& options)
-      : CudaChainsEngine(traits_for(*target, form, options), target, chains_for(*target, form, options)),
+      : GradientEngine(traits_for(*target, form, options), target, chains_for(*target, form, options)),
         first_chain_(options.first_chain) {
+    traits_.chunk = 64;
+    traits_.draws_at_once = 32;
     set_function(function);
     chains().set_reference(options.reference);
     place(options);
@@ -48,14 +76,6 @@ class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains
   }
 
  private:
-  static EngineTraits traits_for(const BatchTarget& target, CudaGradientForm form, const EngineOptions& options) {
-    EngineTraits traits = traits_of(target, options);
-    traits.steps_per_sweep = form == CudaGradientForm::single ? target.num_moves() : 1;
-    traits.chunk = 64;
-    traits.draws_at_once = 32;
-    return traits;
-  }
-
   static std::unique_ptr<CudaUserChains> chains_for(const BatchTarget& target, CudaGradientForm form,
                                                     const EngineOptions& options) {
     using Appearance = CudaUserChains::Appearance;
@@ -94,8 +114,6 @@ class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains
     settle();
   }
 
-  void use_function(const BalancingFunction& function) override { chains().set_function(function); }
-
   void observe_states(ChainGroup group, const Observables& out) const override {
     settle();
     tell(chains().record(), 0, group, {.log_prob = out.log_prob, .distance = out.distance});
@@ -116,25 +134,54 @@ class CudaUserEngine final : public CudaChainsEngine<BatchTarget, CudaUserChains
     }
   }
 
-  [[nodiscard]] Evals evals() const override {
-    Evals evals;
-    evals.target = 1;
-    evals.gradient = chains().steps() + 1;
-    evals.balance = evals.gradient * traits_.entries;
-    return evals;
-  }
-
   std::uint64_t first_chain_;
 };
+
+class CudaRbmEngine final : public GradientEngine<Rbm, CudaRbmChains> {
+ public:
+  CudaRbmEngine(const std::shared_ptr<const Rbm>& target, CudaGradientForm form, const BalancingFunction& function,
+                const EngineOptions& options)
+      : GradientEngine(traits_for(*target, form, options), target,
+                       std::make_unique<CudaRbmChains>(target->weights(), form, options.starts.size(), options.seed,
+                                                       options.first_chain)) {
+    traits_.chunk = 256;
+    set_function(function);
+    chains().set_reference(options.reference);
+    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
+  }
+
+ private:
+  void observe_states(ChainGroup group, const Observables& out) const override {
+    const CudaRbmChains::Sums sums = chains().sums();
+    for (std::size_t k = 0; k < group.count; ++k) {
+      const std::size_t c = group.first + k;
+      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
+      if (!out.statistics.empty()) out.statistics[k] = static_cast<double>(sums.on[c]);
+      if (!out.distance.empty()) out.distance[k] = sums.different[c];
+    }
+  }
+};
+
+/// `description` is what the tuner's engine on the CPU is made of.
+template <class E, class T, class Description>
+TunableEngine make_informed(const std::shared_ptr<const T>& target, const Description& description,
+                            const Sampler& sampler, const EngineOptions& options) {
+  const BalancingFunction function(sampler.settings.function, sampler.settings.level);
+  auto engine = std::make_unique<E>(target, *cuda_gradient_form(sampler), function, options);
+  auto tuner = make_cuda_tuner(*engine, description, sampler, options);
+  return {std::move(engine), std::move(tuner)};
+}
 
 }  // namespace
 
 TunableEngine make_cuda_user(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   const auto& callback = std::get<CallbackDescription>(model.description);
-  const BalancingFunction function(sampler.settings.function, sampler.settings.level);
-  auto engine = std::make_unique<CudaUserEngine>(callback.target, *cuda_gradient_form(sampler), function, options);
-  auto tuner = make_cuda_tuner(*engine, callback, sampler, options);
-  return {std::move(engine), std::move(tuner)};
+  return make_informed<CudaUserEngine, BatchTarget>(callback.target, callback, sampler, options);
+}
+
+TunableEngine make_cuda_rbm(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  const auto& target = std::get<std::shared_ptr<const Rbm>>(model.description);
+  return make_informed<CudaRbmEngine>(target, target, sampler, options);
 }
 
 }  // namespace poise

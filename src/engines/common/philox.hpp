@@ -1,0 +1,50 @@
+/// Philox 4x32-10 (Salmon and others 2011), the generator of poise/rng.hpp, for device and host: four random words for
+/// a step of a chain.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/common/host_device.hpp"
+
+namespace poise::cuda {
+
+struct Philox {
+  std::uint32_t word[4];
+};
+
+POISE_BOTH Philox philox(std::uint64_t step, std::uint64_t stream, std::uint64_t seed) {
+  Philox at{{static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32),
+             static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)}};
+  auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
+  POISE_UNROLL
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = static_cast<std::uint64_t>(0xD2511F53U) * at.word[0];
+    const std::uint64_t second = static_cast<std::uint64_t>(0xCD9E8D57U) * at.word[2];
+    at = {{static_cast<std::uint32_t>(second >> 32) ^ at.word[1] ^ key0, static_cast<std::uint32_t>(second),
+           static_cast<std::uint32_t>(first >> 32) ^ at.word[3] ^ key1, static_cast<std::uint32_t>(first)}};
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+  return at;
+}
+
+/// A stream from some place on.
+struct UniformStream {
+  std::uint64_t seed;
+  std::uint64_t stream;
+  std::uint64_t taken;  ///< numbers before that place
+};
+
+/// Number `place` from there on, as `Rng::uniform` would give it: blocks are made sixteen at a time, and of these first
+/// the words 0 and 1 of each, then the words 2 and 3.
+POISE_BOTH double uniform_at(const UniformStream& from, std::uint64_t place) {
+  constexpr unsigned kBlocks = 16;
+  const std::uint64_t number = from.taken + place;
+  const auto within = static_cast<unsigned>(number % (2 * kBlocks));
+  const Philox words = philox(number / (2 * kBlocks) * kBlocks + within % kBlocks, from.stream, from.seed);
+  const std::uint64_t high = within < kBlocks ? words.word[0] : words.word[2];
+  const std::uint64_t low = within < kBlocks ? words.word[1] : words.word[3];
+  return static_cast<double>((high << 32 | low) >> 12) * 0x1p-52;
+}
+
+}  // namespace poise::cuda
