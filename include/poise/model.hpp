@@ -62,7 +62,10 @@ struct Model {
 
   std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
-  /// Whether log p is linear in every variable, the others given: first-order ratios are then the exact ones.
+  /// Whether a move changes the ratios of few others, so that exact ratios of all moves are cheap to keep.
+  bool sparse = false;
+  /// Whether log p is known to be linear in every variable, the others given: first-order ratios are then the exact
+  /// ones. Nobody knows this of a target of one's own.
   bool linear = false;
   /// Makes a state one of positive probability, near the given one; throws InputError where it cannot. Empty where
   /// every state has positive probability, or nobody knows.

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/network/support.hpp"
-#include "base/fiber_scheduler.hpp"
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/models/describe_model.hpp>
-#include <poise/extend/base/streams.hpp>
-#include "models/user/batch_target.hpp"
+#include "base/fiber_scheduler.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/ising_model.hpp"
+#include "models/ising/lattice_edges.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
+#include "models/network/support.hpp"
 #include "models/rbm/rbm.hpp"
-#include "models/ising/lattice_edges.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 
@@ -51,6 +51,7 @@ VariableLayout layout_of(const Network& network) {
 template <Target T>
 Model built_in(std::string name, const T& target, VariableLayout layout, Description description) {
   Model model = describe_model(std::move(name), target, std::move(layout));
+  model.linear = model.sparse;  // log p of Ising models and networks is linear in the indicator of every level
   model.description = std::move(description);
   return model;
 }

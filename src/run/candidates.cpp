@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
-#include "exact/junction_tree.hpp"
-#include "engines/cpu/chains/bonds.hpp"
-#include "engines/cpu/bits/ising_bits.hpp"
-#include "engines/cpu/lanes/lane_layout.hpp"
-#include <poise/model.hpp>
 #include <poise/extend/engines/samplers.hpp>
-#include "models/user/batch_target.hpp"
+#include <poise/model.hpp>
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/chains/bonds.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "exact/junction_tree.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 
@@ -106,7 +106,7 @@ ModelFacts model_facts(const Model& model, std::size_t chains) {
     facts.moves += levels - 1;
     facts.most_levels = std::max(facts.most_levels, levels);
   }
-  if (model.linear) facts.affected = kUsualAffected;
+  if (model.sparse) facts.affected = kUsualAffected;
   std::visit([&](const auto& description) { add(facts, description); }, model.description);
   return facts;
 }

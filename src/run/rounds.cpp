@@ -141,10 +141,12 @@ void Run::Parts::take(TunableEngine chains_made) {
   length.emplace(made.engine->traits().chunk);
   make_recorder();
   batches.resize(options.rao_blackwell ? options.chains : 0);
-  if (sampler.settings.first_order && model.linear) {
-    notes.emplace_back(
-        "log p of this model is linear in every variable: first-order ratios are the exact ones, and this sampler is "
-        "the one without gradients");
+  if (sampler.settings.first_order && model.sparse) {
+    notes.emplace_back(model.linear
+                           ? "log p of this model is linear in every variable: first-order ratios are the exact ones, "
+                             "and this sampler is the one without gradients"
+                           : "a move of this model changes few ratios: exact ratios, which cost no more than a "
+                             "gradient, replace first-order ones, and this sampler is the one without gradients");
   }
 }
 

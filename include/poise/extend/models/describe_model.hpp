@@ -17,7 +17,7 @@ Model describe_model(std::string name, const T& target, VariableLayout layout = 
   model.name = std::move(name);
   model.layout = std::move(layout);
   model.layout.variables = target.num_variables();
-  model.linear = SparseTarget<T>;
+  model.sparse = SparseTarget<T>;
   if constexpr (requires { target.statistic_names(); }) model.statistics = target.statistic_names();
   if (model.layout.cardinalities.empty() && model.layout.observed.empty()) {
     bool binary = true;
