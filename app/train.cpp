@@ -13,13 +13,13 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/archive.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/base/spec.hpp>
+#include <poise/report.hpp>
 #include "base/checksum.hpp"
 #include "base/image/idx.hpp"
-#include <poise/report.hpp>
-#include "report/text.hpp"
-#include <poise/extend/base/spec.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "inference/train/rbm_trainer.hpp"
+#include "report/text.hpp"
 
 #include "checkpoint_flags.hpp"
 #include "commands.hpp"

@@ -10,10 +10,12 @@
 #include <poise/extend/kernels/gibbs.hpp>
 #include <poise/extend/kernels/locally_balanced.hpp>
 #include <poise/poise.hpp>
+#include <poise/extend/learning/learned_function.hpp>
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "kernels/learning/fit.hpp"
 #include "kernels/plain_balanced.hpp"
 #include "learning.hpp"
+#include "kernels/plain.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
 
@@ -77,13 +79,7 @@ void steps(benchmark::State& state, Index side, K kernel, std::uint64_t batch) {
     group.push_back(chains.back().get());
     kernel.prepare(*target, group[c]->state, group[c]->scratch);
   }
-  for (auto _ : state) {
-    if constexpr (StagedKernel<K, LatticeIsing>) {
-      advance_together(kernel, *target, group.data(), together, batch);
-    } else {
-      advance(kernel, *target, *group[0], batch);
-    }
-  }
+  for (auto _ : state) advance<LatticeIsing, K>(kernel, *target, group, batch);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch * together));
   state.counters["acceptance"] = group[0]->accepted / static_cast<double>(group[0]->steps);
 }
@@ -179,7 +175,8 @@ void naive_gibbs(benchmark::State& state) {
   Chain<LatticeIsing, Gibbs<LatticeIsing>> chain(*target, start, reference, Rng(1, 0));
   const Gibbs<LatticeIsing> kernel;
   kernel.prepare(*target, chain.state, chain.scratch);
-  for (auto _ : state) advance(kernel, *target, chain, 10);
+  Chain<LatticeIsing, Gibbs<LatticeIsing>>* const alone[] = {&chain};
+  for (auto _ : state) advance<LatticeIsing, Gibbs<LatticeIsing>>(kernel, *target, alone, 10);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 10 * target->num_variables());
 }
 BENCHMARK(naive_gibbs);

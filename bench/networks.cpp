@@ -107,7 +107,8 @@ void advance_network(benchmark::State& state, const K& kernel, std::uint64_t bat
   const std::vector<Value> zeros(target.num_variables(), 0);
   Chain<MarkovNetwork, K> chain(target, zeros, zeros, Rng(1, 0));
   kernel.prepare(target, chain.state, chain.scratch);
-  for (auto _ : state) advance(kernel, target, chain, batch);
+  Chain<MarkovNetwork, K>* const alone[] = {&chain};
+  for (auto _ : state) advance<MarkovNetwork, K>(kernel, target, alone, batch);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * items));
 }
 

@@ -5,15 +5,14 @@
 #include <memory>
 #include <vector>
 
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/kernels/block_gibbs.hpp>
 #include <poise/extend/kernels/factorised_proposal.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
 #include <poise/extend/kernels/path_proposal.hpp>
-#include "kernels/plain_gradient.hpp"
-#include "kernels/rbm_gibbs.hpp"
-#include <poise/extend/engines/chain.hpp>
 #include <poise/run.hpp>
+#include "kernels/plain.hpp"
+#include "kernels/rbm_gibbs.hpp"
 #include "learning.hpp"
 #include "random_rbm.hpp"
 
@@ -52,19 +51,7 @@ void steps(benchmark::State& state, Index hidden, const K& kernel, std::size_t c
     group.push_back(chains.back().get());
     kernel.prepare(*target, group[c]->state, group[c]->scratch);
   }
-  for (auto _ : state) {
-    if constexpr (BulkKernel<K, Rbm>) {
-      advance_bulk<Rbm, K>(kernel, *target, group, batch);
-    } else if constexpr (GroupKernel<K, Rbm>) {
-      advance_group<Rbm, K>(kernel, *target, group, batch);
-    } else {
-      for (Chain<Rbm, K>* chain : group) {
-        for (std::uint64_t step = 0; step < batch; ++step) {
-          count_step(kernel, *target, *chain, kernel.step(*target, chain->state, chain->scratch, chain->rng));
-        }
-      }
-    }
-  }
+  for (auto _ : state) advance<Rbm, K>(kernel, *target, group, batch);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * batch * count));
 }
 

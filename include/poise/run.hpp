@@ -18,7 +18,7 @@
 #include <poise/devices.hpp>
 #include <poise/diagnose.hpp>
 #include <poise/extend/base/archive.hpp>
-#include <poise/extend/engines/tempering_report.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include <poise/model.hpp>
 #include <poise/sampler.hpp>
 #include <poise/trace.hpp>

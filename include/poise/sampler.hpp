@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <poise/extend/learning/learner.hpp>
 #include <poise/extend/base/spec.hpp>
+#include <poise/extend/learning/learner.hpp>
 
 namespace poise {
 
@@ -39,12 +39,16 @@ struct SamplerSettings {
   unsigned collapse = 12;      ///< log2 of the entries that tables of a collapsed network may have; 0: not collapsed
 };
 
+class OwnKernel;
+
 struct Sampler {
   std::string name = "auto";  ///< the spec as given
-  std::size_t row = 0;        ///< in the registry
+  std::size_t row = 0;        ///< in the registry; beyond it for a kernel of one's own
   SamplerSettings settings;   ///< of `temper`: also those of the sampler inside
   /// What `temper` is put around; empty where nobody said, and everywhere else.
   std::shared_ptr<const Sampler> of = nullptr;
+  /// A kernel of one's own (extend/engines/own_kernel.hpp), which no name in a spec stands for.
+  std::shared_ptr<const OwnKernel> own = nullptr;
 
   /// Whether there is anything to find out in warm-up: a function, or a step length.
   [[nodiscard]] bool learns() const {

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/base/simd.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "base/thread_pool.hpp"
 
 namespace poise {

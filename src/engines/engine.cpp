@@ -1,12 +1,13 @@
 /// Sums over all chains of an engine, and how they are shared out.
 #include <poise/extend/engines/engine.hpp>
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/division.hpp>
-#include <poise/extend/engines/states.hpp>
 
 namespace poise {
 
@@ -55,6 +56,31 @@ Evals total_evals(const Engine& engine) {
   Evals sum;
   for (const Evals& one : evals) sum += one;
   return sum;
+}
+
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most) {
+  const std::size_t rounds = std::max<std::size_t>(1, (chains + most * threads - 1) / (most * threads));
+  const std::size_t number = std::min(chains, rounds * threads);
+  std::vector<ChainGroup> groups;
+  for (std::size_t g = 0; g < number; ++g) {
+    const std::size_t first = chains * g / number;
+    groups.push_back({first, chains * (g + 1) / number - first});
+  }
+  return groups;
+}
+
+std::vector<ChainGroup> group_words(std::size_t chains, std::uint64_t first_chain, unsigned threads, WordShape shape) {
+  const std::uint64_t first_word = first_chain / shape.chains;
+  const std::uint64_t words = (first_chain + chains - 1) / shape.chains - first_word + 1;
+  if (words < threads) return group_chains(chains, threads, shape.chains);
+  std::vector<ChainGroup> groups;
+  for (const ChainGroup& some : group_chains(static_cast<std::size_t>(words), threads, shape.most_words)) {
+    const std::uint64_t begin = std::max<std::uint64_t>(first_chain, (first_word + some.first) * shape.chains);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(first_chain + chains, (first_word + some.first + some.count) * shape.chains);
+    groups.push_back({static_cast<std::size_t>(begin - first_chain), static_cast<std::size_t>(end - begin)});
+  }
+  return groups;
 }
 
 }  // namespace poise

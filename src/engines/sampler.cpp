@@ -1,4 +1,4 @@
-/// From sampler names to settings: what each row of the registry reads.
+/// From sampler names to settings: parsing, what several rows of the registry read, and the functions they learn.
 #include <poise/extend/engines/samplers.hpp>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/learning/fit.hpp"
+#include "engines/dispatch.hpp"
 
 namespace poise {
 
@@ -28,34 +28,6 @@ std::vector<NameHelp> help_of(std::tuple<Rows...>*) {
 SpecKeys joined(SpecKeys keys, const SpecKeys& more) {
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
-}
-
-SpecKeys read_network(SpecReader& reader, SamplerSettings& settings) {
-  SpecKeys keys = joined(read_learning(reader, settings), {"net", "init"});
-  settings.function = read_function(reader, "init");
-  if (reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone") {
-    settings.family = FunctionFamily::monotone;
-    settings.blocks = static_cast<int>(reader.integer("blocks", settings.blocks, 1, 1000));
-    settings.units = static_cast<int>(reader.integer("units", settings.units, 1, 1000));
-    return joined(std::move(keys), {"blocks", "units"});
-  }
-  settings.family = FunctionFamily::mlp;
-  settings.hidden = static_cast<int>(reader.integer("hidden", settings.hidden, 1, 10000));
-  return joined(std::move(keys), {"hidden"});
-}
-
-Index read_block(SpecReader& reader) { return static_cast<Index>(reader.integer("block", 1, 1, 20)); }
-
-/// Whether the step length is given by `key`, or how it is tuned.
-SpecKeys read_tuning(SpecReader& reader, SamplerSettings& settings, const char* key) {
-  settings.many = true;
-  if (reader.has(key)) return {"g", key};
-  const std::string tune = reader.choice("tune", "variance", {"variance", "entropy", "acceptance"});
-  settings.tuning = tune == "acceptance" ? StepTuning::acceptance : StepTuning::objective;
-  if (tune == "entropy") settings.learn.objective = LearningObjectiveKind::entropy;
-  if (settings.tuning == StepTuning::objective) return {"g", key, "tune"};
-  settings.acceptance = reader.real("target", settings.acceptance, 0.01, 0.99);
-  return {"g", key, "tune", "target"};
 }
 
 }  // namespace
@@ -90,112 +62,31 @@ SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings) {
   return {"objective", "optimizer", "rate", "ridge", "schedule"};
 }
 
-SpecKeys AutoRow::read(SpecReader&, SamplerSettings&) { return {}; }
-
-SpecKeys LsbRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.family = FunctionFamily::spline;
-  settings.block = read_block(reader);
-  SpecKeys keys = joined(read_learning(reader, settings), {"block"});
-  if (settings.block > 1 && settings.learn.objective != LearningObjectiveKind::variance) {
-    throw InputError("sampler 'lsb': blocks learn by objective=variance only");
+SpecKeys read_network_family(SpecReader& reader, SamplerSettings& settings) {
+  SpecKeys keys = joined(read_learning(reader, settings), {"net", "init"});
+  settings.function = read_function(reader, "init");
+  if (reader.choice("net", "mlp", {"mlp", "monotone"}) == "monotone") {
+    settings.family = FunctionFamily::monotone;
+    settings.blocks = static_cast<int>(reader.integer("blocks", settings.blocks, 1, 1000));
+    settings.units = static_cast<int>(reader.integer("units", settings.units, 1, 1000));
+    return joined(std::move(keys), {"blocks", "units"});
   }
-  return keys;
+  settings.family = FunctionFamily::mlp;
+  settings.hidden = static_cast<int>(reader.integer("hidden", settings.hidden, 1, 10000));
+  return joined(std::move(keys), {"hidden"});
 }
 
-SpecKeys LbRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.function = read_function(reader, "g");
-  settings.block = read_block(reader);
-  return {"g", "block"};
-}
+Index read_block(SpecReader& reader) { return static_cast<Index>(reader.integer("block", 1, 1, 20)); }
 
-SpecKeys Lsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.family = FunctionFamily::mixture;
-  return read_learning(reader, settings);
-}
-
-SpecKeys Lsb2Row::read(SpecReader& reader, SamplerSettings& settings) { return read_network(reader, settings); }
-
-SpecKeys GwgRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.first_order = true;
-  settings.function = read_function(reader, "g");
-  return {"g"};
-}
-
-SpecKeys FlsbRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.first_order = true;
-  settings.family = FunctionFamily::spline;
-  return read_learning(reader, settings);
-}
-
-SpecKeys Flsb1Row::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.first_order = true;
-  return Lsb1Row::read(reader, settings);
-}
-
-SpecKeys Flsb2Row::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.first_order = true;
-  return read_network(reader, settings);
-}
-
-SpecKeys DlmcRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.function = read_function(reader, "g");
-  const double tau = reader.real("tau", 0.1, 1e-6, 1e6);
-  settings.level = std::log(tau);
-  return read_tuning(reader, settings, "tau");
-}
-
-SpecKeys DlsbRow::read(SpecReader& reader, SamplerSettings& settings) {
+SpecKeys read_tuning(SpecReader& reader, SamplerSettings& settings, const char* key) {
   settings.many = true;
-  settings.family = FunctionFamily::spline;
-  settings.tuning = StepTuning::objective;
-  settings.level = std::log(0.1);
-  const std::string objective = reader.choice("objective", "variance", {"variance", "entropy"});
-  settings.learn.objective = objective == "variance" ? LearningObjectiveKind::variance : LearningObjectiveKind::entropy;
-  settings.learn.rate = reader.real("rate", settings.learn.rate, 1e-8, 10.0);
-  settings.learn.ridge = reader.real("ridge", settings.learn.ridge, 0.0, 1e6);
-  return {"objective", "rate", "ridge"};
-}
-
-SpecKeys DmalaRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.function = read_function(reader, "g");
-  settings.level = -0.5 / reader.real("alpha", 0.15, 1e-3, 1e6);
-  return read_tuning(reader, settings, "alpha");
-}
-
-SpecKeys PasRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.function = read_function(reader, "g");
-  settings.level = std::log(static_cast<double>(reader.integer("radius", 8, 1, 1000000)));
-  return read_tuning(reader, settings, "radius");
-}
-
-SpecKeys GibbsRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.block = read_block(reader);
-  return {"block"};
-}
-
-SpecKeys HammingBallRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
-  settings.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
-  return {"block", "radius"};
-}
-
-SpecKeys TemperRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.collapse = static_cast<unsigned>(reader.integer("collapse", settings.collapse, 0, 24));
-  return {"of", "collapse"};
-}
-
-SpecKeys SwendsenWangRow::read(SpecReader&, SamplerSettings&) { return {}; }
-
-SpecKeys WolffRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.clusters = static_cast<std::uint64_t>(reader.integer("clusters", 0, 1, 1000000000));
-  return {"clusters"};
-}
-
-SpecKeys RbmGibbsRow::read(SpecReader&, SamplerSettings&) { return {}; }
-
-SpecKeys ExactRow::read(SpecReader& reader, SamplerSettings& settings) {
-  settings.memory = reader.real("memory", settings.memory, 1e-6, 1e6);
-  return {"memory"};
+  if (reader.has(key)) return {"g", key};
+  const std::string tune = reader.choice("tune", "variance", {"variance", "entropy", "acceptance"});
+  settings.tuning = tune == "acceptance" ? StepTuning::acceptance : StepTuning::objective;
+  if (tune == "entropy") settings.learn.objective = LearningObjectiveKind::entropy;
+  if (settings.tuning == StepTuning::objective) return {"g", key, "tune"};
+  settings.acceptance = reader.real("target", settings.acceptance, 0.01, 0.99);
+  return {"g", key, "tune", "target"};
 }
 
 const std::vector<NameHelp>& sampler_help() {
@@ -224,6 +115,32 @@ std::shared_ptr<const Sampler> take_inner(Spec& spec) {
 }
 
 }  // namespace
+
+std::shared_ptr<const AnyTarget> target_of(const Model& model) {
+  // What a model gives a kernel of one's own is its target.
+  struct Taker final : OwnKernel {
+    [[nodiscard]] TunableEngine make_engine(std::shared_ptr<const AnyTarget> target,
+                                            const EngineOptions&) const override {
+      taken = std::move(target);
+      return {};
+    }
+    mutable std::shared_ptr<const AnyTarget> taken;
+  };
+  const auto taker = std::make_shared<const Taker>();
+  Sampler sampler;
+  sampler.row = kOwnRow;
+  sampler.own = taker;
+  static_cast<void>(make_engine(model, sampler, {}));
+  return taker->taken;
+}
+
+void check_own_name(const std::string& name) {
+  for (const NameHelp& row : sampler_help()) {
+    if (!name.empty() && row.name != name) continue;
+    throw InputError(
+        fmt::format("found {} as the name of a kernel of one's own, expected one that no sampler has", quote(name)));
+  }
+}
 
 Sampler parse_sampler(const std::string& text) {
   Spec spec = parse_spec(text);

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 #include "exact/edge_set.hpp"
 #include "exact/elimination_order.hpp"

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 #include "exact/edge_set.hpp"
 #include "models/network/smallest.hpp"

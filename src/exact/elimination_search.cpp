@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 #include "exact/elimination_tree.hpp"
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numbers>
 
-#include <poise/extend/base/floats8.hpp>
+#include <poise/extend/base/lanes16.hpp>
 #include <poise/extend/base/math.hpp>
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "models/rbm/packed_matrix.hpp"
 
 #include "inference/log_partition_parts.hpp"

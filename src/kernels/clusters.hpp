@@ -17,7 +17,7 @@
 
 #include <poise/extend/base/concepts.hpp>
 #include <poise/extend/base/hot.hpp>
-#include <poise/extend/kernels/changes.hpp>
+#include <poise/extend/kernels/step.hpp>
 
 namespace poise {
 
@@ -93,7 +93,7 @@ class BondGraph {
           if (digits == most) [[unlikely]] {
             below = static_cast<unsigned>(words.next() >> kDigits < low_[(bond + k) & all]);
           }
-          // Without branches: nobody could foretell which neighbours join, and a wrong guess costs more than all this.
+          // Without branches: nothing foretells which neighbours join, and a wrong guess costs more than all this.
           const unsigned joins = below & static_cast<unsigned>(level == alike);
           members[size] = j;
           size += joins;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include <poise/extend/kernels/changes.hpp>
+#include <poise/extend/kernels/step.hpp>
 #include "exact/junction_tree.hpp"
 #include "models/network/markov_network.hpp"
 

@@ -47,4 +47,28 @@ double invariance_error(const TransitionMatrix& matrix, const StateSpace& space)
   return worst;
 }
 
+double chi_square_z(std::span<const double> count, const StateSpace& space) {
+  double all = 0.0;
+  for (const double one : count) all += one;
+  // States are pooled into cells of at least ten expected visits.
+  double chi2 = 0.0, expected = 0.0, seen = 0.0, cells = -1.0;
+  for (std::size_t s = 0; s < space.size(); ++s) {
+    expected += space.probabilities[s] * all;
+    seen += count[s];
+    if (expected < 10.0 && s + 1 < space.size()) continue;
+    if (expected > 0.0) chi2 += (seen - expected) * (seen - expected) / expected;
+    cells += 1.0;
+    expected = seen = 0.0;
+  }
+  return (chi2 - cells) / std::sqrt(2.0 * cells);
+}
+
+std::size_t state_at(const StateSpace& space, double place) {
+  const std::vector<double>& p = space.probabilities;
+  std::size_t s = 0;
+  while (s + 1 < p.size() && (place >= p[s] || p[s] == 0.0)) place -= p[s++];
+  while (p[s] == 0.0) --s;  // rounding may lead past the last possible state
+  return s;
+}
+
 }  // namespace poise

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include <poise/extend/base/math.hpp>
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 namespace poise {
 
@@ -61,7 +61,7 @@ RbmGibbs::RbmGibbs(const Rbm& target, double doubt)
 }
 
 void RbmGibbs::draw_hidden(const Rbm& target, std::span<const Member> group) const {
-  std::array<RbmLayer::Lane, kTogether> lanes;
+  std::array<RbmLayer::Lane, kChainsTogether> lanes;
   for (std::size_t c = 0; c < group.size(); ++c) {
     Scratch& scratch = *group[c].scratch;
     scratch.visible.list();
@@ -80,7 +80,7 @@ void RbmGibbs::draw_hidden(const Rbm& target, std::span<const Member> group) con
 
 void RbmGibbs::draw_visible(const Rbm& target, std::span<const Member> group) const {
   const std::size_t offset = RbmLayer::padded(target.num_hidden());
-  std::array<RbmLayer::Lane, kTogether> lanes;
+  std::array<RbmLayer::Lane, kChainsTogether> lanes;
   for (std::size_t c = 0; c < group.size(); ++c) {
     Scratch& scratch = *group[c].scratch;
     scratch.hidden.list();
@@ -114,7 +114,7 @@ void RbmGibbs::advance(const Rbm& target, std::span<const Member> group, std::ui
     draw_hidden(target, group);
     draw_visible(target, group);
   }
-  std::array<Rbm::NewLevels, kTogether> levels;
+  std::array<Rbm::NewLevels, kChainsTogether> levels;
   for (std::size_t c = 0; c < group.size(); ++c) {
     group[c].scratch->visible.list();
     levels[c] = {group[c].state, &group[c].scratch->visible};
@@ -125,7 +125,7 @@ void RbmGibbs::advance(const Rbm& target, std::span<const Member> group, std::ui
 StepInfo RbmGibbs::step(const Rbm& target, Rbm::State& state, Scratch& scratch, Rng& rng) const {
   std::copy(state.x.begin(), state.x.end(), scratch.before.begin());
   const Member one[] = {{&state, &scratch, &rng}};
-  advance(target, one, 1);
+  advance(target, std::span<const Member>(one), 1);
   scratch.changed.clear();
   for (Index i = 0; i < target.num_variables(); ++i) {
     if (state.x[i] != scratch.before[i]) scratch.changed.push_back({i, i, scratch.before[i]});

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <poise/extend/engines/tempering_report.hpp>
+#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/engine.hpp>
 
 namespace poise {

@@ -9,11 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include <poise/extend/engines/tuner.hpp>
 #include <poise/extend/learning/learner.hpp>
-#include "kernels/learning/settled.hpp"
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
-#include <poise/extend/engines/tuner.hpp>
 #include "run/chains.hpp"
 
 namespace poise {

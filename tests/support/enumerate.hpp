@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <poise/extend/check/enumerate.hpp>
+#include <poise/extend/check/exactness.hpp>
 
 namespace poise::testing {
 

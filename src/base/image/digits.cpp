@@ -5,8 +5,8 @@
 #include <numbers>
 #include <vector>
 
+#include <poise/extend/base/rng.hpp>
 #include "base/image/idx.hpp"
-#include <poise/extend/base/streams.hpp>
 
 namespace poise {
 namespace {

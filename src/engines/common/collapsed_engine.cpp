@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
-#include <poise/extend/engines/states.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include "models/network/markov_network.hpp"
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include <poise/extend/base/hot.hpp>
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 namespace poise {
 

@@ -1,7 +1,7 @@
 /// Gibbs with many chains in one block of memory, as bits of words or across lanes, as an engine.
 ///
 /// A layout makes blocks of chains of a target and observes all chains of a block at once: BitLayout
-/// (run/ising_bits.hpp) and LaneLayout (run/lane_layout.hpp).
+/// (cpu/bits/ising_bits.hpp) and LaneLayout (cpu/lanes/lane_layout.hpp).
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/engine.hpp>
-#include <poise/extend/engines/states.hpp>
 
 namespace poise {
 

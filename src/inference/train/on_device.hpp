@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/learning/adam.hpp>
 #include "engines/common/rbm_updates.hpp"
+#include <poise/extend/learning/optimizer.hpp>
 #include "inference/train/rbm_trainer.hpp"
 
 namespace poise {

@@ -2,10 +2,10 @@
 ///
 /// Threads share out chunks of a fixed size, so that every matrix product has the same shape, and hence the same order
 /// of sums, for any number of them. Each row of the batch has random numbers of its own.
-#include <poise/extend/learning/adam.hpp>
-#include <poise/extend/base/archive.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "inference/train/rbm_trainer.hpp"
+#include <poise/extend/base/archive.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/learning/optimizer.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <poise/extend/base/floats8.hpp>
+#include <poise/extend/base/lanes16.hpp>
 #include <poise/extend/base/math.hpp>
 
 namespace poise {

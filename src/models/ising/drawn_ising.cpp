@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/base/streams.hpp>
-#include "models/ising/ising_model.hpp"
+#include <poise/extend/base/rng.hpp>
 #include "models/ising/ising_limits.hpp"
+#include "models/ising/ising_model.hpp"
 
 namespace poise {
 namespace {

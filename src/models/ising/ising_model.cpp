@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
+#include <poise/extend/base/rng.hpp>
 #include <poise/image.hpp>
-#include <poise/extend/base/streams.hpp>
+#include "base/file.hpp"
 #include "models/ising/ising_limits.hpp"
 
 namespace poise {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 
 namespace poise {
 

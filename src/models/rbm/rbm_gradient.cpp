@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include <poise/extend/base/floats8.hpp>
+#include <poise/extend/base/lanes16.hpp>
 #include "models/rbm/rbm.hpp"
 
 namespace poise {

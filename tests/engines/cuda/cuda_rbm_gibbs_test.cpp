@@ -12,6 +12,7 @@
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/rows.hpp"
 #endif
+#include "engines/dispatch.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/on_gpu.hpp"
@@ -51,9 +52,9 @@ class CpuChains {
     }
   }
   void advance(std::uint64_t steps) {
-    for (std::size_t first = 0; first < states_.size(); first += RbmGibbs::kTogether) {
+    for (std::size_t first = 0; first < states_.size(); first += RbmGibbs::kChainsTogether) {
       std::vector<RbmGibbs::Member> group;
-      for (std::size_t c = first; c < std::min(states_.size(), first + RbmGibbs::kTogether); ++c) {
+      for (std::size_t c = first; c < std::min(states_.size(), first + RbmGibbs::kChainsTogether); ++c) {
         group.push_back({&states_[c], &scratches_[c], &rngs_[c]});
       }
       kernel_.advance(target_, group, steps);

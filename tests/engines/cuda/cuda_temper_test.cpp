@@ -8,12 +8,12 @@
 #ifdef POISE_CUDA
 #include "engines/cuda/tempering/lane_ladders.hpp"
 #endif
-#include "engines/cpu/lanes/lane_layout.hpp"
-#include "engines/cpu/tempering/tempered_lanes.hpp"
-#include <poise/extend/base/streams.hpp>
-#include "models/ising/ising_model.hpp"
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "models/ising/ising_model.hpp"
 #include "support/host_ladders.hpp"
 #include "support/lane_models.hpp"
 #include "support/on_gpu.hpp"

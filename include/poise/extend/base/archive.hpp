@@ -1,7 +1,7 @@
-/// Bytes in memory from which an object can go on exactly where it was: numbers and vectors of them, one after another.
+/// Bytes in memory from which an object resumes exactly where it was: numbers and vectors of them, one after another.
 ///
 /// A type that takes part has `template <class A> void archive(A& archive) { archive(first, second, ...); }`, one
-/// function for both directions. What is written is for the same program on the same kind of machine; a file format
+/// function for both directions. What is written is for the same program on the same kind of processor; a file format
 /// with versions and checksums is built around it, not in it.
 #pragma once
 

@@ -60,8 +60,8 @@ template <class T>
 concept MemoisingTarget = Target<T> && T::kMemoises;
 
 /// A target that is not for several threads: its const functions gather what chains ask for in the target itself, so
-/// that one call can answer all of them. Its chains take turns on one thread (run/fiber_scheduler.hpp), and whoever
-/// moves chains on several threads must refuse it.
+/// that one call can answer all of them. Its chains take turns on one thread (base/fiber_scheduler.hpp); code
+/// that moves chains on several threads must refuse it.
 template <class T>
 concept SingleThreadTarget = Target<T> && T::kSingleThread;
 

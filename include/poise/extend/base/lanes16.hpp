@@ -1,5 +1,5 @@
 /// Sixteen numbers of 32 bits at a time, for loops in which the precision of floats is enough: twice the lanes of
-/// simd.hpp in registers of the same size.
+/// simd.hpp in registers of the same size; and eight floats in memory, taken as doubles and put back.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,25 @@
 
 namespace poise {
 
-/// Two vectors of 32 bytes; see Lanes8.
-template <class T>
-struct Lanes16 {
-  typedef T Half __attribute__((vector_size(32)));  // NOLINT(modernize-use-using): the attribute needs the old form
-  Half low;
-  Half high;
-};
+// NOLINTNEXTLINE(modernize-use-using): the attribute needs the old form
+typedef float Floats4 __attribute__((vector_size(16)));
 
+POISE_INLINE Doubles8 load_floats8(const float* from) {
+  Floats4 low, high;
+  std::memcpy(&low, from, sizeof low);
+  std::memcpy(&high, from + 4, sizeof high);
+  return {__builtin_convertvector(low, Doubles8::Half), __builtin_convertvector(high, Doubles8::Half)};
+}
+
+POISE_INLINE void store_floats8(float* to, const Doubles8& v) {
+  const Floats4 low = __builtin_convertvector(v.low, Floats4);
+  const Floats4 high = __builtin_convertvector(v.high, Floats4);
+  std::memcpy(to, &low, sizeof low);
+  std::memcpy(to + 4, &high, sizeof high);
+}
+
+template <class T>
+using Lanes16 = Lanes<T>;
 using Floats16 = Lanes16<float>;
 using Ints16 = Lanes16<std::int32_t>;
 using Words16 = Lanes16<std::uint32_t>;
@@ -24,37 +35,6 @@ using Words16 = Lanes16<std::uint32_t>;
 template <class T>
 POISE_INLINE Lanes16<T> all16(T a) {
   return {a - typename Lanes16<T>::Half{}, a - typename Lanes16<T>::Half{}};
-}
-
-#define POISE_LANEWISE(op)                                                        \
-  template <class T>                                                              \
-  POISE_INLINE Lanes16<T> operator op(const Lanes16<T>& a, const Lanes16<T>& b) { \
-    return {a.low op b.low, a.high op b.high};                                    \
-  }                                                                               \
-  template <class T>                                                              \
-  POISE_INLINE Lanes16<T> operator op(const Lanes16<T>& a, T b) {                 \
-    return {a.low op b, a.high op b};                                             \
-  }                                                                               \
-  template <class T>                                                              \
-  POISE_INLINE Lanes16<T> operator op(T a, const Lanes16<T>& b) {                 \
-    return {a op b.low, a op b.high};                                             \
-  }
-POISE_LANEWISE(+)
-POISE_LANEWISE(-)
-POISE_LANEWISE(*)
-POISE_LANEWISE(/)
-POISE_LANEWISE(&)
-POISE_LANEWISE(|)
-POISE_LANEWISE(^)
-#undef POISE_LANEWISE
-
-template <class T>
-POISE_INLINE Lanes16<T> operator<<(const Lanes16<T>& a, int shift) {
-  return {a.low << shift, a.high << shift};
-}
-template <class T>
-POISE_INLINE Lanes16<T> operator>>(const Lanes16<T>& a, int shift) {
-  return {a.low >> shift, a.high >> shift};
 }
 
 // Comparisons give -1 in the lanes where they hold and 0 elsewhere.

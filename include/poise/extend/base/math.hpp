@@ -1,4 +1,4 @@
-/// exp and log over eight lanes, the same bits on every machine.
+/// exp and log over eight lanes, the same bits on every processor.
 #pragma once
 
 #include <poise/extend/base/simd.hpp>

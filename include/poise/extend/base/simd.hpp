@@ -9,24 +9,28 @@
 namespace poise {
 
 /// Two vectors of 32 bytes. One of 64 would be taken apart element by element wherever the compiler compares or selects
-/// on a machine without AVX-512, and gains nothing on one that has it but works in halves.
+/// on a processor without AVX-512, and gains nothing on one that has it but works in halves. Numbers of 64 bits have
+/// eight lanes, those of 32 bits have sixteen (lanes16.hpp).
 template <class T>
-struct Lanes8 {
+struct Lanes {
   typedef T Half __attribute__((vector_size(32)));  // NOLINT(modernize-use-using): the attribute needs the old form
+  static constexpr unsigned kHalf = 32 / sizeof(T);
   Half low;
   Half high;
 
-  POISE_INLINE T operator[](unsigned lane) const { return lane < 4 ? low[lane] : high[lane - 4]; }
+  POISE_INLINE T operator[](unsigned lane) const { return lane < kHalf ? low[lane] : high[lane - kHalf]; }
   /// Slow: goes through memory unless `lane` is known to the compiler.
   POISE_INLINE void set(unsigned lane, T value) {
-    if (lane < 4) {
+    if (lane < kHalf) {
       low[lane] = value;
     } else {
-      high[lane - 4] = value;
+      high[lane - kHalf] = value;
     }
   }
 };
 
+template <class T>
+using Lanes8 = Lanes<T>;
 using Doubles8 = Lanes8<double>;
 using Ints8 = Lanes8<std::int64_t>;
 using Words8 = Lanes8<std::uint64_t>;
@@ -43,18 +47,18 @@ POISE_INLINE Lanes8<T> all8(T a) {
 }
 POISE_INLINE Doubles8 broadcast8(double a) { return all8(a); }
 
-#define POISE_LANEWISE(op)                                                     \
-  template <class T>                                                           \
-  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, const Lanes8<T>& b) { \
-    return {a.low op b.low, a.high op b.high};                                 \
-  }                                                                            \
-  template <class T>                                                           \
-  POISE_INLINE Lanes8<T> operator op(const Lanes8<T>& a, T b) {                \
-    return {a.low op b, a.high op b};                                          \
-  }                                                                            \
-  template <class T>                                                           \
-  POISE_INLINE Lanes8<T> operator op(T a, const Lanes8<T>& b) {                \
-    return {a op b.low, a op b.high};                                          \
+#define POISE_LANEWISE(op)                                                  \
+  template <class T>                                                        \
+  POISE_INLINE Lanes<T> operator op(const Lanes<T>& a, const Lanes<T>& b) { \
+    return {a.low op b.low, a.high op b.high};                              \
+  }                                                                         \
+  template <class T>                                                        \
+  POISE_INLINE Lanes<T> operator op(const Lanes<T>& a, T b) {               \
+    return {a.low op b, a.high op b};                                       \
+  }                                                                         \
+  template <class T>                                                        \
+  POISE_INLINE Lanes<T> operator op(T a, const Lanes<T>& b) {               \
+    return {a op b.low, a op b.high};                                       \
   }
 POISE_LANEWISE(+)
 POISE_LANEWISE(-)
@@ -66,15 +70,15 @@ POISE_LANEWISE(^)
 #undef POISE_LANEWISE
 
 template <class T>
-POISE_INLINE Lanes8<T>& operator+=(Lanes8<T>& a, const Lanes8<T>& b) {
+POISE_INLINE Lanes<T>& operator+=(Lanes<T>& a, const Lanes<T>& b) {
   return a = a + b;
 }
 template <class T>
-POISE_INLINE Lanes8<T> operator<<(const Lanes8<T>& a, int shift) {
+POISE_INLINE Lanes<T> operator<<(const Lanes<T>& a, int shift) {
   return {a.low << shift, a.high << shift};
 }
 template <class T>
-POISE_INLINE Lanes8<T> operator>>(const Lanes8<T>& a, int shift) {
+POISE_INLINE Lanes<T> operator>>(const Lanes<T>& a, int shift) {
   return {a.low >> shift, a.high >> shift};
 }
 

@@ -17,10 +17,22 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/check/report.hpp>
 #include <poise/extend/base/concepts.hpp>
 
 namespace poise {
+
+/// What a check found: a sentence for each problem, none where all is well.
+struct CheckReport {
+  std::vector<std::string> problems;
+
+  [[nodiscard]] bool ok() const { return problems.empty(); }
+  /// All problems, a line each.
+  [[nodiscard]] std::string text() const {
+    std::string lines;
+    for (const std::string& problem : problems) lines += problem + "\n";
+    return lines;
+  }
+};
 
 struct ConformanceOptions {
   int steps = 100;  ///< of the walk

@@ -1,7 +1,7 @@
-/// Which samplers `auto` tries on a model, and what they cost there: counted work, so the same on every machine.
+/// Which samplers `auto` tries on a model, and what they cost there: counted work, so the same on every computer.
 ///
-/// Work is in nanoseconds of one core of the machine that the table of costs was measured on (src/run/costs.cpp). On
-/// callback targets it is rows that user code evaluates: how long one takes nobody knows.
+/// Work is in nanoseconds of one core of the computer that the table of costs was measured on (src/run/costs.cpp). On
+/// callback targets it is rows that user code evaluates: how long one takes is not known.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct ModelFacts {
   Index hidden = 0;                 ///< units of an RBM
   bool bits = false;                ///< Gibbs keeps chains as bits
   bool lanes = false;               ///< or across lanes
-  bool clusters = false;            ///< of variables that like to be alike (run/bonds.hpp)
+  bool clusters = false;            ///< of variables that like to be alike (engines/cpu/chains/bonds.hpp)
   bool gradient = false;            ///< user code has one
   bool log_ratios = false;          ///< user code has all ratios of a state in one row
   std::optional<ExactFacts> exact;  ///< networks whose junction tree fits memory
@@ -47,7 +47,7 @@ struct ModelFacts {
 /// says the cost of a run before it has begun.
 struct SamplerCost {
   double setup = 0.0;  ///< before the first step
-  // Of one evaluation.
+  // The cost of one evaluation.
   double target = 0.0;
   double ratio = 0.0;
   double gradient = 0.0;

@@ -1,23 +1,47 @@
 /// A group of chains behind one virtual class: hot loops are inside, names and types stay outside.
 ///
 /// An engine moves chains on and tells where they are. It has no way to change how it moves: what warm-up learns goes
-/// through a Tuner (run/tuner.hpp), which is made together with the engine and is gone before the first draw.
+/// through a Tuner (engines/tuner.hpp), which is made together with the engine and is gone before the first draw.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include <poise/extend/base/archive.hpp>
 #include <poise/devices.hpp>
-#include <poise/extend/kernels/rao_blackwell.hpp>
-#include <poise/extend/engines/chain_group.hpp>
-#include <poise/extend/engines/tempering_report.hpp>
+#include <poise/extend/base/archive.hpp>
+#include <poise/extend/engines/ladder.hpp>
+#include <poise/extend/kernels/step.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
+
+/// A range of chains that one thread moves on together.
+struct ChainGroup {
+  std::size_t first;
+  std::size_t count;
+};
+
+/// What all chains of a tile have in common.
+struct BlockProgress {
+  std::uint64_t sweeps = 0;
+  std::uint64_t counts = 0;    ///< 1 while levels are counted
+  std::uint64_t averages = 0;  ///< 1 while conditional probabilities are summed
+};
+
+/// Shares chains out in groups of at most `most`, as equal as can be, a multiple of the threads in number if possible.
+std::vector<ChainGroup> group_chains(std::size_t chains, unsigned threads, std::size_t most = 4);
+
+/// Chains that share words of memory, and so go in groups of whole words where there are enough for all threads.
+struct WordShape {
+  std::size_t chains;      ///< of a word
+  std::size_t most_words;  ///< of a group
+};
+std::vector<ChainGroup> group_words(std::size_t chains, std::uint64_t first_chain, unsigned threads, WordShape shape);
 
 class Division;
 
@@ -48,7 +72,7 @@ struct EngineTraits {
   std::size_t draws_at_once = 1;      ///< draws that `advance_and_observe` is best asked for at most; if more than one,
                                       ///< all chains are one group
   bool together = false;              ///< all chains are moved on by one call
-  bool of_device = false;             ///< saved states are those of a GPU: no other device goes on with them
+  bool of_device = false;             ///< saved states are those of a GPU: no other device resumes from them
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
 };
 
@@ -88,7 +112,7 @@ class Engine {
   virtual void restart(std::size_t chain, std::span<const Value> levels) = 0;
 
   /// Swaps the states of a chain and of the chain of the same number in an engine for the same model at another
-  /// temperature, made by the same sampler. Counts go on. Engines whose chains never do so throw.
+  /// temperature, made by the same sampler. Counts continue. Engines whose chains never do so throw.
   virtual void exchange(std::size_t chain, Engine& other);
 
   /// Starts counting how long variables are at their levels and, if asked to, averaging P(variable at level | all
@@ -99,7 +123,7 @@ class Engine {
   virtual void visit_marginals(ChainGroup group) = 0;
   [[nodiscard]] virtual RaoBlackwell rao_blackwell(std::size_t chain) const = 0;
 
-  /// Of ladders, where chains have them.
+  /// Tempering statistics; empty unless this engine runs parallel tempering.
   [[nodiscard]] virtual std::optional<TemperingReport> tempering() const { return {}; }
 
   /// Everything that the next step depends on, and what was counted: what all chains have in common, which is loaded
@@ -110,14 +134,14 @@ class Engine {
   virtual void load_chain(std::size_t chain, Loader& in) = 0;
 
   /// Where chains are divided among ranks, and this is all of them as seen from one: whose they are. What takes a chain
-  /// or a group takes those of this rank only; run/division.hpp has what looks at all of them.
+  /// or a group takes those of this rank only; engines/division.hpp has what looks at all of them.
   [[nodiscard]] virtual const Division* division() const { return nullptr; }
 
  protected:
   EngineTraits traits_;
 };
 
-// Of all chains of a run, wherever they are.
+// Sums over all chains of a run, whichever rank has them.
 
 /// Acceptance probabilities of all chains so far, summed.
 [[nodiscard]] double total_accepted(const Engine& engine);

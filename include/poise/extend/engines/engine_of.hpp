@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <poise/extend/learning/learning_objective.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/engine.hpp>
-#include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tuner.hpp>
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/learning/learning_objective.hpp>
 
 namespace poise {
 
@@ -22,7 +21,8 @@ class TunerOf;
 template <Target T, class K>
 class SelfTuningOf;
 
-/// A kernel that finds something out by itself while chains warm up (run/tuner.hpp), from what their scratches hold.
+/// A kernel that finds something out by itself while chains warm up (engines/tuner.hpp), from what their scratches
+/// hold.
 template <class K>
 concept SelfTuningKernel = requires(K& kernel, typename K::Scratch& own, const typename K::Scratch& chain,
                                     typename K::Found& found, Saver& out) {
@@ -56,22 +56,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
   void advance(ChainGroup range, std::uint64_t steps) override {
     std::vector<Chain<T, K>*> group;
     for (std::size_t c = range.first; c < range.first + range.count; ++c) group.push_back(chains_[c].get());
-    if constexpr (MemoisingTarget<T>) {
-      for (Chain<T, K>* chain : group) advance_waiting<T, K>(kernel_, *target_, *chain, steps);
-    } else if constexpr (BulkKernel<K, T>) {
-      advance_bulk<T, K>(kernel_, *target_, group, steps);
-    } else if constexpr (GroupKernel<K, T>) {
-      advance_group<T, K>(kernel_, *target_, group, steps);
-    } else if constexpr (StagedKernel<K, T>) {
-      // Of large models two at a time: four would push each other's weights out of the cache.
-      const std::size_t most = group[0]->scratch.tree.is_large() ? 2 : kTogether;
-      for (std::size_t first = 0; first < group.size(); first += most) {
-        const auto count = static_cast<unsigned>(std::min(most, group.size() - first));
-        advance_together(kernel_, *target_, &group[first], count, steps);
-      }
-    } else {
-      for (Chain<T, K>* chain : group) poise::advance(kernel_, *target_, *chain, steps);
-    }
+    poise::advance<T, K>(kernel_, *target_, group, steps);
     for (Chain<T, K>* chain : group) after_advance(*chain);
   }
 
@@ -103,10 +88,8 @@ class EngineOf final : public Engine, public StatesOf<T> {
     auto& there = dynamic_cast<EngineOf&>(other);
     typename T::State& mine = chains_[c]->state;
     typename T::State& theirs = there.chains_[c]->state;
-    if constexpr (!BulkKernel<K, T>) {  // which count every step by themselves
-      settle(*target_, *chains_[c]);
-      settle(*there.target_, *there.chains_[c]);
-    }
+    settle(*target_, *chains_[c]);
+    settle(*there.target_, *there.chains_[c]);
     if constexpr (requires { target_->adopt(mine); }) {
       std::swap(mine, theirs);
       target_->adopt(mine);
@@ -193,6 +176,12 @@ class EngineOf final : public Engine, public StatesOf<T> {
   /// Whether the kernel averages conditional probabilities by itself.
   static constexpr bool kRaoBlackwellises = requires(typename K::Scratch & scratch) { scratch.rao_blackwell; };
 
+  /// Whether user code computes log p for all chains in one call.
+  static bool is_callback(const T& target) {
+    if constexpr (requires { target.is_callback(); }) return target.is_callback();
+    return MemoisingTarget<T>;
+  }
+
   static EngineTraits traits_of(const T& target, const K& kernel, const EngineOptions& options) {
     EngineTraits traits;
     traits.chains = options.starts.size();
@@ -201,11 +190,10 @@ class EngineOf final : public Engine, public StatesOf<T> {
     if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
     traits.steps_per_sweep = kernel.steps_per_sweep(target);
     const Index variables = std::max<Index>(1, traits.variables);
-    traits.chunk = MemoisingTarget<T> ? kCallbackChunk
-                                      : std::max<std::uint64_t>(1, kChunkUpdates * traits.steps_per_sweep / variables);
-    // Four chains hide each other's latency where a step has stages; kernels that look at a whole group in one matrix
-    // product fill its lanes; the others go one by one, and so does what they have in the cache.
-    traits.group = GroupKernel<K, T> || BulkKernel<K, T> ? 16 : StagedKernel<K, T> ? 4 : 1;
+    traits.chunk = is_callback(target) ? kCallbackChunk
+                                       : std::max<std::uint64_t>(1, kChunkUpdates * traits.steps_per_sweep / variables);
+    // Kernels without a loop of their own move chains one by one, and so goes what they have in the cache.
+    if constexpr (LoopingKernel<K, T>) traits.group = K::kChainsTogether;
     if constexpr (requires { K::kIndependent; }) traits.independent = K::kIndependent;
     return traits;
   }
@@ -256,7 +244,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
 
   void after_advance(Chain<T, K>& chain) {
     // While the chains are still together: one by one, each would be a call of its own.
-    if constexpr (MemoisingTarget<T>) static_cast<void>(target_->log_prob(chain.state));
+    if (is_callback(*target_)) static_cast<void>(target_->log_prob(chain.state));
     if constexpr (requires { chain.scratch.failure; }) {
       if (chain.scratch.failure != nullptr) throw std::runtime_error(chain.scratch.failure);
     }

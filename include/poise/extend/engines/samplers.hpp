@@ -1,51 +1,62 @@
 /// The registry of samplers: one row each, from the name on the command line to the kernel on a target.
 ///
 /// A row has a `name`, a line of `help`, `read`, which takes its settings from the spec and gives the keys it knows,
-/// and `make`, which makes chains on a target or refuses with a sentence. A row that derives from Contender is a
+/// and `make`, which makes chains on a target. A sampler that runs on some built-in models only has, in place of
+/// `make`, the `refusal` for all others; its chains are made in src/engines/cpu. A row that derives from Contender is a
 /// candidate of `auto`: it has `candidates`, the specs that make sense for a model, and `cost`, what they take there
-/// (run/candidates.hpp). To add a sampler, write its kernel and its row.
+/// (engines/candidates.hpp). docs/adding.md says how to add a sampler.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <poise/extend/learning/transition_gradient_block.hpp>
-#include <poise/extend/learning/transition_gradient_dense.hpp>
-#include <poise/extend/learning/transition_gradient_many.hpp>
-#include <poise/extend/learning/transition_gradient_sparse.hpp>
-#include <poise/extend/kernels/block_gibbs.hpp>
-#include <poise/extend/kernels/gibbs.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include <poise/extend/engines/candidates.hpp>
 #include <poise/extend/engines/engine_of.hpp>
+#include <poise/extend/engines/own_kernel.hpp>
+#include <poise/extend/kernels/block_gibbs.hpp>
+#include <poise/extend/kernels/gibbs.hpp>
+#include <poise/extend/learning/transition_gradient_block.hpp>
+#include <poise/extend/learning/transition_gradient_many.hpp>
+#include <poise/extend/learning/transition_gradient_single.hpp>
 #include <poise/sampler.hpp>
 
 namespace poise {
 
 using SpecKeys = std::vector<std::string>;
 
-/// A fixed function by the key `key`.
-BalancingFunction::Kind read_function(SpecReader& reader, const char* key);
-/// The settings of everything that learns; gives the keys.
-SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings);
+// What several rows read. Each gives the keys it knows.
 
-/// Picks one of the others: a run makes the chains of its choice (src/run/race.hpp).
-struct AutoRow {
+/// A fixed balancing function by the key `key`.
+BalancingFunction::Kind read_function(SpecReader& reader, const char* key);
+/// The settings of everything that learns.
+SpecKeys read_learning(SpecReader& reader, SamplerSettings& settings);
+/// The same of a learned network.
+SpecKeys read_network_family(SpecReader& reader, SamplerSettings& settings);
+/// Whether the step length is given by `key`, or how it is tuned.
+SpecKeys read_tuning(SpecReader& reader, SamplerSettings& settings, const char* key);
+/// The number of variables that are updated together.
+Index read_block(SpecReader& reader);
+
+/// A row without settings.
+struct PlainRow {
+  static SpecKeys read(SpecReader&, SamplerSettings&) { return {}; }
+};
+/// A row that `auto` knows of.
+struct Contender {};
+
+/// Picks one of the others: a run makes the chains of its choice.
+struct AutoRow : PlainRow {
   static constexpr const char* name = "auto";
   static constexpr const char* help =
       "the one of the others that gives most effective samples per unit of work in a short pilot; the default";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError("the sampler 'auto' has no chains of its own: let a run choose, or name the sampler");
-  }
+  static constexpr const char* refusal =
+      "the sampler 'auto' has no chains of its own: let a run choose, or name the sampler";
 };
-
-/// A row that `auto` knows of.
-struct Contender {};
 
 /// Throws InputError where a balancing function cannot be learned over the configurations of such blocks.
 void check_learned_block(const std::vector<Index>& cardinalities, Index block);
@@ -62,7 +73,7 @@ struct BalancedRow {
       return make_engine_of<T>(std::move(target), BlockBalanced<T>(function, settings.block), options);
     }
     if constexpr (SparseTarget<T>) {
-      // On the sparse targets there are, log p is linear in every variable: first-order ratios are the exact ones.
+      // Exact ratios of a sparse target cost no more than a gradient, so first-order samplers use them as well.
       return make_engine_of<T>(std::move(target), LocallyBalanced<T>(function), options);
     } else {
       const Ratios ratios = settings.first_order ? Ratios::first_order : Ratios::exact;
@@ -75,9 +86,17 @@ struct LsbRow : BalancedRow, Contender {
   static constexpr const char* name = "lsb";
   static constexpr const char* help =
       "locally balanced, balancing function learned in warm-up (a monotone spline); lsb:block=4 over the "
-      "configurations "
-      "of random blocks";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+      "configurations of random blocks";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.family = FunctionFamily::spline;
+    settings.block = read_block(reader);
+    SpecKeys keys = read_learning(reader, settings);
+    keys.emplace_back("block");
+    if (settings.block > 1 && settings.learn.objective != LearningObjectiveKind::variance) {
+      throw InputError("sampler 'lsb': blocks learn by objective=variance only");
+    }
+    return keys;
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -86,7 +105,11 @@ struct LbRow : BalancedRow, Contender {
   static constexpr const char* name = "lb";
   static constexpr const char* help =
       "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over those of random blocks";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.function = read_function(reader, "g");
+    settings.block = read_block(reader);
+    return {"g", "block"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -94,20 +117,27 @@ struct LbRow : BalancedRow, Contender {
 struct Lsb1Row : BalancedRow {
   static constexpr const char* name = "lsb1";
   static constexpr const char* help = "learned mixture of sqrt, barker, min and max";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.family = FunctionFamily::mixture;
+    return read_learning(reader, settings);
+  }
 };
 
 struct Lsb2Row : BalancedRow {
   static constexpr const char* name = "lsb2";
   static constexpr const char* help = "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) { return read_network_family(reader, settings); }
 };
 
 struct GwgRow : BalancedRow, Contender {
   static constexpr const char* name = "gwg";
   static constexpr const char* help =
       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.first_order = true;
+    settings.function = read_function(reader, "g");
+    return {"g"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -116,7 +146,11 @@ struct FlsbRow : BalancedRow, Contender {
   static constexpr const char* name = "flsb";
   static constexpr const char* help =
       "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.first_order = true;
+    settings.family = FunctionFamily::spline;
+    return read_learning(reader, settings);
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -124,13 +158,19 @@ struct FlsbRow : BalancedRow, Contender {
 struct Flsb1Row : BalancedRow {
   static constexpr const char* name = "flsb1";
   static constexpr const char* help = "learned mixture with first-order ratios";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.first_order = true;
+    return Lsb1Row::read(reader, settings);
+  }
 };
 
 struct Flsb2Row : BalancedRow {
   static constexpr const char* name = "flsb2";
   static constexpr const char* help = "learned network with first-order ratios";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.first_order = true;
+    return read_network_family(reader, settings);
+  }
 };
 
 /// Whether a kernel that changes many variables a step has exact ratios on a target, or first-order ones: the latter
@@ -164,16 +204,29 @@ struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   static constexpr const char* name = "dlmc";
   static constexpr const char* help =
       "discrete Langevin Monte Carlo: many variables a step, each relaxing for a time tau, for one gradient or one "
-      "look "
-      "at all ratios; tau is tuned in warm-up (tune=variance, or tune=acceptance,target=0.574) or given: "
+      "look at all ratios; tau is tuned in warm-up (tune=variance, or tune=acceptance,target=0.574) or given: "
       "dlmc:g=sqrt,tau=0.7";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.function = read_function(reader, "g");
+    settings.level = std::log(reader.real("tau", 0.1, 1e-6, 1e6));
+    return read_tuning(reader, settings, "tau");
+  }
 };
 
 struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, Contender {
   static constexpr const char* name = "dlsb";
   static constexpr const char* help = "the same, balancing function and tau learned together in warm-up (a spline)";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.many = true;
+    settings.family = FunctionFamily::spline;
+    settings.tuning = StepTuning::objective;
+    settings.level = std::log(0.1);
+    const bool entropy = reader.choice("objective", "variance", {"variance", "entropy"}) == "entropy";
+    settings.learn.objective = entropy ? LearningObjectiveKind::entropy : LearningObjectiveKind::variance;
+    settings.learn.rate = reader.real("rate", settings.learn.rate, 1e-8, 10.0);
+    settings.learn.ridge = reader.real("ridge", settings.learn.ridge, 0.0, 1e6);
+    return {"objective", "rate", "ridge"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -182,9 +235,12 @@ struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
   static constexpr const char* name = "dmala";
   static constexpr const char* help =
       "discrete Metropolis-adjusted Langevin: many variables a step, changes penalised by 1/(2 alpha), which is tuned "
-      "as "
-      "tau is or given: dmala:g=sqrt,alpha=0.2";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+      "as tau is or given: dmala:g=sqrt,alpha=0.2";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.function = read_function(reader, "g");
+    settings.level = -0.5 / reader.real("alpha", 0.15, 1e-3, 1e6);
+    return read_tuning(reader, settings, "alpha");
+  }
 };
 
 struct PasRow {
@@ -192,7 +248,11 @@ struct PasRow {
   static constexpr const char* help =
       "path auxiliary: a path of changes of different variables, of 1 to 2 radius - 1 of them; the radius is tuned as "
       "tau is or given: pas:g=sqrt,radius=8";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.function = read_function(reader, "g");
+    settings.level = std::log(static_cast<double>(reader.integer("radius", 8, 1, 1000000)));
+    return read_tuning(reader, settings, "radius");
+  }
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
@@ -206,7 +266,10 @@ struct GibbsRow : Contender {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
       "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.block = read_block(reader);
+    return {"block"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
@@ -220,7 +283,11 @@ struct GibbsRow : Contender {
 struct HammingBallRow {
   static constexpr const char* name = "hb";
   static constexpr const char* help = "Hamming ball on random blocks: hb:block=10,radius=1";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
+    settings.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
+    return {"block", "radius"};
+  }
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
@@ -228,20 +295,17 @@ struct HammingBallRow {
   }
 };
 
-/// For models that have clusters only: made where their engines are (run/bonds.hpp says which).
+/// Cluster algorithms run on models that have clusters; src/engines/cpu/chains/bonds.hpp says which, and makes them.
 struct ClusterRow : Contender {
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError("the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none");
-  }
+  static constexpr const char* refusal =
+      "the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none";
 };
 
-struct SwendsenWangRow : ClusterRow {
+struct SwendsenWangRow : ClusterRow, PlainRow {
   static constexpr const char* name = "sw";
   static constexpr const char* help =
       "Swendsen-Wang: all clusters of like variables a step; Ising and Potts models without field that like to be "
       "alike";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
@@ -251,50 +315,51 @@ struct WolffRow : ClusterRow {
   static constexpr const char* help =
       "Wolff: one cluster after another, for the same models; a step makes as many as warm-up finds to be a sweep, or "
       "wolff:clusters=10";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.clusters = static_cast<std::uint64_t>(reader.integer("clusters", 0, 1, 1000000000));
+    return {"clusters"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-/// Tempering around another sampler: made for a whole model (src/run/temper.hpp), not for a target.
+/// Tempering around another sampler: made for a whole model (src/engines/cpu/tempering), not for a target.
 struct TemperRow {
   static constexpr const char* name = "temper";
   static constexpr const char* help =
       "parallel tempering around another sampler, for what does not mix: temper:of=gibbs (or lb, lsb, ..., with their "
       "settings); networks are collapsed first, to tables of 2^12 entries (collapse=0: not)";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError("the sampler 'temper' takes models that Poise can heat, and this target is not one of them");
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.collapse = static_cast<unsigned>(reader.integer("collapse", settings.collapse, 0, 24));
+    return {"of", "collapse"};
   }
+  static constexpr const char* refusal =
+      "the sampler 'temper' takes models that Poise can heat, and this target is not one of them";
 };
 
-/// For RBMs only: made where their engines are (src/run/rbm_engine.cpp).
-struct RbmGibbsRow : Contender {
+/// For RBMs only: made in src/engines/cpu/chains/rbm_engine.cpp.
+struct RbmGibbsRow : PlainRow, Contender {
   static constexpr const char* name = "rbm-gibbs";
   static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError("the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none");
-  }
+  static constexpr const char* refusal =
+      "the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none";
 };
 
-/// For networks only: made where their engines are (src/run/network_engine.cpp).
+/// For networks only: made in src/engines/cpu/chains/network_engine.cpp.
 struct ExactRow : Contender {
   static constexpr const char* name = "exact";
   static constexpr const char* help =
       "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)";
-  static SpecKeys read(SpecReader& reader, SamplerSettings& settings);
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.memory = reader.real("memory", settings.memory, 1e-6, 1e6);
+    return {"memory"};
+  }
   static std::vector<std::string> candidates(const ModelFacts& facts);
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
-  template <Target T>
-  static TunableEngine make(const std::shared_ptr<const T>&, const SamplerSettings&, const EngineOptions&) {
-    throw InputError(
-        "the sampler 'exact' takes networks only (.uai and .bif files, and potts), and this model is none");
-  }
+  static constexpr const char* refusal =
+      "the sampler 'exact' takes networks only (.uai and .bif files, and potts), and this model is none";
 };
 
 /// In the order of the help.
@@ -302,13 +367,21 @@ using SamplerRows =
     std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow, DlsbRow,
                DmalaRow, PasRow, GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
 
-/// Whether a sampler is that of a row.
+/// Calls `use` with std::type_identity<Row> of the row of a sampler; not at all for a kernel of one's own.
+template <class Use>
+void with_row(const Sampler& sampler, Use&& use) {
+  [&]<class... Rows>(std::tuple<Rows...>*) {
+    std::size_t k = 0;
+    ((k++ == sampler.row ? use(std::type_identity<Rows>()) : void()), ...);
+  }(static_cast<SamplerRows*>(nullptr));
+}
+
+/// Whether the row of a sampler is this one, or derives from it.
 template <class Row>
 [[nodiscard]] bool is_row(const Sampler& sampler) {
-  return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
-    return ((row == k && std::is_same_v<Row, std::tuple_element_t<k, SamplerRows>>) || ...);
-  }
-  (sampler.row, std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+  bool found = false;
+  with_row(sampler, [&]<class R>(std::type_identity<R>) { found = std::is_base_of_v<Row, R>; });
+  return found;
 }
 
 /// Whether a sampler is Gibbs of one variable at a time, which has layouts for many chains.
@@ -318,25 +391,22 @@ template <class Row>
 
 /// Whether a sampler has a balancing function.
 [[nodiscard]] inline bool is_balanced(const Sampler& sampler) {
-  if (sampler.settings.many) return true;
-  return []<std::size_t... k>(std::size_t row, std::index_sequence<k...>) {
-    return ((row == k && std::is_base_of_v<BalancedRow, std::tuple_element_t<k, SamplerRows>>) || ...);
-  }
-  (sampler.row, std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+  return sampler.settings.many || is_row<BalancedRow>(sampler);
 }
 
 /// Chains of any sampler on any target.
 template <Target T>
 TunableEngine make_engine(std::shared_ptr<const T> target, const Sampler& sampler, const EngineOptions& options) {
   if (target->num_moves() == 0) throw InputError("there is nothing to sample: no variable has more than one level");
+  if (sampler.own) return sampler.own->make_engine(std::make_shared<const AnyTarget>(std::move(target)), options);
   TunableEngine made;
-  [&]<std::size_t... k>(std::index_sequence<k...>) {
-    static_cast<void>(
-        ((sampler.row == k &&
-          (made = std::tuple_element_t<k, SamplerRows>::template make<T>(target, sampler.settings, options), true)) ||
-         ...));
-  }
-  (std::make_index_sequence<std::tuple_size_v<SamplerRows>>());
+  with_row(sampler, [&]<class Row>(std::type_identity<Row>) {
+    if constexpr (requires { Row::refusal; }) {
+      throw InputError(Row::refusal);
+    } else {
+      made = Row::template make<T>(std::move(target), sampler.settings, options);
+    }
+  });
   return made;
 }
 

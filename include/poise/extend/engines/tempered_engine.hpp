@@ -13,7 +13,6 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include <poise/extend/engines/ladder.hpp>
-#include <poise/extend/engines/tempering_report.hpp>
 
 namespace poise {
 

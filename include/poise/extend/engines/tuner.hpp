@@ -5,15 +5,15 @@
 #include <memory>
 #include <span>
 
-#include <poise/extend/learning/transition_gradient.hpp>
 #include <poise/extend/base/archive.hpp>
-#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
 
 namespace poise {
 
-/// Belongs to one engine, which outlives it. Whoever holds no tuner has chains that move as they do for good.
+/// Belongs to one engine, which outlives it. Without a tuner the way in which chains move is final.
 class Tuner {
  public:
   virtual ~Tuner() = default;
@@ -49,7 +49,7 @@ class SelfTuning {
   virtual void freeze() = 0;
 };
 
-/// Chains that can still be tuned; what is empty there is none of.
+/// An engine with its adaptation interfaces; a null member means the engine has no such adaptation.
 struct TunableEngine {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Tuner> tuner = nullptr;

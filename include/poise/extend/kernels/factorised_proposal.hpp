@@ -1,5 +1,5 @@
-/// Proposals that change many variables at once: every variable is drawn by itself (kernel/factorised_law.hpp), and the
-/// whole is accepted with p(y) prod q_i(x_i|y) / (p(x) prod q_i(y_i|x)), the reverse law taken at y.
+/// Proposals that change many variables at once: every variable is drawn by itself (kernels/factorised_law.hpp), and
+/// the whole is accepted with p(y) prod q_i(x_i|y) / (p(x) prod q_i(y_i|x)), the reverse law taken at y.
 ///
 /// A step costs one evaluation of all ratios, however many variables change: that at the proposed state. If the
 /// proposal is accepted it serves the next step. Chains of a group make their steps together, so that targets can
@@ -18,16 +18,15 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include <poise/extend/kernels/changes.hpp>
 #include <poise/extend/kernels/factorised_law.hpp>
 #include <poise/extend/kernels/flips.hpp>
-#include <poise/extend/kernels/legal_numbers.hpp>
 #include <poise/extend/kernels/many_changes.hpp>
+#include <poise/extend/kernels/step.hpp>
 
 namespace poise {
 
 template <Target T>
-class FactorisedProposal {
+class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
  public:
   /// What laws are made of.
   using Real = std::conditional_t<FloatGradientTarget<T>, float, double>;
@@ -131,7 +130,7 @@ class FactorisedProposal {
     return judge(target, scratch);
   }
 
-  // A step in three parts; the middle one is for a whole group.
+  // The parts of a step; the middle one takes a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     rng.fill(scratch.words);
@@ -158,12 +157,6 @@ class FactorisedProposal {
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
     if (scratch.moves.empty()) return {1.0, true, 0};
     return accept_or_not<T>(state, scratch, judge(target, scratch));
-  }
-
-  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
-    propose(target, state, scratch, rng);
-    look_ahead(target, &scratch);
-    return decide(target, state, scratch);
   }
 
   static void draw_flips(Scratch& scratch, Rng& rng) {

@@ -9,9 +9,7 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include <poise/extend/kernels/changes.hpp>
-#include <poise/extend/kernels/legal_numbers.hpp>
-#include <poise/extend/kernels/rao_blackwell.hpp>
+#include <poise/extend/kernels/step.hpp>
 
 namespace poise {
 

@@ -16,18 +16,111 @@
 #include <vector>
 
 #include <poise/extend/base/archive.hpp>
-#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/extend/base/concepts.hpp>
-#include <poise/extend/kernels/changes.hpp>
-#include <poise/extend/kernels/legal_numbers.hpp>
-#include <poise/extend/kernels/weighed_moves.hpp>
+#include <poise/extend/base/hot.hpp>
+#include <poise/extend/kernels/step.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/types.hpp>
 
 namespace poise {
+
+/// Balanced weights g(e^u) of all moves of one state.
+struct WeighedMoves {
+  std::vector<double> log_ratios;  ///< padded with -inf to a multiple of eight
+  std::vector<double> weights;     ///< g e^-offset
+  double offset = 0.0;
+  double total = 0.0;
+
+  void resize(Index moves) {
+    log_ratios.resize((moves + std::size_t{7}) / 8 * 8, -std::numeric_limits<double>::infinity());
+    weights.resize(log_ratios.size());
+  }
+  [[nodiscard]] double log_total() const { return std::log(total) + offset; }
+  template <class A>
+  void archive(A& archive) {
+    archive(log_ratios, weights, offset, total);
+  }
+};
+
+/// Fills weights by a balancing function at the present offset; gives their sum.
+POISE_INLINE double fill_weights(const BalancingFunction& balance, WeighedMoves& out) {
+  // Its own, so that no store in the loop can change it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const BalancingFunction function = balance;
+  const double* const log_ratios = out.log_ratios.data();
+  double* const weights = out.weights.data();
+  const std::size_t size = out.weights.size();
+  const double offset = out.offset;
+  Doubles8 total = {};
+  for (std::size_t k = 0; k < size; k += 8) {
+    const Doubles8 one = function.weights(load8(log_ratios + k), offset);
+    store8(weights + k, one);
+    total += one;
+  }
+  return sum8(total);
+}
+
+/// Turns log ratios into weights, relative to the largest log g, so that the sum is never out of range. False where a
+/// log ratio is illegal.
+inline bool weigh_moves(const BalancingFunction& function, WeighedMoves& out) {
+  return hot([&] {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::size_t padded = out.log_ratios.size();
+    Doubles8 most = broadcast8(-infinity);
+    Ints8 legal = all8(std::int64_t{-1});
+    for (std::size_t k = 0; k < padded; k += 8) {
+      const Doubles8 u = load8(out.log_ratios.data() + k);
+      most = max8(most, u);
+      legal = legal & legal8(u);
+    }
+    double largest = -infinity;
+    for (unsigned lane = 0; lane < 8; ++lane) largest = std::max(largest, most[lane]);
+    if (!all_of8(legal)) return false;
+    out.offset = largest > -infinity ? function.log_g(largest) : 0.0;
+    out.total = fill_weights(function, out);
+    if (!(out.total > 1e-140 && out.total < 1e140) && largest > -infinity) {
+      // g need not be monotone: look for its largest value.
+      out.offset = -infinity;
+      for (const double u : out.log_ratios) out.offset = std::max(out.offset, function.log_g(u));
+      out.total = fill_weights(function, out);
+    }
+    return true;
+  });
+}
 
 enum class Ratios { exact, first_order };
 
 /// At most this many chains are looked at in one go, so that lists of them have their places on the stack.
 inline constexpr std::size_t kLookTogether = 64;
+
+/// The step and the loop of a kernel K whose step has three parts, `propose`, `look_ahead` and `decide`. The second one
+/// takes a whole group of chains, so that targets can evaluate all of them in one go.
+template <class K, Target T>
+class GroupedSteps {
+ public:
+  static constexpr std::size_t kChainsTogether = 16;  // fill the lanes of one matrix product
+
+  template <class Scratch>
+  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
+    self().propose(target, state, scratch, rng);
+    self().look_ahead(target, &scratch);
+    return self().decide(target, state, scratch);
+  }
+
+  template <class Chain>
+  void advance(const T& target, std::span<Chain* const> chains, std::uint64_t steps) const {
+    std::vector<typename K::Scratch*> scratches;
+    for (Chain* chain : chains) scratches.push_back(&chain->scratch);
+    for (std::uint64_t made = 0; made < steps; ++made) {
+      for (Chain* chain : chains) self().propose(target, chain->state, chain->scratch, chain->rng);
+      self().look_ahead(target, scratches);
+      for (Chain* chain : chains) chain->count(self(), target, self().decide(target, chain->state, chain->scratch));
+    }
+  }
+
+ private:
+  [[nodiscard]] const K& self() const { return static_cast<const K&>(*this); }
+};
 
 /// A target that gives first-order log ratios of all moves of many states at once.
 template <class T>
@@ -37,7 +130,7 @@ concept GradientTarget = Target<T> &&
 };
 
 template <Target T>
-class InformedProposal {
+class InformedProposal : public GroupedSteps<InformedProposal<T>, T> {
  public:
   using Weighed = WeighedMoves;
   struct Scratch {
@@ -110,7 +203,7 @@ class InformedProposal {
     return proposal;
   }
 
-  // A step in three parts; the middle one is for a whole group.
+  // The parts of a step; the middle one takes a whole group.
 
   POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     double place = rng.uniform() * scratch.here.total;
@@ -149,12 +242,6 @@ class InformedProposal {
     }
     std::swap(scratch.here, scratch.there);
     return {proposal.accept_prob, true, 1};
-  }
-
-  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
-    propose(target, state, scratch, rng);
-    look_ahead(target, &scratch);
-    return decide(target, state, scratch);
   }
 
   template <class Visit>
@@ -213,7 +300,7 @@ class InformedProposal {
     return {prob, std::exp(std::min(0.0, scratch.log_ratio + log_back - log_forth))};
   }
 
-  /// Of at most kLookTogether states.
+  /// Evaluates at most kLookTogether states.
   template <class Pick>
   void look(const T& target, std::span<const typename T::State* const> states, std::span<Scratch* const> group,
             Pick&& pick) const {

@@ -17,7 +17,7 @@
 
 #include <poise/extend/base/concepts.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
-#include <poise/extend/kernels/legal_numbers.hpp>
+#include <poise/extend/kernels/step.hpp>
 
 namespace poise {
 

@@ -15,10 +15,9 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include <poise/extend/kernels/changes.hpp>
-#include <poise/extend/kernels/legal_numbers.hpp>
+#include <poise/extend/kernels/informed_proposal.hpp>
 #include <poise/extend/kernels/many_changes.hpp>
-#include <poise/extend/kernels/weighed_moves.hpp>
+#include <poise/extend/kernels/step.hpp>
 
 namespace poise {
 
@@ -69,7 +68,7 @@ class ShrinkingWeights {
 };
 
 template <Target T>
-class PathProposal {
+class PathProposal : public GroupedSteps<PathProposal<T>, T> {
  public:
   struct Scratch {
     explicit Scratch(const T& target)
@@ -165,7 +164,7 @@ class PathProposal {
     return {std::exp(scratch.log_forth), judge(target, scratch)};
   }
 
-  // A step in three parts; the middle one is for a whole group.
+  // The parts of a step; the middle one takes a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     const auto length = static_cast<Index>(rng.uniform() * longest(scratch)) + 1;
@@ -189,12 +188,6 @@ class PathProposal {
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
     if (scratch.moves.empty()) return {0.0, false, 0};
     return accept_or_not<T>(state, scratch, judge(target, scratch));
-  }
-
-  StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
-    propose(target, state, scratch, rng);
-    look_ahead(target, &scratch);
-    return decide(target, state, scratch);
   }
 
  private:

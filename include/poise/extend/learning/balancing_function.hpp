@@ -20,7 +20,7 @@
 
 namespace poise {
 
-/// e^phi on a grid in |u|, linear between grid points; beyond the grid phi goes on with its last slope.
+/// e^phi on a grid in |u|, linear between grid points; beyond the grid phi continues with its last slope.
 ///
 /// Interpolating e^phi rather than phi lets the look-up run beside the exponential of u/2 instead of before it.
 class BalanceTable {

@@ -121,4 +121,7 @@ class MonotoneFunction final : public NetworkFunction {
   int units_;
 };
 
+/// Fits a function to a fixed one by least squares on log g (Adam); returns the root mean square error of log g.
+double fit(LearnedFunction& function, BalancingFunction::Kind target, int steps);
+
 }  // namespace poise

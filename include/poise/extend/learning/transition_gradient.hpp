@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/extend/base/concepts.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
 
 namespace poise {
 
@@ -33,11 +33,11 @@ struct TransitionGradient {
     double accept_prob;
   };
   std::vector<Probe> probes;  ///< proposals that the mean acceptance was found from; of dense kernels only
-  /// Where a step changes many variables (adapt/transition_gradient_many.hpp). A transition is then that of one
+  /// Where a step changes many variables (learning/transition_gradient_many.hpp). A transition is then that of one
   /// variable, whatever the others do, and there is one more coefficient, that of the mean acceptance, at the end.
   bool many = false;
   std::vector<double> sizes;            ///< |u| that the law of each variable looked at depends on
-  std::vector<double> slopes;           ///< d log q / d phi there, of every change of the variable
+  std::vector<double> by_phi;           ///< d log q / d phi there, of every change of the variable
   std::vector<double> accept_gradient;  ///< of the mean acceptance, in phi
   double work_slope = 0.0;              ///< d log(work of a step) / d level
   double scale = 1.0;                   ///< variables over variables looked at

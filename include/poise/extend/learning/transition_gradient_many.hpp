@@ -13,25 +13,25 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/learning/transition_gradient.hpp>
 #include <poise/extend/kernels/factorised_proposal.hpp>
 #include <poise/extend/kernels/path_proposal.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
 
 namespace poise {
 
 inline constexpr int kManyProbes = 2;
 
 /// d log(1 - e^-rate) / d log rate.
-POISE_INLINE Doubles8 slope_of_relaxation(const Doubles8& rate) {
+POISE_INLINE Doubles8 gradient_of_relaxation(const Doubles8& rate) {
   const Doubles8 still = exp8(-1.0 * rate);
-  const Doubles8 slope = rate * still / max8(broadcast8(1e-300), 1.0 - still);
-  return select8(less8(rate, broadcast8(1e-9)), broadcast8(1.0), slope);
+  const Doubles8 gradient = rate * still / max8(broadcast8(1e-300), 1.0 - still);
+  return select8(less8(rate, broadcast8(1e-9)), broadcast8(1.0), gradient);
 }
 
 /// By variable: the |u| that its law depends on, and d log q / d phi there.
-struct LawSlopes {
+struct LawGradient {
   std::vector<double> sizes;
-  std::vector<double> slopes;
+  std::vector<double> by_phi;
 };
 
 template <class Real>
@@ -50,16 +50,16 @@ template <class Real>
 }
 
 template <Target T>
-LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& variables,
-                     const typename FactorisedProposal<T>::Law& law) {
+LawGradient law_gradient(const FactorisedProposal<T>& kernel, const VariableMoves& variables,
+                         const typename FactorisedProposal<T>::Law& law) {
   using Law = typename FactorisedProposal<T>::Law;
-  LawSlopes out;
+  LawGradient out;
   const std::size_t padded = Law::padded(variables.variables());
   out.sizes.assign(padded, 0.0);
-  out.slopes.assign(padded, 0.0);
+  out.by_phi.assign(padded, 0.0);
   if (kernel.form() == FactorisedForm::langevin) {
     // Only its level is learned: with all weights of changes times the same factor, d log q is the probability to stay.
-    for (Index i = 0; i < variables.variables(); ++i) out.slopes[i] = stay_prob(law, variables, i);
+    for (Index i = 0; i < variables.variables(); ++i) out.by_phi[i] = stay_prob(law, variables, i);
     return out;
   }
   for (Index i = 0; i < variables.variables(); ++i) {
@@ -81,7 +81,7 @@ LawSlopes law_slopes(const FactorisedProposal<T>& kernel, const VariableMoves& v
     for (std::size_t k = 0; k < padded; k += 8) {
       const Doubles8 size = load8(out.sizes.data() + k);
       const Doubles8 rate = function.weights(size, -function.level()) * (1.0 + exp8(-1.0 * size));
-      store8(out.slopes.data() + k, slope_of_relaxation(rate));
+      store8(out.by_phi.data() + k, gradient_of_relaxation(rate));
     }
   });
   return out;
@@ -106,14 +106,14 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
   out.many = true;
   out.log_prob = scratch.log_prob;
   out.accept_gradient.assign(BalanceTable::kPoints, 0.0);
-  const LawSlopes here = law_slopes(kernel, variables, scratch.here);
+  const LawGradient here = law_gradient(kernel, variables, scratch.here);
   // Adds weight * d log of the probability of what a probe does, or of its way back.
   std::vector<std::uint8_t> changes(variables.variables());
-  const auto add_score = [&](const auto& law, const LawSlopes& slopes, double weight, std::span<double> to) {
+  const auto add_score = [&](const auto& law, const LawGradient& gradient, double weight, std::span<double> to) {
     for (Index i = 0; i < variables.variables(); ++i) {
       const double stay = stay_prob(law, variables, i);
       const double by_size = changes[i] != 0 ? 1.0 : -(1.0 - stay) / std::max(stay, 1e-300);
-      deposit(function, slopes.sizes[i], weight * slopes.slopes[i] * by_size, to);
+      deposit(function, gradient.sizes[i], weight * gradient.by_phi[i] * by_size, to);
     }
   };
   double accept[kManyProbes];
@@ -126,7 +126,7 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
     back[k].assign(BalanceTable::kPoints, 0.0);
     add_score(scratch.here, here, 1.0, forth[k]);
     if (accept[k] > 0.0 && accept[k] < 1.0) {
-      add_score(scratch.there, law_slopes(kernel, variables, scratch.there), 1.0, back[k]);
+      add_score(scratch.there, law_gradient(kernel, variables, scratch.there), 1.0, back[k]);
     }
   }
   double sum = 0.0;
@@ -142,10 +142,10 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
   const Index stride = (variables.variables() + options.max_variables - 1) / options.max_variables;
   Index position = 0;
   out.sizes.clear();
-  out.slopes.clear();
+  out.by_phi.clear();
   for (Index i = 0; i < variables.variables(); i += stride, ++position) {
     out.sizes.push_back(here.sizes[i]);
-    out.slopes.push_back(here.slopes[i]);
+    out.by_phi.push_back(here.by_phi[i]);
     for (Index move = variables.first[i]; move < variables.first[i + 1]; ++move) {
       out.entries.push_back({move, position, target.move_at(state, move).value, scratch.here.log_ratios[move], mean,
                              mean * move_prob(scratch.here, variables, move)});
@@ -177,7 +177,7 @@ void transition_gradient(const PathProposal<T>& kernel, const T& target, const t
   const Index stride = (variables + options.max_variables - 1) / options.max_variables;
   Index position = 0;
   out.sizes.clear();
-  out.slopes.clear();
+  out.by_phi.clear();
   const WeighedMoves& here = scratch.here;
   for (Index i = 0; i < variables; i += stride, ++position) {
     const Index first = scratch.first_move[i], last = scratch.first_move[i + 1];
@@ -186,7 +186,7 @@ void transition_gradient(const PathProposal<T>& kernel, const T& target, const t
     const double rate = weight > 0.0 ? radius * weight / here.total : 0.0;
     const double change = -std::expm1(-rate);
     out.sizes.push_back(0.0);
-    out.slopes.push_back(rate > 1e-9 ? rate * std::exp(-rate) / change : 1.0);
+    out.by_phi.push_back(rate > 1e-9 ? rate * std::exp(-rate) / change : 1.0);
     for (Index move = first; move < last; ++move) {
       const double prob = weight > 0.0 ? change * here.weights[move] / weight : 0.0;
       out.entries.push_back(
@@ -205,7 +205,7 @@ void add_many_gradient(const K& kernel, const TransitionGradient& gradient, std:
     const TransitionGradient::Entry& entry = gradient.entries[k];
     if (entry.accept_prob > 0.0) by_acceptance += coefficients[k] * entry.transition / entry.accept_prob;
     deposit(kernel.function(), gradient.sizes[entry.position],
-            coefficients[k] * entry.transition * gradient.slopes[entry.position], out);
+            coefficients[k] * entry.transition * gradient.by_phi[entry.position], out);
   }
   for (std::size_t p = 0; p < out.size(); ++p) out[p] += by_acceptance * gradient.accept_gradient[p];
 }

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#include <poise/extend/engines/states.hpp>
 #include "base/fiber_scheduler.hpp"
 #include "engines/common/tempering/heated_network.hpp"
 #include "engines/common/tempering/hot_end.hpp"
+#include <poise/extend/engines/chain.hpp>
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/rbm/rbm.hpp"

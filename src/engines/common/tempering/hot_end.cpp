@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/base/streams.hpp>
 #include "kernels/rbm_gibbs.hpp"
+#include <poise/extend/base/rng.hpp>
 
 namespace poise {
 
@@ -61,7 +61,7 @@ struct Activations {
 double brightness_on_the_way(const Rbm& target, const Rbm::Base& base) {
   constexpr double kBeta = 0.8;
   constexpr std::uint64_t kSeed = 1;
-  constexpr std::size_t kChains = RbmGibbs::kTogether;
+  constexpr std::size_t kChains = RbmGibbs::kChainsTogether;
   constexpr int kSweeps = 40;  // each to forget the start, and to count
   const Rbm heated = target.heated(kBeta, base);
   const RbmGibbs kernel(heated);

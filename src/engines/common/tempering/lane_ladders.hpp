@@ -12,9 +12,10 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/engine.hpp>
-#include <poise/extend/engines/states.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
 #include "engines/cpu/lanes/lane_block.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
 #include <poise/extend/engines/division.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/engine.hpp>
 
 namespace poise {

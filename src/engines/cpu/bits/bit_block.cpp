@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engines/common/keyed_words.hpp"
-#include "engines/cpu/lanes/few_sweep.hpp"
 
 namespace poise {
 

@@ -11,11 +11,36 @@
 #include <span>
 #include <vector>
 
+#include <poise/extend/engines/engine.hpp>
+#include "engines/common/keyed_words.hpp"
+#include "engines/cpu/bits/bit_sums.hpp"
 #include "engines/cpu/bits/bit_tables.hpp"
-#include <poise/extend/engines/chain_group.hpp>
-#include "engines/cpu/bits/up_counts.hpp"
 
 namespace poise {
+
+/// A sweep of a few chains: vectors have eight variables in their lanes, and the chains take turns.
+struct FewSweep {
+  const BitTables::Run* run;
+  std::uint64_t* state;        // by position
+  std::uint64_t first_update;  // number of the update of variable 0
+  std::uint64_t chains;        // bits that are chains
+  // Keys of the four times sixteen chains of a word.
+  std::array<std::uint64_t, 4> first_keys;
+  std::array<std::uint64_t, 4> second_keys;
+
+  const BitTables* tables;
+  /// The bits of `undecided` at which variable k of the run is up, by all digits.
+  std::uint64_t (*decide)(const FewSweep& sweep, std::size_t k, std::uint64_t undecided);
+};
+
+/// Sixteen words, a power of two, have the 64 digits of an update.
+constexpr int kWordsOfUpdate = 4;
+
+/// Where the digits of update number `update` begin.
+POISE_INLINE std::uint64_t scatter(std::uint64_t update) { return (update << kWordsOfUpdate) * kWordStep; }
+
+/// One look at every variable of a run whose odds are products.
+void sweep_eights(const FewSweep& sweep);
 
 /// What was counted of one chain.
 struct BitTotals {
@@ -50,7 +75,7 @@ class BitBlock {
   void reset_counts();
   [[nodiscard]] bool counts() const { return counting_; }
 
-  // Of one chain of the run; other threads may handle other chains at the same time.
+  // For one chain of the run; other threads may handle other chains at the same time.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
   void set_totals(std::size_t chain, const BitTotals& totals);
@@ -91,7 +116,7 @@ class BitBlock {
   std::uint64_t first_chain_;
   std::uint64_t first_word_;
   std::size_t words_ = 1;  // one, two, four or eight
-  // Of the four times sixteen chains of a word, [sixteen][word].
+  // Keys of the four times sixteen chains of a word, [sixteen][word].
   using Keys = std::array<std::array<std::uint64_t, kMostWords>, 4>;
   Keys first_keys_{};
   Keys second_keys_{};

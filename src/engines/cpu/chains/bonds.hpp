@@ -1,11 +1,14 @@
-/// Which models have clusters: those whose variables like to be alike and prefer no level.
+/// Which models have clusters, those whose variables like to be alike and prefer no level, and chains that move them.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "kernels/clusters.hpp"
+#include <poise/extend/engines/samplers.hpp>
 #include <poise/network.hpp>
+#include "kernels/cluster_kernels.hpp"
+#include "kernels/clusters.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 
@@ -22,5 +25,18 @@ namespace poise {
 [[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target);
 [[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target);
 [[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const Network& network);
+
+[[nodiscard]] inline bool moves_clusters(const Sampler& sampler) {
+  return is_row<SwendsenWangRow>(sampler) || is_row<WolffRow>(sampler);
+}
+
+template <Target T>
+TunableEngine make_cluster_engine(std::shared_ptr<const T> target, std::shared_ptr<const BondGraph> graph,
+                                  const Sampler& sampler, const EngineOptions& options) {
+  if (is_row<SwendsenWangRow>(sampler)) {
+    return make_engine_of<T>(std::move(target), SwendsenWang<T>(std::move(graph)), options);
+  }
+  return make_engine_of<T>(std::move(target), Wolff<T>(std::move(graph), sampler.settings.clusters), options);
+}
 
 }  // namespace poise

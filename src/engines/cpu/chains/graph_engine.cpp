@@ -1,10 +1,10 @@
 /// Every kernel on Ising models of any graph.
-#include "engines/cpu/chains/cluster_engine.hpp"
-#include "engines/cpu/bits/ising_bits.hpp"
-#include "engines/cpu/lanes/lane_layout.hpp"
 #include <poise/extend/engines/samplers.hpp>
-#include "models/ising/graph_ising.hpp"
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/chains/bonds.hpp"
 #include "engines/cpu/chains/engines.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 

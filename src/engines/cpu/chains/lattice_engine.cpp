@@ -1,7 +1,7 @@
 /// Every kernel on Ising lattices.
-#include "engines/cpu/chains/cluster_engine.hpp"
-#include "engines/cpu/bits/ising_bits.hpp"
 #include <poise/extend/engines/samplers.hpp>
+#include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/chains/bonds.hpp"
 #include "engines/cpu/chains/engines.hpp"
 
 namespace poise {

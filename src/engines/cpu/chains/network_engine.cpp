@@ -1,10 +1,10 @@
 /// Every kernel on networks, and independent draws by a junction tree.
-#include "kernels/exact_draws.hpp"
-#include "exact/junction_tree.hpp"
-#include "engines/cpu/chains/cluster_engine.hpp"
-#include "engines/cpu/lanes/lane_layout.hpp"
 #include <poise/extend/engines/samplers.hpp>
+#include "engines/cpu/chains/bonds.hpp"
 #include "engines/cpu/chains/engines.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "exact/junction_tree.hpp"
+#include "kernels/exact_draws.hpp"
 
 namespace poise {
 

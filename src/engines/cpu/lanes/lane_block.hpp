@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/engines/chain_group.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include "engines/cpu/lanes/lane_model.hpp"
 
 namespace poise {
@@ -69,7 +69,7 @@ class LaneBlock {
     std::swap(levels_[position * lanes_ + lane], other.levels_[position * other.lanes_ + other_lane]);
   }
 
-  // Of one chain of the run; other threads may handle other chains at the same time.
+  // For one chain of the run; other threads may handle other chains at the same time.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
   void set_totals(std::size_t chain, const LaneTotals& totals);

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include <poise/extend/base/hot.hpp>
-#include "engines/cpu/tempering/tempered_lanes.hpp"
 #include "engines/common/factor_scopes.hpp"
+#include "engines/cpu/tempering/tempered_lanes.hpp"
 
 namespace poise {
 

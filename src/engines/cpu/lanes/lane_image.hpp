@@ -26,7 +26,7 @@ struct alignas(16) ImageVariable {
   std::uint32_t variable;
 };
 
-/// Of two variables with two levels each: log odds with the other at level 0, and at level 1.
+/// A factor of two variables with two levels each: log odds with the other at level 0, and at level 1.
 struct alignas(16) ImagePair {
   std::uint32_t position;
   float log_odds[2];
@@ -58,7 +58,7 @@ struct LaneImage {
   std::vector<float> tables;
   std::vector<std::uint32_t> colours;  ///< first position of each, and the end of the last
 
-  // Of models whose lanes can be heated, where tables have zeros; empty elsewhere.
+  // For models whose lanes can be heated and whose tables have zeros; empty elsewhere.
   std::vector<float> zeros;                ///< by position: of level 1 less those of level 0, without the others
   std::vector<std::uint32_t> zero_tables;  ///< of each term, the numbers of zeros in its table; 0 where it has none
 };

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engines/cpu/lanes/lane_block.hpp"
-#include "engines/cpu/block_engine.hpp"
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/cpu/block_engine.hpp"
+#include "engines/cpu/lanes/lane_block.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
 

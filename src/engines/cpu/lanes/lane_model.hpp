@@ -83,7 +83,7 @@ class LaneModel {
     float spread;  // relative error of the odds of any two sets of levels, at most
     float margin;  // error of a probability beside it
   };
-  /// Of two variables with two levels each.
+  /// A factor of two variables with two levels each.
   struct Pair {
     Index position;
     float log_odds[2];  // with the other at level 0, and at level 1

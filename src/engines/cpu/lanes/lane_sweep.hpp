@@ -8,7 +8,7 @@
 namespace poise {
 
 struct LaneSweep {
-  // Of the model.
+  // The model.
   const LaneModel::Variable* variables;
   const LaneModel::Pair* pairs;
   const LaneModel::Term* terms;
@@ -16,19 +16,19 @@ struct LaneSweep {
   const float* tables;
   std::size_t count;  // of variables
 
-  // Of the block.
+  // The tile of chains.
   Value* levels;             // [position][lane]
   std::uint8_t* counts;      // [entry][lane], or nothing
   float* sums;               // of conditional probabilities, [entry][lane], or nothing
   std::size_t lanes;         // 1, 2, 8, or 16, 32, 48 or 64
   std::uint64_t first_word;  // position of the first random word of variable 0
 
-  // Of heat, lane by lane; nothing where no lane is heated. Such a block has sixteen lanes or more.
+  // Heat, lane by lane; null where no lane is heated. A heated tile has sixteen lanes or more.
   const float* betas;
   const float* log_zeros;
   const float* weights;  // of conditional probabilities in their sums
 
-  // Of random numbers. Lanes 2w and 2w + 1 have the halves of word w; otherwise each lane has one to itself.
+  // Random numbers. Lanes 2w and 2w + 1 have the halves of word w; otherwise each lane has one to itself.
   const std::uint64_t* first_keys;
   const std::uint64_t* second_keys;
   const std::uint8_t* shifts;  // 0 or 32, where a lane has a word to itself

@@ -206,3 +206,22 @@ struct Sweep {
     }
   }
 };
+
+/// One sweep of a tile of so many lanes. Only tiles of sixteen or more are heated.
+template <unsigned lanes, bool kHeated = false>
+POISE_INLINE void sweep_tile(const LaneSweep& sweep) {
+  if constexpr (lanes % Lanes::kCount == 0) Sweep<lanes / Lanes::kCount, kHeated>{sweep}.all();
+}
+
+inline void sweep_any(const LaneSweep& sweep) {
+  const bool heated = sweep.betas != nullptr;
+  switch (sweep.lanes) {
+    case 1: return sweep_tile<1>(sweep);
+    case 2: return sweep_tile<2>(sweep);
+    case 8: return sweep_tile<8>(sweep);
+    case 16: return heated ? sweep_tile<16, true>(sweep) : sweep_tile<16>(sweep);
+    case 32: return heated ? sweep_tile<32, true>(sweep) : sweep_tile<32>(sweep);
+    case 48: return heated ? sweep_tile<48, true>(sweep) : sweep_tile<48>(sweep);
+    default: return heated ? sweep_tile<64, true>(sweep) : sweep_tile<64>(sweep);
+  }
+}

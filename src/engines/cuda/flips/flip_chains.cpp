@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/flips/chain_counts.hpp"
 #include "engines/cuda/flips/flip_graph.hpp"

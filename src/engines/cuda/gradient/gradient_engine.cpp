@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <poise/extend/engines/samplers.hpp>
-#include <poise/extend/engines/states.hpp>
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/chains/engines.hpp"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include <poise/extend/base/streams.hpp>
 #include "engines/cuda/gradient/gradient_chains.hpp"
+#include <poise/extend/base/rng.hpp>
 
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/gradient/gradient_view.hpp"

@@ -13,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/engines/chain_group.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include "engines/cpu/lanes/lane_block.hpp"
 #include "engines/cpu/lanes/lane_image.hpp"

@@ -8,7 +8,6 @@
 #include <poise/extend/base/streams.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/samplers.hpp>
-#include <poise/extend/engines/states.hpp>
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "models/rbm/rbm_layer.hpp"
 
 #include "engines/cuda/common/call.hpp"

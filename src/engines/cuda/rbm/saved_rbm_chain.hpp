@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <poise/extend/base/archive.hpp>
-#include <poise/extend/kernels/rao_blackwell.hpp>
+#include <poise/extend/kernels/step.hpp>
 #include "models/rbm/rbm.hpp"
 
 namespace poise {

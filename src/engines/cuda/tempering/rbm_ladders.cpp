@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "models/rbm/rbm_layer.hpp"
 
 #include "engines/cuda/common/call.hpp"

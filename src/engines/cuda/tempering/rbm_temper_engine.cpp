@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/engines/states.hpp>
+#include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/tempering/heat.hpp"
@@ -15,6 +15,7 @@
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/rbm_ladders.hpp"
+#include "engines/cuda/tempering/host_ladder.hpp"
 
 namespace poise {
 

@@ -89,3 +89,12 @@ POISE_INLINE void sweep_all(const FewSweep& sweep) {
     }
   }
 }
+
+/// The same for runs of any number of variables in a blanket.
+inline void sweep_any(const FewSweep& sweep) {
+  switch (sweep.run->size) {
+    case 4: sweep_all<4>(sweep); break;
+    case 5: sweep_all<5>(sweep); break;
+    default: sweep_all<6>(sweep); break;
+  }
+}
