@@ -12,7 +12,6 @@
 #include <poise/poise.hpp>
 #include <poise/extend/learning/learned_function.hpp>
 #include "engines/cpu/bits/ising_bits.hpp"
-#include "kernels/learning/fit.hpp"
 #include "kernels/plain_balanced.hpp"
 #include "learning.hpp"
 #include "kernels/plain.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engines/dispatch.hpp"
+#include "engines/rows.hpp"
 
 namespace poise {
 

@@ -53,6 +53,7 @@ double chi_square_z(std::span<const double> count, const StateSpace& space) {
   // States are pooled into cells of at least ten expected visits.
   double chi2 = 0.0, expected = 0.0, seen = 0.0, cells = -1.0;
   for (std::size_t s = 0; s < space.size(); ++s) {
+    if (space.probabilities[s] == 0.0 && count[s] > 0.0) return std::numeric_limits<double>::infinity();
     expected += space.probabilities[s] * all;
     seen += count[s];
     if (expected < 10.0 && s + 1 < space.size()) continue;

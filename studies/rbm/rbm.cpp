@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "base/image/inflate.hpp"
 #include "engines/rows.hpp"
+#include <poise/extend/base/rng.hpp>
 
 #include "studies/cpu_clock.hpp"
 #include "studies/discrepancy.hpp"

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose.hpp>
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "engines/rows.hpp"
+#include <poise/extend/learning/learned_function.hpp>
 #include "exact/junction_tree.hpp"
-#include "kernels/learning/fit.hpp"
 #include "run/start.hpp"
 
 #include "studies/curve.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
 #include "base/checksum.hpp"
 #include "base/file.hpp"

@@ -13,7 +13,6 @@
 #include <poise/network.hpp>
 #include <poise/run.hpp>
 #include "engines/common/tempering/heat.hpp"
-#include "engines/dispatch.hpp"
 #include "engines/rows.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <numeric>
 
-#include <poise/extend/check/enumerate.hpp>
+#include <poise/extend/check/exactness.hpp>
+#include <poise/report.hpp>
+#include <poise/run.hpp>
 #include "engines/common/components.hpp"
 #include "engines/common/keyed_words.hpp"
-#include "exact/junction_tree.hpp"
-#include <poise/report.hpp>
-#include "report/tempering.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
-#include <poise/run.hpp>
 #include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "exact/junction_tree.hpp"
+#include "report/tempering.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 

@@ -5,6 +5,7 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/kernels/rao_blackwell.hpp>
+#include <poise/extend/kernels/step.hpp>
 #include <poise/marginals.hpp>
 #include "exact/exact_inference.hpp"
 #include "models/network/markov_network.hpp"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "kernels/learning/fit.hpp"
+#include <poise/extend/learning/learned_function.hpp>
 #include <poise/extend/learning/learner.hpp>
-#include <poise/extend/learning/transition_gradient_sparse.hpp>
+#include <poise/extend/learning/transition_gradient_single.hpp>
 #include "support/small_targets.hpp"
 
 namespace poise {

@@ -8,13 +8,12 @@
 #include <poise/extend/kernels/block_gibbs.hpp>
 #include <poise/extend/kernels/factorised_proposal.hpp>
 #include <poise/extend/kernels/gibbs.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
 #include <poise/extend/kernels/locally_balanced.hpp>
 #include <poise/extend/kernels/path_proposal.hpp>
-#include "kernels/rbm_gibbs.hpp"
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
+#include "kernels/rbm_gibbs.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"

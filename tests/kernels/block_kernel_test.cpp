@@ -7,7 +7,6 @@
 
 #include <poise/extend/kernels/block_balanced.hpp>
 #include <poise/extend/kernels/block_gibbs.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include <poise/extend/check/exactness.hpp>
 #include <poise/diagnose.hpp>
-#include "kernels/swendsen_wang.hpp"
-#include "kernels/wolff.hpp"
-#include "engines/cpu/chains/bonds.hpp"
+#include <poise/extend/check/exactness.hpp>
 #include <poise/run.hpp>
+#include "engines/cpu/chains/bonds.hpp"
+#include "kernels/cluster_kernels.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/input.hpp"
 #include "support/small_targets.hpp"

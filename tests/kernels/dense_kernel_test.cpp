@@ -5,12 +5,12 @@
 #include <map>
 
 #include <poise/extend/kernels/block_gibbs.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
-#include "kernels/plain_gradient.hpp"
+#include "kernels/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/dense_exactness.hpp"
+#include "support/exactness.hpp"
 #include "support/faults.hpp"
 #include "support/rough_target.hpp"
 #include "support/small_networks.hpp"
@@ -267,42 +267,6 @@ void expect_rbm_gibbs_invariant(const Rbm& target) {
 TEST(Exactness, RbmGibbs) {
   expect_rbm_gibbs_invariant(small_rbm());
   expect_rbm_gibbs_invariant(steep_rbm());
-}
-
-/// Steps agree with the matrix: many short chains from exact draws keep the law.
-template <class T, class K>
-void expect_law_kept(const T& target, const K& kernel, int steps) {
-  const auto states = all_states(target);
-  const auto p = probabilities(target, states);
-  std::map<Levels, std::size_t> number;
-  for (std::size_t s = 0; s < states.size(); ++s) number[states[s]] = s;
-  constexpr int chains = 20000;
-  std::vector<double> seen(states.size(), 0.0);
-  for (int c = 0; c < chains; ++c) {
-    Rng rng(21, static_cast<std::uint64_t>(c));
-    double place = rng.uniform();
-    std::size_t s = 0;
-    while (s + 1 < states.size() && place >= p[s]) place -= p[s++];
-    auto state = target.make_state(states[s]);
-    typename K::Scratch scratch(target);
-    kernel.prepare(target, state, scratch);
-    for (int step = 0; step < steps; ++step) kernel.step(target, state, scratch, rng);
-    Levels x(target.num_variables());
-    for (Index i = 0; i < x.size(); ++i) x[i] = target.level(state, i);
-    seen[number.at(x)] += 1.0;
-  }
-  double chi_square = 0.0;
-  int cells = -1;
-  for (std::size_t s = 0; s < states.size(); ++s) {
-    const double expected = chains * p[s];
-    if (expected == 0.0) {
-      ASSERT_EQ(seen[s], 0.0);
-      continue;
-    }
-    chi_square += (seen[s] - expected) * (seen[s] - expected) / expected;
-    ++cells;
-  }
-  EXPECT_LT(std::abs(chi_square - cells) / std::sqrt(2.0 * cells), 6.0);
 }
 
 TEST(Law, DenseAndBlockKernelsKeepIt) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <poise/extend/learning/transition_gradient_block.hpp>
-#include <poise/extend/learning/transition_gradient_dense.hpp>
+#include <poise/extend/learning/transition_gradient_single.hpp>
 #include <poise/run.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_rbms.hpp"

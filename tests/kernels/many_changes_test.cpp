@@ -7,8 +7,9 @@
 
 #include <poise/extend/kernels/factorised_proposal.hpp>
 #include <poise/extend/kernels/path_proposal.hpp>
-#include "models/user/batch_target.hpp"
 #include "models/network/markov_network.hpp"
+#include "models/user/batch_target.hpp"
+#include "support/exactness.hpp"
 #include "support/faults.hpp"
 #include "support/many_exactness.hpp"
 #include "support/rough_target.hpp"
@@ -173,48 +174,15 @@ TEST(Law, UndecidedDigitsAreFollowedByMore) {
   EXPECT_NEAR(flips, 2 * kDraws * 0.75, 6.0 * std::sqrt(2 * kDraws * 0.75 * 0.25));
 }
 
-/// Many short chains from exact draws keep the law.
-template <class T, class K>
-void expect_law_kept(const T& target, const K& kernel) {
-  const StateSpace space = enumerate_states(target);
-  constexpr int kChains = 20000;
-  std::vector<double> seen(space.size(), 0.0);
-  for (int c = 0; c < kChains; ++c) {
-    Rng rng(21, static_cast<std::uint64_t>(c));
-    double place = rng.uniform();
-    std::size_t s = 0;
-    while (s + 1 < space.size() && place >= space.probabilities[s]) place -= space.probabilities[s++];
-    auto state = target.make_state(space.states[s]);
-    typename K::Scratch scratch(target);
-    kernel.prepare(target, state, scratch);
-    for (int step = 0; step < 4; ++step) kernel.step(target, state, scratch, rng);
-    std::vector<Value> x(target.num_variables());
-    for (Index i = 0; i < x.size(); ++i) x[i] = target.level(state, i);
-    seen[space.number(x)] += 1.0;
-  }
-  double chi_square = 0.0;
-  int cells = -1;
-  for (std::size_t s = 0; s < space.size(); ++s) {
-    const double expected = kChains * space.probabilities[s];
-    if (expected == 0.0) {
-      ASSERT_EQ(seen[s], 0.0);
-      continue;
-    }
-    chi_square += (seen[s] - expected) * (seen[s] - expected) / expected;
-    ++cells;
-  }
-  EXPECT_LT(std::abs(chi_square - cells) / std::sqrt(2.0 * cells), 6.0);
-}
-
 TEST(Law, KernelsOfManyChangesKeepIt) {
   const Rbm rbm(random_rbm(4, 3, 1.0, 7));
   const TableTarget table = TableTarget::random({3, 2, 3}, 1.0, 5);
   for (const FactorisedForm form : kForms) {
-    expect_law_kept(rbm, FactorisedProposal<Rbm>(form, BalancingFunction(), Ratios::first_order));
-    expect_law_kept(table, FactorisedProposal<TableTarget>(form, BalancingFunction()));
+    expect_law_kept(rbm, FactorisedProposal<Rbm>(form, BalancingFunction(), Ratios::first_order), 4);
+    expect_law_kept(table, FactorisedProposal<TableTarget>(form, BalancingFunction()), 4);
   }
-  expect_law_kept(rbm, PathProposal<Rbm>(at_level(BalancingFunction(), std::log(2.0)), Ratios::first_order));
-  expect_law_kept(table, PathProposal<TableTarget>(at_level(BalancingFunction(), std::log(2.0))));
+  expect_law_kept(rbm, PathProposal<Rbm>(at_level(BalancingFunction(), std::log(2.0)), Ratios::first_order), 4);
+  expect_law_kept(table, PathProposal<TableTarget>(at_level(BalancingFunction(), std::log(2.0))), 4);
 }
 
 TEST(Range, KernelsOfManyChangesFindIllegalNumbers) {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
+#include <poise/extend/base/rng.hpp>
 #include "kernels/rbm_gibbs.hpp"
-#include <poise/extend/base/streams.hpp>
 #include "support/small_rbms.hpp"
 
 namespace poise {

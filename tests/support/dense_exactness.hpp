@@ -5,7 +5,6 @@
 
 #include <poise/extend/kernels/block_balanced.hpp>
 #include <poise/extend/kernels/block_gibbs.hpp>
-#include <poise/extend/kernels/hamming_ball.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
 #include "support/exactness.hpp"
 

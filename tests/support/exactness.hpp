@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/learning/learned_function.hpp>
 #include <poise/extend/check/exactness.hpp>
-#include "kernels/plain_balanced.hpp"
+#include <poise/extend/learning/learned_function.hpp>
+#include "kernels/plain.hpp"
 #include "support/enumerate.hpp"
 
 namespace poise::testing {
@@ -69,6 +69,12 @@ template <class T>
 void expect_invariant(const T& target) {
   const StateSpace space = enumerate_states(target);
   EXPECT_LE(invariance_error(transition_matrix(Gibbs<T>(), target, space), space), 1e-12);
+}
+
+/// Steps agree with the matrix: many short chains from exact draws keep the law.
+template <class T, class K>
+void expect_law_kept(const T& target, const K& kernel, int steps, const std::string& name = "") {
+  EXPECT_LT(std::abs(law_z(kernel, target, enumerate_states(target), 20000, steps)), 6.0) << name;
 }
 
 /// The plain kernel recomputes everything at every step. Both kernels read the same random numbers in the same way, so

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "engines/cuda/flips/flip_graph.hpp"
 
 namespace poise::testing {

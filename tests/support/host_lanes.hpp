@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/engines/chain_group.hpp>
+#include <poise/extend/engines/engine.hpp>
+#include "engines/common/exact_tables.hpp"
 #include "engines/common/keyed_words.hpp"
 #include "engines/cpu/lanes/lane_model.hpp"
-#include "engines/common/exact_tables.hpp"
 #include "engines/cuda/lanes/lane_update.hpp"
 
 namespace poise::testing {

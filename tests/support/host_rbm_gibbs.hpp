@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/base/streams.hpp>
-#include "models/rbm/rbm_layer.hpp"
+#include <poise/extend/base/rng.hpp>
 #include "engines/cuda/rbm/rbm_gibbs_layer.hpp"
+#include "models/rbm/rbm_layer.hpp"
 
 namespace poise::testing {
 

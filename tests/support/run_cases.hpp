@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,27 @@ struct RunCase {
   std::vector<std::string> samplers;
 };
 
+/// A sampler of the registry that no case lists joins the first case of every model that takes it.
+inline void add_samplers_not_listed(std::vector<RunCase>& cases) {
+  std::set<std::string> listed = {"auto"};
+  for (const RunCase& which : cases) {
+    for (const std::string& sampler : which.samplers) listed.insert(sampler.substr(0, sampler.find(':')));
+  }
+  for (const NameHelp& row : sampler_help()) {
+    if (listed.count(row.name) != 0) continue;
+    std::set<std::string> models;
+    for (RunCase& which : cases) {
+      if (!models.insert(which.model.name).second) continue;
+      try {
+        const poise::Run run(which.model, parse_sampler(row.name), {.chains = 1});
+        which.samplers.push_back(row.name);
+      } catch (const InputError&) {
+        continue;  // the model refuses the sampler
+      }
+    }
+  }
+}
+
 inline std::vector<RunCase> run_cases() {
   const std::vector<std::string> sparse = {
       "lsb",        "lsb1",       "lsb2:hidden=4", "lsb:objective=mi-bound,schedule=paper",
@@ -79,6 +101,7 @@ inline std::vector<RunCase> run_cases() {
       {"many changes of an rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(12, 5, 0.6, 4))), many});
   out.push_back({"many changes by callback",
                  callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}), many});
+  add_samplers_not_listed(out);
   return out;
 }
 

@@ -12,7 +12,6 @@
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/rows.hpp"
 #endif
-#include "engines/dispatch.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/on_gpu.hpp"

@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/base/streams.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/division.hpp>

@@ -3,9 +3,8 @@
 
 #include <cmath>
 
-#include <poise/extend/base/streams.hpp>
-#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/extend/engines/samplers.hpp>
 #include "engines/common/collapsed_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "models/ising/lattice_graph.hpp"

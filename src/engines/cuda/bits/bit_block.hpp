@@ -12,7 +12,6 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/engines/chain_group.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include "engines/cpu/bits/bit_block.hpp"
 #include "engines/cpu/bits/bit_tables.hpp"

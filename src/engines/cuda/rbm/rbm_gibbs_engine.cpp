@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/cuda/engines.hpp"

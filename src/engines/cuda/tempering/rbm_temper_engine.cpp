@@ -15,7 +15,6 @@
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/rbm_ladders.hpp"
-#include "engines/cuda/tempering/host_ladder.hpp"
 
 namespace poise {
 
