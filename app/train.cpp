@@ -16,8 +16,8 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/base/spec.hpp>
 #include <poise/report.hpp>
-#include "base/checksum.hpp"
 #include "base/image/idx.hpp"
+#include "base/file.hpp"
 #include "inference/train/rbm_trainer.hpp"
 #include "report/text.hpp"
 

@@ -8,10 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/checksum.hpp"
+#include <poise/types.hpp>
 #include "base/file.hpp"
 #include "base/thread_pool.hpp"
-#include <poise/types.hpp>
 
 namespace poise::reproduction {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/user/device_function.hpp"
+#include "models/user/batch_target.hpp"
 
 #include "bindings.hpp"
 

@@ -1,5 +1,5 @@
 /// CRC-64 of bytes: by tables, and where the processor multiplies polynomials sixteen bytes at a time.
-#include "base/checksum.hpp"
+#include "base/file.hpp"
 
 #include <array>
 #include <bit>

@@ -1,11 +1,8 @@
-/// Fibers by stackful coroutines.
+/// FiberScheduler by stackful coroutines of Boost.Context.
 #include "base/fiber_scheduler.hpp"
 
-#include <boost/context/fiber.hpp>
-#include <boost/context/preallocated.hpp>
-#include <boost/context/protected_fixedsize_stack.hpp>
-
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -14,9 +11,63 @@
 #include <utility>
 #include <vector>
 
-#include "base/stack_switch.hpp"
+#include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/common_interface_defs.h>
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 
 namespace poise {
+
+// The address sanitizer, where the build has it, is told when a thread continues on another stack: it would take the
+// frames of an exception that is thrown there for a corrupted stack.
+
+/// Where a stack lies.
+struct StackBounds {
+  const void* bottom = nullptr;
+  std::size_t size = 0;
+};
+
+#if defined(__SANITIZE_ADDRESS__)
+
+/// Lives while this stack waits for the one it switches to.
+class StackSwitch {
+ public:
+  explicit StackSwitch(const StackBounds& to) { __sanitizer_start_switch_fiber(&frames_, to.bottom, to.size); }
+  ~StackSwitch() { __sanitizer_finish_switch_fiber(frames_, nullptr, nullptr); }
+  StackSwitch(const StackSwitch&) = delete;
+  StackSwitch& operator=(const StackSwitch&) = delete;
+
+ private:
+  void* frames_ = nullptr;
+};
+
+/// First thing on a new stack; gives the bounds of the one that it was entered from.
+inline StackBounds enter_stack() {
+  StackBounds from;
+  __sanitizer_finish_switch_fiber(nullptr, &from.bottom, &from.size);
+  return from;
+}
+
+/// Last thing on a stack that is not continued.
+inline void leave_stack(const StackBounds& to) { __sanitizer_start_switch_fiber(nullptr, to.bottom, to.size); }
+
+#else
+
+struct StackSwitch {
+  explicit StackSwitch(const StackBounds&) {}
+};
+inline StackBounds enter_stack() { return {}; }
+inline void leave_stack(const StackBounds&) {}
+
+#endif
 
 namespace {
 

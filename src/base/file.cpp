@@ -1,6 +1,7 @@
 /// Reading and writing of whole files.
 #include "base/file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -139,6 +140,20 @@ std::string obstacle_at(const std::string& path) {
   if (!S_ISDIR(status.st_mode)) return fmt::format("{} is not a directory", directory);
   const bool is_directory = path.ends_with('/') || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
   return is_directory ? "it is a directory" : "";
+}
+
+void fail_at(std::string_view name, std::size_t line, const std::string& what) {
+  throw InputError(fmt::format("{}, line {}: {}", name, line, what));
+}
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(text.starts_with(mark) ? mark.size() : 0);
+}
+
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 }  // namespace poise

@@ -1,5 +1,4 @@
-/// Files as a whole: read into memory with a sentence for whatever goes wrong, and written so that nobody sees half of
-/// one.
+/// Whole files: read into memory, with one sentence for whatever goes wrong, and written atomically; checksums.
 #pragma once
 
 #include <cstdint>
@@ -47,5 +46,19 @@ void sync_directory(const std::string& directory);
 /// Why there can be no file at a path: its directory is missing or is none, or the path is itself a directory. Empty
 /// where nothing stands in the way but, perhaps, permissions.
 [[nodiscard]] std::string obstacle_at(const std::string& path);
+
+// ---- text
+
+/// Throws InputError: "NAME, line LINE: WHAT".
+[[noreturn]] void fail_at(std::string_view name, std::size_t line, const std::string& what);
+
+/// A text without the byte order mark that some programs begin files with.
+[[nodiscard]] std::string_view without_byte_order_mark(std::string_view text);
+
+/// Whether words are equal up to upper and lower case of ASCII letters.
+[[nodiscard]] bool same_letters(std::string_view a, std::string_view b);
+
+/// CRC-64 (that of xz) of bytes, or of bytes that follow others with the checksum `before`.
+[[nodiscard]] std::uint64_t checksum(std::string_view bytes, std::uint64_t before = 0);
 
 }  // namespace poise

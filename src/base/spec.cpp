@@ -143,6 +143,12 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return nearest;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t longest = 60;  // a longer word is none that was mistyped
+  const std::string nearest = word.size() <= longest ? nearest_name(word, candidates) : "";
+  return nearest.empty() ? "" : fmt::format(" (did you mean {}?)", quote(nearest));
+}
+
 std::optional<double> parse_real(std::string_view text) {
   const auto value = parse_whole<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
@@ -199,9 +205,7 @@ std::string SpecReader::choice(std::string_view key, std::string_view otherwise,
   const std::string* found = find(key);
   if (!found) return std::string(otherwise);
   if (std::find(names.begin(), names.end(), *found) != names.end()) return *found;
-  const std::string nearest = nearest_name(*found, names);
-  const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest);
-  reject(key, fmt::format("{}{}", fmt::join(names, " or "), hint));
+  reject(key, fmt::format("{}{}", fmt::join(names, " or "), did_you_mean(*found, names)));
   return std::string(otherwise);
 }
 

@@ -19,9 +19,8 @@
 
 #include <fmt/format.h>
 
-#include "base/checksum.hpp"
-#include "base/file.hpp"
 #include <poise/extend/base/spec.hpp>
+#include "base/file.hpp"
 
 namespace poise {
 

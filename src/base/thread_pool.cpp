@@ -61,7 +61,6 @@ std::size_t ThreadPool::take_work() {
 }
 
 void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
-  using Clock = std::chrono::steady_clock;
   const auto started = Clock::now();
   const std::uint64_t round = (ticket_.load() >> 32) + 1;
   ticket_ = round << 32 | kClosed;  // late threads find nothing while the round is being laid out

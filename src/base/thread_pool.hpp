@@ -1,7 +1,8 @@
-/// A few threads that share out the work of a round.
+/// A pool of threads that share out the work of a round, and the clock that work is timed by.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -40,5 +41,11 @@ class ThreadPool {
   bool alone_ = false;  // the last round was a short one
   std::vector<std::jthread> threads_;
 };
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace poise

@@ -9,18 +9,17 @@
 
 #include <fmt/format.h>
 
-#include "models/network/hosts.hpp"
 #include "models/network/support.hpp"
+#include "models/network/tables.hpp"
 
 #include "exact/collapse_order.hpp"
-#include "models/network/log_table.hpp"
+#include "exact/log_table.hpp"
 
 namespace poise {
 
 namespace {
 
 using exact::LogTable;
-
 
 /// Entries of a table at most, because strides have 32 bits.
 constexpr double kLargestTable = 2147483648.0;
@@ -299,7 +298,7 @@ class Collapse::Builder {
     }
     struct Stored {
       std::size_t start;
-      std::size_t parts;  ///< factors that it stands for
+      std::size_t roots;  ///< factors that it stands for
       double log_largest;
     };
     std::unordered_map<std::size_t, Stored> stored;  // tables of the network that are still used
@@ -310,13 +309,13 @@ class Collapse::Builder {
       if (known == stored.end()) {
         LogTable& table = table_of(f);
         place = {core.values.size(), 1, exact::rescale(table)};
-        place.parts = append_table(table.logs, core.values);
+        place.roots = append_table(table.logs, core.values);
         if (source != Factor::kMade) stored.emplace(known_.table_start[source], place);
       } else {
         place = known->second;
       }
       out_.log_constant_ += place.log_largest;
-      for (std::size_t part = 0; part < place.parts; ++part) {
+      for (std::size_t root = 0; root < place.roots; ++root) {
         for (const Index i : factors_[f].table.scope) core.scopes.push_back(number[i]);
         core.scope_start.push_back(core.scopes.size());
         core.table_start.push_back(place.start);
@@ -333,9 +332,9 @@ class Collapse::Builder {
     for (const double value : logs) {
       if (value != kMinusInfinity) least = std::min(least, value);
     }
-    const double parts = std::max(1.0, std::ceil(-least / widest));
-    for (const double value : logs) values.push_back(std::exp(value / parts));
-    return static_cast<std::size_t>(parts);
+    const double roots = std::max(1.0, std::ceil(-least / widest));
+    for (const double value : logs) values.push_back(std::exp(value / roots));
+    return static_cast<std::size_t>(roots);
   }
 
   const Network& original_;

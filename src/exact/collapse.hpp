@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 
 namespace poise {
 

@@ -11,9 +11,8 @@
 
 #include <poise/extend/base/rng.hpp>
 
-#include "exact/edge_set.hpp"
 #include "exact/elimination_order.hpp"
-#include "models/network/smallest.hpp"
+#include "exact/greedy_sets.hpp"
 
 namespace poise::exact {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/network/hosts.hpp"
+#include "models/network/tables.hpp"
 
 namespace poise::exact {
 

@@ -1,22 +1,19 @@
-/// Plans: the tree of cliques that an order of elimination leads to, and a network planned part by part.
+/// Plans of elimination: the search for an order, component by component, and the tree of cliques that an order leads
+/// to.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "exact/junction_tree.hpp"
-
-#include "exact/elimination_search.hpp"
-#include "exact/elimination_tree.hpp"
+#include <poise/extend/base/streams.hpp>
+#include "exact/elimination_order.hpp"
 #include "exact/junction_tree_buckets.hpp"
 
-namespace poise {
+namespace poise::exact {
 
 namespace {
-
-using exact::Graph;
-using exact::Order;
 
 /// Cliques of an order: the first variable with its later neighbours is one, and so on. A clique that is part of
 /// another is part of one that it is the parent of, and exactly what that one leaves over (Blair and Peyton 1993), so
@@ -42,7 +39,7 @@ struct Cliques {
   }
 };
 
-/// A part of a network without its numbers, which plans do not need.
+/// A component of a network without its tables, which plans do not need.
 struct Skeleton {
   Network network;
   Graph graph;
@@ -60,31 +57,150 @@ struct Skeleton {
       network.scope_start.push_back(network.scopes.size());
       network.table_start.push_back(0);
     }
-    graph = exact::graph_of(network);
+    graph = graph_of(network);
   }
 };
 
-/// The factors of each part of a network.
-std::vector<std::vector<std::size_t>> factors_of(const Network& network, const std::vector<std::vector<Index>>& parts) {
+/// The factors of each component of a network.
+std::vector<std::vector<std::size_t>> factors_of(const Network& network,
+                                                 const std::vector<std::vector<Index>>& components) {
   constexpr Index none = Network::kFree;
-  std::vector<Index> part_of(network.num_variables(), none);
-  for (Index p = 0; p < parts.size(); ++p) {
-    for (const Index i : parts[p]) part_of[i] = p;
+  std::vector<Index> component_of(network.num_variables(), none);
+  for (Index p = 0; p < components.size(); ++p) {
+    for (const Index i : components[p]) component_of[i] = p;
   }
-  std::vector<std::vector<std::size_t>> factors(parts.size());
+  std::vector<std::vector<std::size_t>> factors(components.size());
   for (std::size_t f = 0; f < network.num_factors(); ++f) {
     for (const Index i : network.scope(f)) {
-      if (part_of[i] == none) continue;
-      factors[part_of[i]].push_back(f);
+      if (component_of[i] == none) continue;
+      factors[component_of[i]].push_back(f);
       break;
     }
   }
   return factors;
 }
 
+// Measured: a look at an edge takes as long as five operations of inference, give or take a factor of two.
+constexpr double kOperationsPerLook = 5.0;
+
+// Greedy orders: planning shall not take much longer than what it plans, and once it takes longer than a tenth of a
+// second annealing is the better way, where it will be tried. A few trials there are in any case, unless some variable
+// has so many neighbours that looking at them takes too long.
+constexpr double kLooksPerEntry = 1.0;
+constexpr double kLooksPerEdge = 300.0;
+constexpr double kMostForEntries = 2e7;
+constexpr double kMostLooks = 6e8;
+// Where every order gives up, trying on is not worth as much.
+constexpr double kMostLooksInVain = 1e8;
+constexpr std::uint64_t kMostTrialsInVain = 64;
+// An order that takes far longer is not worth the memory that it saves.
+constexpr double kMoreEntries = 1.5;
+
+// Annealing: rounds of twice the length each. A round shorter than some hundreds of sweeps does not cool slowly enough;
+// a look at all rotations of a sweep takes some forty looks at edges each.
+constexpr double kFewestLooks = 1e6;
+constexpr double kFewestPerVertex = 12000.0;
+constexpr std::array kTemperatures = {0.5, 0.35, 0.65};
+constexpr double kMostAnnealing = 2e9;
+constexpr double kMostAnnealingInVain = 4e8;
+// A round is expected to save half the fraction that the last one has saved, and this much if it is the first; less
+// with every round that has saved nothing.
+constexpr double kFirstSaving = 0.2;
+constexpr double kNothing = 0.01;
+
+class Search {
+ public:
+  Search(const Network& network, const Graph& graph, const SearchOptions& options, FoundOrder& found)
+      : network_(network), graph_(graph), options_(options), found_(found) {
+    effort_.deadline = options.deadline;
+  }
+
+  void try_greedy_orders();
+  void anneal();
+
+ private:
+  void consider(Order order) {
+    EliminationPlan plan = plan_of(network_, graph_, order);
+    if (found_.order.complete && cost(plan, options_) >= cost(found_.plan, options_)) return;
+    found_.plan = std::move(plan);
+    found_.order = std::move(order);
+  }
+
+  [[nodiscard]] double first_round() const { return std::max(kFewestLooks, kFewestPerVertex * graph_.size()); }
+  /// Whether so many looks cost less than a fraction of inference.
+  [[nodiscard]] bool pays(double looks, double fraction) const {
+    return looks * kOperationsPerLook <= fraction * cost(found_.plan, options_) * options_.times;
+  }
+  [[nodiscard]] bool first_round_pays() const { return found_.order.complete && pays(first_round(), kFirstSaving); }
+
+  const Network& network_;
+  const Graph& graph_;
+  const SearchOptions& options_;
+  FoundOrder& found_;
+  Effort effort_;
+};
+
+void Search::try_greedy_orders() {
+  found_.order = order_by_table(graph_);
+  if (found_.order.complete) {
+    found_.plan = plan_of(network_, graph_, found_.order);
+  } else {
+    found_.plan.width = found_.order.width;
+  }
+  double fewest = found_.order.complete ? found_.order.entries : 4.0 * kLargestStart;
+  Rng rng = make_rng(kOrderSeed, Stream::elimination_prefix);
+  const double least = std::min(kMostLooks, kLooksPerEdge * static_cast<double>(graph_.neighbours.size()));
+  const std::uint64_t beside = 1000 + graph_.size() + network_.num_factors();  // what a trial costs beside looks
+  for (std::uint64_t trial = 0; !found_.order.complete || found_.plan.width > 1; ++trial) {
+    const bool in_vain = !found_.order.complete;
+    const double entries = std::min(kLooksPerEntry * fewest, first_round_pays() ? kMostForEntries : kMostLooks);
+    effort_.most = static_cast<std::uint64_t>(in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least));
+    effort_.looks += beside;
+    if (effort_.spent() || effort_.late() || (in_vain && trial == kMostTrialsInVain)) break;
+    FillOptions fill;
+    fill.weight = trial % 2 == 0 ? EdgeWeight::one : EdgeWeight::levels;
+    fill.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
+    fill.trial = trial;
+    fill.most_entries = kMoreEntries * fewest;
+    fill.largest_table = kLargestStart;
+    // Half of the trials go the best way so far for a while and then a way of their own.
+    if (trial % 8 >= 4) {
+      const auto length = static_cast<std::size_t>(rng.uniform() * static_cast<double>(found_.order.vertices.size()));
+      if (!in_vain) fill.prefix = std::span<const Index>(found_.order.vertices).first(length);
+    }
+    Order order = order_by_fill(graph_, fill, effort_);
+    if (!order.complete) continue;
+    fewest = std::min(fewest, order.entries);
+    consider(std::move(order));
+  }
+}
+
+void Search::anneal() {
+  if (!found_.order.complete || found_.plan.width < 2) return;
+  Rng rng = annealing_rng(0);
+  const std::uint64_t start = effort_.looks;
+  double looks = first_round();
+  double saved = 2.0 * kFirstSaving;
+  double failures = 0.0;
+  for (std::size_t round = 0;; ++round, looks *= 2.0) {
+    const double before = cost(found_.plan, options_);
+    const double expected = failures == 0.0 ? saved / 2.0 : kFirstSaving / (1.0 + failures * failures);
+    const double most = found_.plan.largest_clique > kLargestTable ? kMostAnnealingInVain : kMostAnnealing;
+    if (!pays(looks, expected) || effort_.late()) break;
+    if (static_cast<double>(effort_.looks - start) + looks > most) break;
+    EliminationTree tree(graph_, found_.order.vertices);
+    tree.anneal(
+        {.first_temperature = kTemperatures[round % kTemperatures.size()], .looks = static_cast<std::uint64_t>(looks)},
+        rng, effort_);
+    consider(tree.order());
+    saved = 1.0 - cost(found_.plan, options_) / before;
+    failures = saved < kNothing ? failures + 1.0 : 0.0;
+  }
+}
+
 }  // namespace
 
-EliminationPlan exact::plan_of(const Network& network, const Graph& graph, const Order& order) {
+EliminationPlan plan_of(const Network& network, const Graph& graph, const Order& order) {
   const auto n = static_cast<Index>(order.vertices.size());
   std::vector<Index> position(n);
   for (Index place = 0; place < n; ++place) position[order.vertices[place]] = place;
@@ -125,35 +241,35 @@ EliminationPlan exact::plan_of(const Network& network, const Graph& graph, const
     plan.entries += table(members) + (kept > 0 ? table(plan.separators.back()) : 0.0);
     plan.cliques.push_back(std::move(members));
   }
-  const exact::Buckets buckets(network, plan);
+  const Buckets buckets(network, plan);
   plan.bytes = buckets.bytes;
   plan.operations = buckets.operations;
   return plan;
 }
 
 /// Parts are independent, so the best order of each, one after another, is the best of all.
-exact::FoundOrder exact::search_parts(const Network& network, const Graph& graph, const SearchOptions& options) {
-  std::vector<std::vector<Index>> parts = parts_of(graph);
-  if (parts.size() < 2) return search_order(network, graph, options);
+FoundOrder search_components(const Network& network, const Graph& graph, const SearchOptions& options) {
+  std::vector<std::vector<Index>> components = components_of(graph);
+  if (components.size() < 2) return search_order(network, graph, options);
   std::vector<Index> vertex(network.num_variables());
   for (Index v = 0; v < graph.size(); ++v) vertex[graph.variables[v]] = v;
-  for (std::vector<Index>& part : parts) {
-    for (Index& v : part) v = graph.variables[v];
+  for (std::vector<Index>& component : components) {
+    for (Index& v : component) v = graph.variables[v];
   }
-  const std::vector<std::vector<std::size_t>> factors = factors_of(network, parts);
+  const std::vector<std::vector<std::size_t>> factors = factors_of(network, components);
   std::vector<Index> number(network.num_variables());
   FoundOrder all;
   all.order.complete = true;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
+  for (std::size_t p = 0; p < components.size(); ++p) {
     std::vector<Index> vertices = {0};
-    if (parts[p].size() > 1) {
-      const Skeleton skeleton(network, parts[p], factors[p], number);
+    if (components[p].size() > 1) {
+      const Skeleton skeleton(network, components[p], factors[p], number);
       FoundOrder found = search_order(skeleton.network, skeleton.graph, options);
       all.plan.width = std::max(all.plan.width, found.plan.width);
       all.order.complete = all.order.complete && found.order.complete;
       vertices = std::move(found.order.vertices);
     }
-    for (const Index v : vertices) all.order.vertices.push_back(vertex[parts[p][v]]);
+    for (const Index v : vertices) all.order.vertices.push_back(vertex[components[p][v]]);
   }
   if (!all.order.complete) return all;
   all.order = EliminationTree(graph, all.order.vertices).order();
@@ -161,7 +277,7 @@ exact::FoundOrder exact::search_parts(const Network& network, const Graph& graph
   return all;
 }
 
-EliminationPlan exact::given_up(Index width) {
+EliminationPlan given_up(Index width) {
   EliminationPlan plan;
   plan.complete = false;
   plan.width = width;
@@ -170,16 +286,52 @@ EliminationPlan exact::given_up(Index width) {
   return plan;
 }
 
-EliminationPlan plan_elimination(const Network& network, const PlanOptions& options) {
-  const Graph graph = exact::graph_of(network);
-  exact::FoundOrder found;
-  if (options.seconds > 0.0) {
-    found = exact::search_parts(network, graph, exact::search_options(options));
-  } else {
-    found.order = exact::order_by_table(graph);
-    found.plan.width = found.order.width;
-    if (found.order.complete) found.plan = exact::plan_of(network, graph, found.order);
+SearchOptions search_options(const PlanOptions& options) {
+  SearchOptions search;
+  if (std::isfinite(options.memory_limit)) search.memory = options.memory_limit;
+  constexpr double longest = 1e8;  // beyond it a point in time may be out of range
+  if (options.seconds < longest) {
+    search.deadline = Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(
+                                                 std::chrono::duration<double>(options.seconds));
   }
+  return search;
+}
+
+Rng annealing_rng(std::uint64_t number) { return make_rng(kOrderSeed, Stream::elimination_annealing, number); }
+
+double cost(const EliminationPlan& plan, const SearchOptions& options) {
+  const double slices = plan.bytes > options.memory ? std::max(2.0, plan.bytes / options.memory) : 1.0;
+  return plan.operations * slices;
+}
+
+FoundOrder search_order(const Network& network, const Graph& graph, const SearchOptions& options) {
+  FoundOrder found;
+  Search search(network, graph, options, found);
+  search.try_greedy_orders();
+  search.anneal();
+  return found;
+}
+
+void improve_order(const Network& network, const Graph& graph, const SearchOptions& options, FoundOrder& found) {
+  Search(network, graph, options, found).anneal();
+}
+
+FoundOrder find_order(const Network& network, const Graph& graph, const PlanOptions& options) {
+  if (options.seconds > 0.0) return search_components(network, graph, search_options(options));
+  FoundOrder found;
+  found.order = order_by_table(graph);
+  found.plan.width = found.order.width;
+  if (found.order.complete) found.plan = plan_of(network, graph, found.order);
+  return found;
+}
+
+}  // namespace poise::exact
+
+namespace poise {
+
+EliminationPlan plan_elimination(const Network& network, const PlanOptions& options) {
+  const exact::Graph graph = exact::graph_of(network);
+  exact::FoundOrder found = exact::find_order(network, graph, options);
   const bool complete = found.order.complete && found.plan.largest_clique <= exact::kLargestTable * (1.0 + 1e-9);
   return complete ? std::move(found.plan) : exact::given_up(found.plan.width);
 }

@@ -9,8 +9,7 @@
 
 #include <poise/extend/base/rng.hpp>
 
-#include "exact/edge_set.hpp"
-#include "models/network/smallest.hpp"
+#include "exact/greedy_sets.hpp"
 
 namespace poise::exact {
 
@@ -75,24 +74,24 @@ Graph graph_of(const Network& network) {
   return graph;
 }
 
-std::vector<std::vector<Index>> parts_of(const Graph& graph) {
-  std::vector<std::vector<Index>> parts;
+std::vector<std::vector<Index>> components_of(const Graph& graph) {
+  std::vector<std::vector<Index>> components;
   std::vector<bool> seen(graph.size(), false);
   for (Index first = 0; first < graph.size(); ++first) {
     if (seen[first]) continue;
     seen[first] = true;
-    std::vector<Index> part = {first};
-    for (std::size_t k = 0; k < part.size(); ++k) {
-      for (const Index u : graph.of(part[k])) {
+    std::vector<Index> component = {first};
+    for (std::size_t k = 0; k < component.size(); ++k) {
+      for (const Index u : graph.of(component[k])) {
         if (seen[u]) continue;
         seen[u] = true;
-        part.push_back(u);
+        component.push_back(u);
       }
     }
-    std::sort(part.begin(), part.end());
-    parts.push_back(std::move(part));
+    std::sort(component.begin(), component.end());
+    components.push_back(std::move(component));
   }
-  return parts;
+  return components;
 }
 
 Order order_by_table(const Graph& graph, double largest_table) {

@@ -1,4 +1,4 @@
-/// Greedy orders of elimination on the graph in which variables that share a factor are neighbours.
+/// Orders of elimination on the graph in which variables that share a factor are neighbours: greedy, then annealed.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
+#include "exact/junction_tree.hpp"
 
 namespace poise::exact {
 
@@ -34,8 +36,8 @@ struct Graph {
 };
 [[nodiscard]] Graph graph_of(const Network& network);
 
-/// The vertices of each connected part, ascending; parts by their first vertex.
-[[nodiscard]] std::vector<std::vector<Index>> parts_of(const Graph& graph);
+/// The vertices of each connected component, ascending; components by their first vertex.
+[[nodiscard]] std::vector<std::vector<Index>> components_of(const Graph& graph);
 
 /// An order of the vertices, and for each place in it the vertices that its vertex still had as neighbours when it was
 /// eliminated.
@@ -86,5 +88,96 @@ struct FillOptions {
 /// The vertex whose neighbours miss the fewest edges among them goes first; ties by smaller table, then at random.
 /// Better than `order_by_table` on most networks, at degree^3 looks a vertex.
 [[nodiscard]] Order order_by_fill(const Graph& graph, const FillOptions& options, Effort& effort);
+
+/// How one annealing goes: from the first temperature to the last, by equal factors, within its looks. A temperature is
+/// that of the logarithm of the entries.
+struct Annealing {
+  double first_temperature = 0.5;
+  double last_temperature = 0.15;
+  std::uint64_t looks = 0;
+};
+
+/// Every vertex hangs from the first one that is eliminated after it among its later neighbours. Orders in which
+/// children come before their parents all lead to the same tables, so the tree is what there is to search.
+///
+/// The one move is a rotation: a vertex and its parent change their order. What is below both stays as it is, as does
+/// what is above; two tables are new. Rotations lead from any order to any other.
+class EliminationTree {
+ public:
+  EliminationTree(const Graph& graph, std::span<const Index> order);
+
+  /// Sum over vertices of the table of the vertex with its later neighbours.
+  [[nodiscard]] double entries() const;
+  /// Children before parents.
+  [[nodiscard]] std::vector<Index> vertices() const;
+  /// The same, with the later neighbours of each.
+  [[nodiscard]] Order order() const;
+  /// Rotates at random, what makes tables smaller always, what makes them larger the less often the colder it is. Ends
+  /// with the best tree that was seen at the end of a sweep. Being late ends it too.
+  void anneal(const Annealing& annealing, Rng& rng, Effort& effort);
+
+ private:
+  static constexpr Index kNone = Network::kFree;
+
+  /// What a rotation would lead to.
+  struct Rotation {
+    Index child;
+    Index parent;
+    double child_table;  ///< logarithms of the new tables
+    double parent_table;
+  };
+
+  void hang_up(std::span<const Index> order);
+  [[nodiscard]] Rotation look_at(Index child, Effort& effort);
+  void rotate(const Rotation& rotation);
+  [[nodiscard]] bool is_later(Index vertex, Index of) const;
+
+  const Graph& graph_;
+  std::vector<Index> parent_;  ///< kNone: a root
+  std::vector<std::vector<Index>> children_;
+  std::vector<std::vector<Index>> later_;  ///< later neighbours, in no order
+  std::vector<double> log_table_;
+  std::vector<std::uint64_t> mark_;
+  std::vector<Index> found_;  ///< later neighbours of the parent after the rotation that was looked at last
+  std::uint64_t stamp_ = 0;
+};
+
+/// The tree of cliques that an order leads to.
+[[nodiscard]] EliminationPlan plan_of(const Network& network, const Graph& graph, const Order& order);
+
+struct SearchOptions {
+  Effort::Clock::time_point deadline = Effort::Clock::time_point::max();
+  /// Bytes that there are: needing more counts like as many times the work, which it takes in slices.
+  double memory = 1073741824.0;
+  double times = 1.0;  ///< how often the tree will be worked through
+};
+
+[[nodiscard]] SearchOptions search_options(const PlanOptions& options);
+
+/// Operations, with those of the slices that too little memory will make of the tree.
+[[nodiscard]] double cost(const EliminationPlan& plan, const SearchOptions& options);
+
+struct FoundOrder {
+  Order order;  ///< incomplete where none was found
+  EliminationPlan plan;
+};
+
+/// The cheapest order that is found. Its tables may exceed `kLargestTable`.
+[[nodiscard]] FoundOrder search_order(const Network& network, const Graph& graph, const SearchOptions& options);
+
+/// The same, component by component where the network is not connected.
+[[nodiscard]] FoundOrder search_components(const Network& network, const Graph& graph, const SearchOptions& options);
+
+/// What `search_components` finds, or the order of `order_by_table` where there is no time for a search.
+[[nodiscard]] FoundOrder find_order(const Network& network, const Graph& graph, const PlanOptions& options);
+
+/// The plan of a network where every order leads to too large a table.
+[[nodiscard]] EliminationPlan given_up(Index width);
+
+/// Random numbers of an annealing between two variables that are conditioned on, by how many there are.
+[[nodiscard]] Rng annealing_rng(std::uint64_t number);
+
+/// Annealing alone, which begins with `found`.
+void improve_order(const Network& network, const Graph& graph, const SearchOptions& options, FoundOrder& found);
 
 }  // namespace poise::exact

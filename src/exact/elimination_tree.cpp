@@ -1,5 +1,5 @@
 /// Elimination trees: rotations, and annealing by them.
-#include "exact/elimination_tree.hpp"
+#include "exact/elimination_order.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,10 @@
 /// combination of levels of a few variables.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include <poise/network.hpp>
 #include "exact/junction_tree.hpp"
 
 namespace poise {
@@ -38,5 +40,20 @@ struct ExactAnswer {
 /// InputError with all numbers where the plan exceeds the limits, of memory or of `seconds`, before it begins, and
 /// where no state has positive probability; ExactStopped when told to.
 [[nodiscard]] ExactAnswer solve_exact(const Network& network, const ExactPlan& plan, const ExactOptions& options = {});
+
+/// The free variables with more than one level, by connected component: two that share a factor are in the same one.
+/// Variables are ascending, components by their first variable. Components are independent of each other.
+[[nodiscard]] std::vector<std::vector<Index>> connected_components(const Network& network);
+
+/// The network of some variables, numbered in their order, with their names, and of all factors that depend on one of
+/// them or more; observed variables and those with one level leave the scopes. The other variables of these factors
+/// must be in the component too: throws InputError where a factor joins it to a free variable outside.
+///
+/// Factors that depend on no free variable are in no component, so the partition function of `network` is that of all
+/// components together times e to the power of `log_constant_of`.
+[[nodiscard]] Network component_network(const Network& network, std::span<const Index> variables);
+
+/// Natural logarithm of the product of the factors that depend on no free variable of more than one level.
+[[nodiscard]] double log_constant_of(const Network& network);
 
 }  // namespace poise

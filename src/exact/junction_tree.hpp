@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 
 namespace poise {
 

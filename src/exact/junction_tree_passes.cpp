@@ -13,7 +13,6 @@ namespace poise::exact {
 
 namespace {
 
-
 /// Subtrees that are small beside what each thread has to do, neighbours taken together. There is something to share
 /// out only where the whole is not small.
 struct Subtrees {

@@ -1,5 +1,5 @@
 /// Rows of a bucket: where tables lie in them, and the loops over them.
-#include "exact/junction_tree_rows.hpp"
+#include "exact/junction_tree_tables.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -7,21 +7,19 @@
 
 #include <fmt/format.h>
 
+#include "base/thread_pool.hpp"
 #include "inference/log_partition_parts.hpp"
 #include "models/rbm/rbm.hpp"
-#include "base/clock.hpp"
 
 namespace poise {
 
 namespace {
-
 
 /// Below this part of the chains, and above this part of all weight on one of them, the error says nothing.
 constexpr double kFewestEffective = 0.1;
 constexpr double kLargestShare = 0.5;
 /// Standard errors between estimate and truth that no luck explains.
 constexpr double kFar = 5.0;
-
 
 AnnealedLogPartition estimate(const std::vector<double>& log_weights) {
   const double largest = *std::max_element(log_weights.begin(), log_weights.end());

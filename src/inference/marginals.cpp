@@ -10,18 +10,16 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/archive.hpp>
-#include "exact/parts.hpp"
-#include "report/text.hpp"
-#include "inference/sample_marginals.hpp"
+#include "base/thread_pool.hpp"
 #include "exact/exact_inference.hpp"
-#include "base/clock.hpp"
+#include "inference/sample_marginals.hpp"
+#include "report/text.hpp"
 
 namespace poise {
 
 namespace {
 
 using marginals_parts::sample_marginals;
-
 
 /// Of the time there is, what the search for a plan may take where the answer is to be sampled or time is short.
 constexpr double kPlanFraction = 0.1;
@@ -53,7 +51,7 @@ void copy_part(const Marginals& part, std::span<const Index> variables, Marginal
 
 /// Some variables of a network, with the names of the whole.
 std::shared_ptr<const Network> rest_of(const Network& network, const std::vector<Index>& variables) {
-  auto rest = std::make_shared<Network>(part_of(network, variables));
+  auto rest = std::make_shared<Network>(component_network(network, variables));
   rest->names.clear();
   for (const Index i : variables) rest->names.push_back(network.variable_name(i));
   return rest;
@@ -75,12 +73,12 @@ class PartlyExact {
  public:
   PartlyExact(const Network& network, const MarginalsOptions& options, const MarginalsHooks& hooks)
       : network_(network), marginals_(network.cardinalities), log_partition_(log_constant_of(network)) {
-    const std::vector<std::vector<Index>> parts = connected_parts(network);
+    const std::vector<std::vector<Index>> parts = connected_components(network);
     if (parts.size() < 2) return;
     PlanOptions planning{.memory_limit = options.memory_limit};
     if (options.seconds) planning.seconds = kPlanFraction * *options.seconds / static_cast<double>(parts.size());
     for (const std::vector<Index>& part : parts) {
-      const Network own = part_of(network, part);
+      const Network own = component_network(network, part);
       const ExactPlan plan = plan_exact(own, planning);
       // Exact parts leave most of the time to the others.
       const std::optional<double> most = options.seconds ? std::optional(0.25 * *options.seconds) : std::nullopt;

@@ -4,10 +4,9 @@
 #include <chrono>
 
 #include <poise/marginals.hpp>
-#include "base/clock.hpp"
+#include "base/thread_pool.hpp"
 
 namespace poise::marginals_parts {
-
 
 /// Fills the answer by sampling, until the deadline.
 void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,

@@ -9,7 +9,6 @@
 
 #include <poise/network.hpp>
 #include "models/ising/ising_model.hpp"
-#include "models/ising/lattice_edges.hpp"
 #include "models/network/potts.hpp"
 #include "models/rbm/rbm.hpp"
 
@@ -128,10 +127,9 @@ Named resolve(const std::string& text) {
 [[noreturn]] void refuse_name(const std::string& name) {
   std::vector<std::string> names;
   for (const NameHelp& row : model_help()) names.push_back(row.name);
-  const std::string nearest = nearest_name(name, names);
   throw InputError(
       fmt::format("unknown model '{}'{}; models are {}, and files that end in .uai, .bif, .mc, .qubo or .coo", name,
-                  nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest), fmt::join(names, ", ")));
+                  did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 /// The network of a row, with the evidence taken in.

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include <poise/extend/engines/division.hpp>
-#include "base/fiber_scheduler.hpp"
-#include <poise/run.hpp>
-#include "base/thread_pool.hpp"
 #include <poise/extend/engines/engine.hpp>
-#include "base/clock.hpp"
+#include <poise/run.hpp>
+#include "base/fiber_scheduler.hpp"
+#include "base/thread_pool.hpp"
 
 namespace poise {
 

@@ -18,9 +18,9 @@
 
 #include <poise/run.hpp>
 #include "base/state_file.hpp"
+#include "base/thread_pool.hpp"
 #include "store/journal.hpp"
 #include "store/netcdf.hpp"
-#include "base/clock.hpp"
 
 namespace poise {
 
@@ -78,7 +78,6 @@ class CheckpointedSink final : public Sink {
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-
   static void save(CheckpointedSink* sink, const Run& run, bool finished);
   void write_state(const Run& run, bool finished, const std::function<std::string()>& state);
   /// Waits until the last checkpoint is on the disk, or could not be written.

@@ -17,9 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "base/checksum.hpp"
-#include "base/file.hpp"
 #include <poise/types.hpp>
+#include "base/file.hpp"
 
 #include "store/draw_queue.hpp"
 #include "store/label_bits.hpp"

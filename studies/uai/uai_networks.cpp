@@ -10,7 +10,6 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
-#include "base/checksum.hpp"
 #include "base/file.hpp"
 
 namespace poise::reproduction {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "exact/exact_inference.hpp"
-#include "exact/parts.hpp"
 
 namespace poise {
 namespace {
@@ -245,12 +244,12 @@ TEST(Parts, MakeUpTheNetwork) {
     Network network = random_network(rng, 2 + trial % 4, trial % 2 == 0 ? 0.0 : 0.1);
     const Truth truth = enumerate(network);
     if (truth.log_partition == -INFINITY) continue;
-    const std::vector<std::vector<Index>> parts = connected_parts(network);
+    const std::vector<std::vector<Index>> parts = connected_components(network);
     several += parts.size() > 1 ? 1 : 0;
     double log_partition = log_constant_of(network);
     std::vector<bool> seen(network.num_variables(), false);
     for (const std::vector<Index>& variables : parts) {
-      const Network part = part_of(network, variables);
+      const Network part = component_network(network, variables);
       const ExactAnswer answer = solve_exact(part, plan_exact(part, {}));
       log_partition += answer.log_partition;
       for (Index k = 0; k < variables.size(); ++k) {
@@ -271,7 +270,7 @@ TEST(Parts, RefuseWhatIsNone) {
   const Network network = lattice(2, 3, 28);
   const auto message = [&](const std::vector<Index>& variables) -> std::string {
     try {
-      (void)part_of(network, variables);
+      (void)component_network(network, variables);
     } catch (const InputError& error) {
       return error.what();
     }

@@ -5,7 +5,7 @@
 
 #include <poise/run.hpp>
 #include "models/ising/ising_model.hpp"
-#include "models/ising/lattice_graph.hpp"
+#include "models/ising/lattice_ising.hpp"
 
 namespace poise {
 namespace {

@@ -10,9 +10,8 @@
 
 #include <unistd.h>
 
-#include "base/checksum.hpp"
-#include "base/file.hpp"
 #include <poise/extend/base/rng.hpp>
+#include "base/file.hpp"
 #include "run/checkpoint.hpp"
 #include "store/journal.hpp"
 #include "store/label_bits.hpp"

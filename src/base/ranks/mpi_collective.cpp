@@ -1,19 +1,94 @@
 /// Ranks that are processes of MPI: a library of its own, and the only file that knows of MPI.
-#include <mpi.h>
-
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "base/ranks/mpi_library.hpp"
-#include "base/ranks/neighbours.hpp"
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/ranks/ranks.hpp"
 
 namespace poise {
 
 namespace {
+
+/// A process, and the machine (or the container) in which its number means something.
+struct ProcessName {
+  std::uint64_t machine = 0;
+  std::int64_t process = 0;
+};
+
+ProcessName own_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  struct stat numbers {};
+  const bool known = ::stat("/proc/self/ns/pid", &numbers) == 0;
+  const std::string machine = std::string(host.data()) + ' ' + std::to_string(known ? numbers.st_ino : 0);
+  return {std::hash<std::string>()(machine), ::getpid()};
+}
+
+bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
+/// The ranks on the same machine, and whether they are still there.
+class Neighbours {
+ public:
+  /// Of all ranks.
+  Neighbours(std::span<const ProcessName> all, int own_rank)
+      : own_rank_(own_rank), errors_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
+    const std::uint64_t here = all[static_cast<std::size_t>(own_rank)].machine;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].machine != here || static_cast<int>(rank) == own_rank) continue;
+      ranks_.emplace_back(static_cast<int>(rank), static_cast<pid_t>(all[rank].process));
+    }
+  }
+  ~Neighbours() {
+    if (errors_ >= 0) ::close(errors_);
+  }
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+  /// Ends this process where a neighbour has ended; the first one that is left says so, and adds the words. There is
+  /// nothing to clean up: what is on the disk must do for those that are killed too.
+  void end_where_one_is_gone(const std::string& words) const {
+    int gone = -1;
+    bool speaks = true;
+    for (const auto& [rank, process] : ranks_) {
+      if (is_gone(process)) {
+        gone = rank;
+      } else if (rank < own_rank_) {
+        speaks = false;
+      }
+    }
+    if (gone < 0) return;
+    if (speaks) {
+      const std::string sentence = "poise: rank " + std::to_string(gone) +
+                                   " of this run was killed, and the run ends with it" +
+                                   (words.empty() ? "" : "; " + words) + ".\n";
+      static_cast<void>(!::write(errors_, sentence.data(), sentence.size()));
+    }
+    // Its own exit would wait for ranks that do not come.
+    ::_exit(1);
+  }
+
+ private:
+  int own_rank_;
+  int errors_;  // standard error as it was at first: ranks other than the root fall silent
+  std::vector<std::pair<int, pid_t>> ranks_;
+};
 
 /// Counts of MPI are ints.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;

@@ -12,7 +12,6 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/types.hpp>
-#include "base/ranks/mpi_library.hpp"
 
 namespace poise {
 

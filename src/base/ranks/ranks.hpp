@@ -25,4 +25,10 @@ struct Launch {
 /// same, and overwrite each other's files. The ranks are gone when the last holder is.
 [[nodiscard]] std::shared_ptr<Collective> start_ranks();
 
+inline constexpr const char* kMpiLibrary = "libpoise_mpi.so";
+inline constexpr const char* kStartMpi = "poise_start_mpi";
+
+/// Gives the ranks, to be deleted by the caller; or nothing, and the reason as the end of a sentence.
+using StartMpi = Collective*(const char* version, const char** problem);
+
 }  // namespace poise

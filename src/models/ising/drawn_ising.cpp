@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/rng.hpp>
-#include "models/ising/ising_limits.hpp"
 #include "models/ising/ising_model.hpp"
+#include "models/ising/ising_text.hpp"
 
 namespace poise {
 namespace {
@@ -25,12 +25,8 @@ void add(Spec& spec, const char* key, const Value& value) {
   spec.settings.emplace_back(key, fmt::format("{}", value));
 }
 
-struct HiddenChains {
-  Index length = 200;
-  Index chains = 50;
-  double start = 0.1;
-  double stay = 0.8;
-  double sigma = 2.0;
+/// The settings of a spec; `HiddenMarkov` has what is drawn besides.
+struct HiddenChains : HiddenMarkov {
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::int64_t variables() const { return std::int64_t{length} * chains; }
@@ -74,15 +70,10 @@ std::string name_of(const HiddenChains& model) {
   return spec.text();
 }
 
-/// What is drawn: hidden levels, then what is seen of them.
+/// Draws the weights and the hidden levels, then what is seen of them.
 HiddenMarkov draw(const HiddenChains& model) {
   Rng rng = make_rng(model.seed, Stream::drawn_parameters, kHiddenChainNumbers);
-  HiddenMarkov drawn;
-  drawn.length = model.length;
-  drawn.chains = model.chains;
-  drawn.start = model.start;
-  drawn.stay = model.stay;
-  drawn.sigma = model.sigma;
+  HiddenMarkov drawn = model;
   for (Index k = 0; k < model.chains; ++k) drawn.weights.push_back(rng.normal());
   drawn.offset = rng.normal();
   drawn.truth.resize(static_cast<std::size_t>(model.variables()));

@@ -14,9 +14,16 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include "models/ising/edge.hpp"
+#include <poise/types.hpp>
 
 namespace poise {
+
+/// Two variables of a graph, counted from 0, and the coupling between them.
+struct Edge {
+  Index i;
+  Index j;
+  double coupling;
+};
 
 /// What a state is worth in the problem that a model comes from: scale * log p + constant, under a name.
 struct IsingObjective {

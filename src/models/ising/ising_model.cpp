@@ -13,7 +13,7 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/image.hpp>
 #include "base/file.hpp"
-#include "models/ising/ising_limits.hpp"
+#include "models/ising/ising_text.hpp"
 
 namespace poise {
 namespace {
@@ -284,6 +284,22 @@ IsingModel make_ising(const Spec& spec, const IsingFiles& files) {
   }
   model.name = canonical_name(settings, model, files.field_path.empty());
   return model;
+}
+
+std::vector<Edge> lattice_edges(const IsingModel& ising) {
+  std::vector<Edge> edges;
+  const auto join = [&](Index side, Index position, Index i, Index j) {
+    if (side == 1 || (position + 1 == side && (!ising.torus || side == 2))) return;
+    edges.push_back({i, j, ising.torus && side == 2 ? 2.0 * ising.coupling : ising.coupling});
+  };
+  for (Index row = 0; row < ising.rows; ++row) {
+    for (Index column = 0; column < ising.columns; ++column) {
+      const Index i = row * ising.columns + column;
+      join(ising.columns, column, i, row * ising.columns + (column + 1) % ising.columns);
+      join(ising.rows, row, i, (row + 1) % ising.rows * ising.columns + column);
+    }
+  }
+  return edges;
 }
 
 }  // namespace poise

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <poise/extend/base/spec.hpp>
-#include "models/ising/edge.hpp"
 #include <poise/types.hpp>
+#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 
@@ -81,11 +81,11 @@ IsingModel make_bernoulli(const Spec& spec);
 /// ones; each is on at first with probability `start` and at every later time as before with probability `stay`. Seen
 /// is y_t = offset + sum of the weights of the chains that are on + sigma N(0, 1).
 struct HiddenMarkov {
-  Index length = 0;
-  Index chains = 0;
-  double start = 0.0;
-  double stay = 0.0;
-  double sigma = 0.0;
+  Index length = 200;
+  Index chains = 50;
+  double start = 0.1;
+  double stay = 0.8;
+  double sigma = 2.0;
   std::vector<double> weights;     ///< one per chain, N(0, 1)
   double offset = 0.0;             ///< N(0, 1)
   std::vector<double> seen;        ///< y, one number per time
@@ -145,5 +145,8 @@ struct Qubo {
 ///
 /// A line that begins with the word `c` is a comment.
 Qubo parse_qubo(std::string_view content, std::string_view name);
+
+/// A torus has no edge along a side of one site and a double one along a side of two.
+[[nodiscard]] std::vector<Edge> lattice_edges(const IsingModel& ising);
 
 }  // namespace poise

@@ -12,12 +12,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
+#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 
@@ -317,5 +319,8 @@ class LatticeIsing {
   std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
+
+/// Variables keep their numbers.
+[[nodiscard]] std::shared_ptr<const GraphIsing> lattice_graph(const LatticeIsing& lattice);
 
 }  // namespace poise

@@ -9,12 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "models/network/hosts.hpp"
+#include "models/network/tables.hpp"
 
 namespace poise {
 
 namespace {
-
 
 /// Scopes without observed variables and those of one level, which take no part.
 Scopes free_scopes(const Network& network) {
@@ -35,30 +34,6 @@ std::vector<bool> unshared(const Network& network) {
   std::vector<bool> out(network.num_factors());
   for (std::size_t f = 0; f < out.size(); ++f) out[f] = users[network.table_start[f]] == 1;
   return out;
-}
-
-/// Adds a guest's log table to its host's, whose scope holds the guest's.
-void add_table(std::span<const Index> cardinalities, std::span<const Index> scope, std::span<const double> table,
-               std::span<const Index> host_scope, std::span<double> out) {
-  std::vector<std::size_t> strides(host_scope.size(), 0);  // of the host's variables in the guest's table
-  std::size_t stride = 1;
-  for (std::size_t k = scope.size(); k-- > 0;) {
-    if (cardinalities[scope[k]] == 1) continue;  // need not be among the host's variables
-    const auto place = std::find(host_scope.begin(), host_scope.end(), scope[k]) - host_scope.begin();
-    strides[static_cast<std::size_t>(place)] = stride;
-    stride *= cardinalities[scope[k]];
-  }
-  std::vector<Index> digits(host_scope.size(), 0);
-  std::size_t place = 0;
-  for (double& entry : out) {
-    entry += std::log(table[place]);
-    for (std::size_t k = host_scope.size(); k-- > 0;) {
-      place += strides[k];
-      if (++digits[k] < cardinalities[host_scope[k]]) break;
-      place -= strides[k] * cardinalities[host_scope[k]];
-      digits[k] = 0;
-    }
-  }
 }
 
 }  // namespace
@@ -131,8 +106,11 @@ class MarkovNetwork::Builder {
         }
         for (const double value : network_.table(f)) logs.push_back(std::log(value));
         for (const std::size_t guest : guests[f]) {
-          add_table(network_.cardinalities, network_.scope(guest), network_.table(guest), network_.scope(f),
-                    {logs.data() + known->second, size});
+          TableWalk walk = walk_within(network_.scope(guest), network_.scope(f), network_.cardinalities);
+          for (double& entry : std::span(logs).subspan(known->second, size)) {
+            entry += std::log(network_.table(guest)[walk.offset()]);
+            walk.next();
+          }
         }
       }
       const std::span<double> table{logs.data() + known->second, size};

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "models/network/tables.hpp"
+
 namespace poise {
 
 namespace {
@@ -35,40 +37,26 @@ std::vector<Index> clamped_levels(const Network& network, const Evidence& eviden
   return levels;
 }
 
-/// Appends the part of a table where the clamped variables have their levels, by walking through the free ones.
+/// Appends the entries of a table at which the clamped variables have their levels.
 void append_slice(const Network& network, std::size_t factor, const std::vector<Index>& levels,
                   std::vector<double>& out) {
-  struct Digit {
-    std::size_t stride;
-    Index cardinality;
-    Index level = 0;
-  };
   const std::span<const Index> scope = network.scope(factor);
   const std::span<const double> table = network.table(factor);
-  std::vector<Digit> free;  // the fastest first
-  std::size_t place = 0;
+  TableWalk free;
+  std::size_t first = 0;
   std::size_t stride = 1;
   for (std::size_t k = scope.size(); k-- > 0;) {
     const Index i = scope[k];
     if (levels[i] == Network::kFree) {
-      free.push_back({stride, network.cardinalities[i]});
+      free.add(stride, network.cardinalities[i]);
     } else {
-      place += stride * levels[i];
+      first += stride * levels[i];
     }
     stride *= network.cardinalities[i];
   }
-  for (;;) {
-    out.push_back(table[place]);
-    std::size_t digit = 0;
-    for (; digit < free.size(); ++digit) {
-      Digit& wheel = free[digit];
-      place += wheel.stride;
-      if (++wheel.level < wheel.cardinality) break;
-      place -= wheel.stride * wheel.cardinality;
-      wheel.level = 0;
-    }
-    if (digit == free.size()) return;
-  }
+  do {
+    out.push_back(table[first + free.offset()]);
+  } while (free.next());
 }
 
 }  // namespace

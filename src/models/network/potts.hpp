@@ -1,8 +1,8 @@
 /// The Potts model on a lattice, as a network.
 #pragma once
 
-#include <poise/network.hpp>
 #include <poise/extend/base/spec.hpp>
+#include <poise/network.hpp>
 
 namespace poise {
 

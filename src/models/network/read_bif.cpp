@@ -13,7 +13,7 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/network.hpp>
 #include "base/file.hpp"
-#include "models/network/bayes.hpp"
+#include <poise/read_network.hpp>
 #include "models/network/bif_lexer.hpp"
 #include "models/network/tokenizer.hpp"
 
@@ -134,9 +134,7 @@ class BifReader {
 
   Index known_variable(const BifToken& name) const {
     if (const auto place = numbers_.find(name.text); place != numbers_.end()) return place->second;
-    const std::string nearest = name.text.size() <= 60 ? nearest_name(name.text, network_.names) : "";
-    lexer_.refuse(
-        name, "the name of a variable" + (nearest.empty() ? "" : fmt::format(" (did you mean {}?)", quote(nearest))));
+    lexer_.refuse(name, "the name of a variable" + did_you_mean(name.text, network_.names));
   }
 
   /// `( child | parent, parent )`; some programs leave out the bar.

@@ -11,6 +11,7 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/network.hpp>
 #include "base/file.hpp"
+#include <poise/read_network.hpp>
 #include "models/network/tokenizer.hpp"
 
 namespace poise {
@@ -21,9 +22,7 @@ class Collector {
  public:
   Collector(const Network& network, std::string_view name) : network_(network), name_(name) {}
 
-  [[noreturn]] void fail(std::size_t line, const std::string& what) const {
-    throw InputError(fmt::format("{}, line {}: {}", name_, line, what));
-  }
+  [[noreturn]] void fail(std::size_t line, const std::string& what) const { fail_at(name_, line, what); }
 
   void add(Index variable, Index level, std::size_t line) {
     const auto [place, is_new] = seen_.try_emplace(variable, Seen{level, line});
@@ -127,8 +126,7 @@ std::string_view without_comment(std::string_view line) {
 /// Calls visit(line, number) for each line that holds something; stops when it gives false.
 template <class Visit>
 void for_each_line(std::string_view content, const Visit& visit) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-  if (content.starts_with(byte_order_mark)) content.remove_prefix(byte_order_mark.size());
+  content = without_byte_order_mark(content);
   for (std::size_t number = 1; !content.empty(); ++number) {
     const std::size_t end = std::min(content.find('\n'), content.size());
     const std::string_view line = trim(without_comment(content.substr(0, end)));
@@ -182,8 +180,9 @@ class NameReader {
       collector_.add(*variable, level_of(*variable, trim(line.substr(equals + 1)), number), number);
       return;
     }
-    collector_.fail(number, fmt::format("found {}, expected the name of a variable or its number, from 0 to {}{}",
-                                        quote(first), network_.num_variables() - 1, hint(first, network_.names)));
+    collector_.fail(number,
+                    fmt::format("found {}, expected the name of a variable or its number, from 0 to {}{}", quote(first),
+                                network_.num_variables() - 1, did_you_mean(first, network_.names)));
   }
 
   std::optional<Index> find_variable(std::string_view text) const {
@@ -205,13 +204,7 @@ class NameReader {
     if (number && *number <= last) return static_cast<Index>(*number);
     collector_.fail(line, fmt::format("found {}, expected a level of {}{}, from 0 to {}{}", quote(text),
                                       network_.variable_name(variable), names.empty() ? "" : " or its number", last,
-                                      hint(text, names)));
-  }
-
-  /// The nearest name, where the word is short enough to be one that was mistyped.
-  static std::string hint(std::string_view word, const std::vector<std::string>& names) {
-    const std::string nearest = word.size() <= 60 ? nearest_name(word, names) : "";
-    return nearest.empty() ? "" : fmt::format(" (did you mean {}?)", quote(nearest));
+                                      did_you_mean(text, names)));
   }
 
   const Network& network_;

@@ -1,6 +1,5 @@
 /// Marginals in the UAI format, read and written; partition functions, written.
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <numbers>
 #include <optional>
@@ -10,7 +9,6 @@
 
 #include <poise/network.hpp>
 #include "base/file.hpp"
-#include "models/network/bayes.hpp"
 #include "models/network/tokenizer.hpp"
 
 namespace poise {
@@ -48,17 +46,12 @@ Place find_marginals(std::string_view content, std::string_view name) {
   return place;
 }
 
-bool is_header(std::string_view word) {
-  return std::equal(word.begin(), word.end(), kHeader.begin(), kHeader.end(),
-                    [](unsigned char a, char b) { return std::toupper(a) == b; });
-}
-
 }  // namespace
 
 Marginals parse_mar(std::string_view content, std::string_view name) {
   Tokenizer words(content, name);
   const std::string_view header = words.word([] { return kHeader; });
-  if (!is_header(header)) words.fail(fmt::format("found {}, expected {}", quote(header), kHeader));
+  if (!same_letters(header, kHeader)) words.fail(fmt::format("found {}, expected {}", quote(header), kHeader));
   const Place place = find_marginals(content, name);
   for (std::size_t begins = 0; begins < place.begins;) begins += words.next() == kBegin ? 1 : 0;
   if (place.has_sample_count) words.next();

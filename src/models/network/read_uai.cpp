@@ -1,6 +1,6 @@
-/// Networks in the UAI format: type, cardinalities, scopes, then tables.
+/// Networks in the UAI format: type, cardinalities, scopes, then tables; and the choice of a reader by file ending.
 #include <algorithm>
-#include <cctype>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <poise/network.hpp>
-#include "models/network/bayes.hpp"
+#include <fmt/format.h>
+
+#include "base/file.hpp"
 #include "models/network/tokenizer.hpp"
 
 namespace poise {
@@ -22,11 +24,6 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) { return a != 0 && b > kMost / a ? kMost : a * b; }
 std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return b > kMost - a ? kMost : a + b; }
-
-bool same_letters(std::string_view word, std::string_view upper) {
-  return std::equal(word.begin(), word.end(), upper.begin(), upper.end(),
-                    [](unsigned char a, char b) { return std::toupper(a) == b; });
-}
 
 class UaiReader {
  public:
@@ -198,6 +195,13 @@ Network parse_uai(std::string_view content, std::string_view name) {
 Network read_uai(const std::string& path) {
   Tokenizer words(path);
   return UaiReader(words).read();
+}
+
+Network read_network(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (same_letters(ending, ".uai")) return read_uai(path);
+  if (same_letters(ending, ".bif")) return read_bif(path);
+  throw InputError(fmt::format("{}: found a name that ends in neither, expected .uai or .bif", path));
 }
 
 }  // namespace poise

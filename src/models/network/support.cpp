@@ -6,10 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "models/network/support_backtracking.hpp"
-#include "models/network/support_breakout.hpp"
-#include "models/network/support_constraints.hpp"
 #include "models/network/support_propagation.hpp"
+#include "models/network/support_search.hpp"
 
 namespace poise {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 
 namespace poise {
 

@@ -1,5 +1,4 @@
-/// The words of a text, one after another, from memory or from a file too large to be held; and what is wrong with
-/// them.
+/// What the readers of network files share: a tokenizer, and the rules of Bayesian networks.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +15,12 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/spec.hpp>
+#include <poise/network.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
 
-/// Tokenizer end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
+/// Words end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
 ///
 /// A file is read in chunks, so that a reader needs little more memory than what it keeps. Nothing that a text claims
 /// of its own size is to be believed: `require` compares it with the bytes that are left before a reader allocates.
@@ -100,5 +101,14 @@ class Tokenizer {
   std::size_t line_ = 1;
   std::size_t word_line_ = 0;
 };
+
+/// Whether numbers in a file are meant as a distribution. Files round: to two decimals each number is off by at most
+/// 0.005, and so is the sum for each level. What is further off changes the weight of the parents' levels, and with it
+/// the network.
+[[nodiscard]] bool adds_up_to_one(std::span<const double> row);
+
+/// A variable that is its own ancestor, if there is one. The last variable of each scope is the child of the others,
+/// and each variable is the child in one factor.
+[[nodiscard]] std::optional<Index> own_ancestor(const Network& network);
 
 }  // namespace poise

@@ -21,11 +21,11 @@
 
 #include <poise/extend/base/concepts.hpp>
 #include "models/rbm/packed_matrix.hpp"
-#include "models/rbm/rbm_units.hpp"
 #include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
 
+class RbmUnits;
 struct RbmLayers;
 
 class Rbm {

@@ -11,9 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
 #include <poise/extend/base/spec.hpp>
-#include "models/rbm/rbm_weights_parts.hpp"
+#include "base/file.hpp"
 
 namespace poise {
 namespace {
@@ -84,12 +83,6 @@ void check_sizes(const RbmWeights& rbm) {
       (image && std::size_t{rbm.rows} * rbm.columns != visible)) {
     throw std::invalid_argument("write_rbm: there are not as many numbers as the sizes say");
   }
-}
-
-bool ends_with_any_case(const std::string& path, std::string_view ending) {
-  if (path.size() < ending.size()) return false;
-  return std::equal(ending.begin(), ending.end(), path.end() - static_cast<std::ptrdiff_t>(ending.size()),
-                    [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); });
 }
 
 }  // namespace
@@ -178,8 +171,12 @@ RbmWeights read_rbm(const std::string& path) {
 }
 
 void write_rbm(const std::string& path, const RbmWeights& rbm) {
-  const bool npz = ends_with_any_case(path, ".npz");
-  if (!npz && !ends_with_any_case(path, ".safetensors")) {
+  const auto ends_in = [&](std::string_view ending) {
+    return path.size() >= ending.size() &&
+           same_letters(std::string_view(path).substr(path.size() - ending.size()), ending);
+  };
+  const bool npz = ends_in(".npz");
+  if (!npz && !ends_in(".safetensors")) {
     refuse_rbm(path, "found a name that ends in neither, expected .safetensors or .npz");
   }
   check_sizes(rbm);

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/extend/base/spec.hpp>
-#include "models/rbm/rbm_weights_parts.hpp"
+#include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
 namespace {

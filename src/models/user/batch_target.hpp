@@ -1,10 +1,11 @@
 /// A target whose log p someone else computes, for many states at once: code of the user's, in Python say.
 ///
-/// What is asked for is gathered until `wait` returns (see run/fiber_scheduler.hpp), so that one call serves all
+/// What is asked for is gathered until `wait` returns (see base/fiber_scheduler.hpp), so that one call serves all
 /// chains. A state remembers its log p and that of the states around it that were looked at last, so that nothing is
 /// asked twice.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -14,10 +15,48 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include "models/user/device_function.hpp"
 #include <poise/types.hpp>
 
 namespace poise {
+
+// ---- User code on a GPU: states and numbers stay in device memory. Pointers are device pointers, and a stream is one
+// of the CUDA runtime.
+
+/// Floats, or doubles, one after another.
+struct DeviceNumbers {
+  const void* data = nullptr;
+  bool is_double = false;
+};
+
+/// What code says of a batch of states. It lasts until the next call of `evaluate`.
+struct DeviceAnswers {
+  DeviceNumbers log_prob;  ///< of each state
+  DeviceNumbers gradient;  ///< as BatchFunction::gradient has it, state after state
+};
+
+/// Where a batch of states is to be written, as floats or doubles that stand for their levels.
+struct DeviceRoom {
+  void* data = nullptr;
+  bool is_double = false;
+};
+
+/// The GPU counterpart of a BatchFunction, which the same code also is.
+class DeviceFunction {
+ public:
+  virtual ~DeviceFunction() = default;
+
+  /// Whether it works on `stream`. Otherwise it works elsewhere: whoever calls it waits until the stream has done what
+  /// it was asked for, and what it answers is finished.
+  [[nodiscard]] virtual bool shares_stream() const { return true; }
+  /// The stream that the caller's work goes to.
+  [[nodiscard]] virtual void* stream() = 0;
+
+  /// For so many states, which `evaluate` is asked about next.
+  virtual DeviceRoom room(std::size_t states) = 0;
+  /// log p and its gradient at the states in the room. What it throws ends the run. NaN and the like are for the caller
+  /// to refuse.
+  virtual DeviceAnswers evaluate() = 0;
+};
 
 /// The code that computes. Rows are states, `variables` levels each, one after another. What it throws ends the run.
 class BatchFunction {

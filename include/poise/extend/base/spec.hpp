@@ -32,6 +32,8 @@ Spec parse_spec(std::string_view text);
 /// letter added, dropped, changed, or two neighbours swapped) for every three letters, or the word, of three letters or
 /// more, begins the candidate. Upper and lower case are the same; of equally close candidates the first wins.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+/// " (did you mean 'candidate'?)", to end a message with; empty where no candidate is close.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// The whole of `text` as a finite number or an integer, whatever the locale; nothing otherwise, nor when it is too
 /// large or too small (1e400, 1e-400) for the type.

@@ -5,9 +5,9 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include <poise/extend/base/streams.hpp>
 #include "engines/common/collapsed_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
-#include "models/ising/lattice_graph.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/user/batch_target.hpp"
 

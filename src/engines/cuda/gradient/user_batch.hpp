@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "models/user/device_function.hpp"
+#include "models/user/batch_target.hpp"
 
 #include "engines/common/host_device.hpp"
 

@@ -1,5 +1,5 @@
-/// Connected parts of a network.
-#include "exact/parts.hpp"
+/// Connected components of a network.
+#include "exact/exact_inference.hpp"
 
 #include <cmath>
 #include <map>
@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "exact/elimination_order.hpp"
+#include "models/network/tables.hpp"
 
 namespace poise {
 
@@ -38,47 +39,41 @@ struct Reduced {
   }
 
   [[nodiscard]] std::vector<double> table(const Network& network) const {
-    std::vector<double> out = {};
-    std::vector<Index> level(scope.size(), 0);
-    for (std::size_t at = place;;) {
-      out.push_back(network.values[at]);
-      std::size_t k = scope.size();
-      for (; k > 0; --k) {
-        at += strides[k - 1];
-        if (++level[k - 1] < network.cardinalities[scope[k - 1]]) break;
-        at -= strides[k - 1] * network.cardinalities[scope[k - 1]];
-        level[k - 1] = 0;
-      }
-      if (k == 0) return out;
-    }
+    std::vector<double> out;
+    TableWalk walk;
+    for (std::size_t k = scope.size(); k-- > 0;) walk.add(strides[k], network.cardinalities[scope[k]]);
+    do {
+      out.push_back(network.values[place + walk.offset()]);
+    } while (walk.next());
+    return out;
   }
 };
 
 }  // namespace
 
-std::vector<std::vector<Index>> connected_parts(const Network& network) {
+std::vector<std::vector<Index>> connected_components(const Network& network) {
   const exact::Graph graph = exact::graph_of(network);
-  std::vector<std::vector<Index>> parts = exact::parts_of(graph);
-  for (std::vector<Index>& part : parts) {
-    for (Index& vertex : part) vertex = graph.variables[vertex];
+  std::vector<std::vector<Index>> components = exact::components_of(graph);
+  for (std::vector<Index>& component : components) {
+    for (Index& vertex : component) vertex = graph.variables[vertex];
   }
-  return parts;
+  return components;
 }
 
-Network part_of(const Network& network, std::span<const Index> variables) {
-  Network part;
-  part.name = network.name;
+Network component_network(const Network& network, std::span<const Index> variables) {
+  Network component;
+  component.name = network.name;
   std::vector<Index> number(network.num_variables(), kNone);
   for (const Index i : variables) {
     if (i >= network.num_variables() || number[i] != kNone) {
       throw InputError(fmt::format("a part of a network: variable {} {}", i,
                                    i < network.num_variables() ? "is named twice" : "does not exist"));
     }
-    number[i] = part.num_variables();
-    part.cardinalities.push_back(network.cardinalities[i]);
-    if (!network.names.empty()) part.names.push_back(network.names[i]);
-    if (!network.level_names.empty()) part.level_names.push_back(network.level_names[i]);
-    if (!network.observed.empty()) part.observed.push_back(network.observed[i]);
+    number[i] = component.num_variables();
+    component.cardinalities.push_back(network.cardinalities[i]);
+    if (!network.names.empty()) component.names.push_back(network.names[i]);
+    if (!network.level_names.empty()) component.level_names.push_back(network.level_names[i]);
+    if (!network.observed.empty()) component.observed.push_back(network.observed[i]);
   }
   std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> tables;  // factors may share one
   for (std::size_t f = 0; f < network.num_factors(); ++f) {
@@ -93,16 +88,16 @@ Network part_of(const Network& network, std::span<const Index> variables) {
                                      network.variable_name(i)));
       }
       shape.push_back(network.cardinalities[i]);
-      part.scopes.push_back(number[i]);
+      component.scopes.push_back(number[i]);
     }
-    part.scope_start.push_back(part.scopes.size());
-    const auto [entry, fresh] = tables.try_emplace({reduced.place, std::move(shape)}, part.values.size());
-    part.table_start.push_back(entry->second);
+    component.scope_start.push_back(component.scopes.size());
+    const auto [entry, fresh] = tables.try_emplace({reduced.place, std::move(shape)}, component.values.size());
+    component.table_start.push_back(entry->second);
     if (!fresh) continue;
     const std::vector<double> table = reduced.table(network);
-    part.values.insert(part.values.end(), table.begin(), table.end());
+    component.values.insert(component.values.end(), table.begin(), table.end());
   }
-  return part;
+  return component;
 }
 
 double log_constant_of(const Network& network) {
