@@ -73,7 +73,7 @@ def path(name: str, value: Any) -> str:
 
 
 class files_may_be_missing:
-    """Fibers the core's word on a file that is not there into a FileNotFoundError with the same sentence."""
+    """Turns the core's word on a file that is not there into a FileNotFoundError with the same sentence."""
 
     def __init__(self, *paths: str) -> None:
         self.paths = [p for p in paths if p]

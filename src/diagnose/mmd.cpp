@@ -163,7 +163,7 @@ void choose(Rng& rng, std::size_t size, std::size_t lane, std::span<Membership> 
 /// however the products on the way wrap around.
 class PermutationTest {
  public:
-  /// Fibers the distances into the rounded kernel, in place.
+  /// Turns the distances into the rounded kernel, in place.
   PermutationTest(std::vector<std::uint32_t>& distances, std::size_t draws_a, std::size_t draws, std::size_t variables)
       : kernel_(distances), draws_a_(draws_a), draws_(draws), row_sums_(draws) {
     const std::size_t pairs = row_start(draws);

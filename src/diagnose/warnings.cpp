@@ -1,4 +1,4 @@
-/// Fibers diagnostics into sentences a user can act on.
+/// Turns diagnostics into sentences a user can act on.
 #include <cmath>
 
 #include <fmt/format.h>

@@ -17,7 +17,7 @@ using text::Table;
 constexpr std::size_t kShowAll = 20;  // variables; of more only the worst are shown
 constexpr std::size_t kShowWorst = 10;
 
-/// Tokenizer in place of numbers that would flatter: a series that never changed has no perfect score.
+/// Words in place of numbers that would flatter: a series that never changed has no perfect score.
 std::string status_text(SeriesStatus status) {
   switch (status) {
     case SeriesStatus::non_finite: return "not finite";
