@@ -117,7 +117,7 @@ StackBounds bounds_of(const context::stack_context& stack) {
 struct FiberScheduler::Fibers {
   Stacks stacks;
   struct Waiting {
-    context::fiber fiber;  // where it goes on; empty when it is over
+    context::fiber fiber;  // where it continues; empty when it is over
     StackBounds stack;
   };
   std::deque<Waiting> waiting;  // fibers join while others run: what is there stays where it is

@@ -1,8 +1,9 @@
 /// Chains as fibers on one thread, each of which runs until it needs what is computed for all of them in one go.
 ///
-/// A kernel asks its target for a number and goes on when it has it. Where the target is code that is called with many
-/// states at once, every chain runs on a stack of its own: it leaves its request, and the next one runs up to its own;
-/// when all wait, one call answers the batch of requests. Kernels, learning and the runner are the same as everywhere.
+/// A kernel asks its target for a number and continues when it has it. Where the target is code that is called with
+/// many states at once, every chain runs on a stack of its own: it leaves its request, and the next one runs up to its
+/// own; when all wait, one call answers the batch of requests. Kernels, learning and the runner are the same as
+/// everywhere.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// Which instruction set hot loops are run with.
+/// The choice of an instruction set for hot loops.
 #include <poise/extend/base/hot.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// Many random words at once.
+/// Many words of Philox at once.
 #include <poise/extend/base/rng.hpp>
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/// The file of a state, and who holds a file.
+/// Checkpoint files: reading, writing, fingerprints, and locks.
 #include "base/state_file.hpp"
 
 #include <array>
@@ -49,10 +49,10 @@ StoredState read_one(const std::string& path) {
   }
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.format > kFormat) {
-    throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to go on from it", path));
+    throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to resume from it", path));
   }
   if (head.format < kFormat && head.format > 0) {
-    throw InputError(fmt::format("{} was made by an older version of poise, which is needed to go on from it", path));
+    throw InputError(fmt::format("{} was made by an older version of poise, which is needed to resume from it", path));
   }
   const std::uint64_t left = bytes.size() - sizeof head;
   if (head.format == 0 || head.words > left || head.state != left - head.words ||
@@ -65,7 +65,7 @@ StoredState read_one(const std::string& path) {
     const auto version = words.at("version").get<std::string>();
     if (version != POISE_VERSION) {
       throw InputError(
-          fmt::format("{} was made by poise {}, and this is {}: a run goes on with the version that began it", path,
+          fmt::format("{} was made by poise {}, and this is {}: a run is resumed by the version that began it", path,
                       quote(version), POISE_VERSION));
     }
     found.words = std::move(words.at("words"));
@@ -89,7 +89,7 @@ StoredState read_state(const std::string& path, std::string& note) {
     const bool missing = ::access(checkpoint_path(path).c_str(), F_OK) != 0;
     if (::access(old_path(path).c_str(), F_OK) != 0) {
       if (!missing) throw;
-      throw InputError(fmt::format("{} has no checkpoint to go on from: there is no {}", path, checkpoint_path(path)));
+      throw InputError(fmt::format("{} has no checkpoint to resume from: there is no {}", path, checkpoint_path(path)));
     }
     note =
         fmt::format("{}, so the one before it is used", missing ? checkpoint_path(path) + " is missing" : error.what());
@@ -148,7 +148,7 @@ nlohmann::json file_fingerprint(const std::string& path) {
 void check_fingerprint(const nlohmann::json& fingerprint) {
   const auto path = fingerprint.at("path").get<std::string>();
   if (file_fingerprint(path) == fingerprint) return;
-  throw InputError(fmt::format("{} has changed since the run began, so the run cannot go on with it", path));
+  throw InputError(fmt::format("{} has changed since the run began, so the run cannot be resumed with it", path));
 }
 
 HeldFile::HeldFile(std::string path) : path_(std::move(path)) {

@@ -1,4 +1,4 @@
-/// Work that survives: the state that it goes on from, in a file beside the one that it makes.
+/// Checkpoint files: the state that a killed run or training resumes from, beside the file that it makes.
 ///
 /// What is made at PATH has its state at PATH.checkpoint: JSON words, which say what was asked for, and bytes. It is
 /// written beside its place, synced and renamed, with a checksum and the version of the program; the state before it is
@@ -19,7 +19,7 @@ struct StoredState {
 [[nodiscard]] std::string checkpoint_path(const std::string& path);
 
 /// The last state, or the one before where that is damaged, which `note` then says. Throws InputError where there is
-/// none to go on from.
+/// none to resume from.
 [[nodiscard]] StoredState read_state(const std::string& path, std::string& note);
 void write_state(const std::string& path, const StoredState& state);
 /// Both of them: the work is done, or another one begins.

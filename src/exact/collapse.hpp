@@ -20,7 +20,7 @@
 namespace poise {
 
 struct CollapseOptions {
-  /// Of the table of a variable and all that are beside it, as it is summed out. (A variable in one factor alone goes
+  /// Entries of the table of a variable and its neighbours, as it is summed out. (A variable in one factor alone goes
   /// whatever its table: that one is there already.) More removes more variables, but leaves larger tables.
   double most_entries = 4096;
   /// Bytes that the conditional probabilities of removed variables may take in all; removing ends where they would not

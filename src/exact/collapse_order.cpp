@@ -82,7 +82,7 @@ class Removal {
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
   [[nodiscard]] double log_removed() const { return log_removed_; }
 
-  std::vector<Index> run(std::span<const Index> candidates) {
+  std::vector<Index> greedy_order(std::span<const Index> candidates) {
     std::vector<Index> order;
     double in_all = 0.0;
     const auto take = [&](Index v) {
@@ -196,7 +196,7 @@ class Removal {
 
 std::vector<Index> collapse_order(const Scopes& scopes, std::span<const Index> levels, const CollapseLimits& limits) {
   constexpr std::uint64_t most_looks = 20'000'000;  // a few tenths of a second
-  // The best of the first three goes on; others follow it for a while, every other one, and then a way of their own.
+  // The best of the first three is kept. Every other later trial begins as the best one does and then goes its own way.
   constexpr std::uint64_t plain_trials = 3;
   const SharedFactorGraph graph(scopes, levels);
   std::vector<Index> candidates = scopes.variables;
@@ -219,7 +219,7 @@ std::vector<Index> collapse_order(const Scopes& scopes, std::span<const Index> l
           std::span<const Index>(best).first(static_cast<std::size_t>(length * static_cast<double>(best.size())));
     }
     Removal removal(graph, limits, trial);
-    std::vector<Index> order = removal.run(candidates);
+    std::vector<Index> order = removal.greedy_order(candidates);
     looks += removal.looks() + 4 * candidates.size();
     if (removal.log_removed() > most_removed + 1e-9) {
       most_removed = removal.log_removed();

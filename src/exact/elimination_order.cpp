@@ -15,7 +15,7 @@ namespace poise::exact {
 
 namespace {
 
-/// Writes one elimination down; false when the order is not worth going on with.
+/// Writes one elimination down; false when the order is not worth continuing.
 bool note(Order& order, Index vertex, double log_table, std::span<const Index> later, double largest_table) {
   order.vertices.push_back(vertex);
   order.later.insert(order.later.end(), later.begin(), later.end());

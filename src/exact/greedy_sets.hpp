@@ -55,7 +55,7 @@ class EdgeSet {
   std::size_t size_ = 0;
 };
 
-/// Blocks of numbers, the smallest of each block a number one level up.
+/// The smallest of many numbers while they change: a tree in which each number is the smallest of kFanOut below it.
 class Smallest {
  public:
   static constexpr double kOut = std::numeric_limits<double>::infinity();
@@ -64,8 +64,8 @@ class Smallest {
     levels_.push_back(std::move(numbers));
     while (levels_.back().size() > 1) {
       std::vector<double>& below = levels_.back();
-      below.resize((below.size() + kBlock - 1) / kBlock * kBlock, kOut);
-      std::vector<double> above(below.size() / kBlock);
+      below.resize((below.size() + kFanOut - 1) / kFanOut * kFanOut, kOut);
+      std::vector<double> above(below.size() / kFanOut);
       for (std::size_t k = 0; k < above.size(); ++k) above[k] = smallest_of(below, k);
       levels_.push_back(std::move(above));
     }
@@ -77,7 +77,7 @@ class Smallest {
     for (std::size_t level = levels_.size() - 1; level-- > 0;) {
       const std::vector<double>& numbers = levels_[level];
       const double wanted = levels_[level + 1][place];
-      place *= kBlock;
+      place *= kFanOut;
       while (numbers[place] != wanted) ++place;
     }
     return static_cast<Index>(place);
@@ -85,7 +85,7 @@ class Smallest {
   void set(std::size_t place, double number) {
     double old = std::exchange(levels_[0][place], number);
     for (std::size_t level = 1; level < levels_.size(); ++level) {
-      place /= kBlock;
+      place /= kFanOut;
       double& above = levels_[level][place];
       if (number >= above && old > above) return;
       number = number < above ? number : smallest_of(levels_[level - 1], place);
@@ -94,10 +94,10 @@ class Smallest {
   }
 
  private:
-  static constexpr std::size_t kBlock = 32;
-  static double smallest_of(const std::vector<double>& numbers, std::size_t block) {
-    return *std::min_element(numbers.begin() + static_cast<std::ptrdiff_t>(block * kBlock),
-                             numbers.begin() + static_cast<std::ptrdiff_t>((block + 1) * kBlock));
+  static constexpr std::size_t kFanOut = 32;
+  static double smallest_of(const std::vector<double>& numbers, std::size_t above) {
+    return *std::min_element(numbers.begin() + static_cast<std::ptrdiff_t>(above * kFanOut),
+                             numbers.begin() + static_cast<std::ptrdiff_t>((above + 1) * kFanOut));
   }
   std::vector<std::vector<double>> levels_;
 };

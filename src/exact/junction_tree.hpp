@@ -41,10 +41,10 @@ struct PlanOptions {
 };
 
 /// Greedy minimum fill, ties by smaller clique table, with some choices left to chance; then annealing of the best of
-/// these orders, in rounds, for as long as a round can be expected to save more time than it takes. Connected parts are
-/// searched one by one. The chance has a seed of its own and effort is counted, not timed: the same network gives the
-/// same plan. Networks that take no time to solve take none to plan; where minutes are at stake it is up to half of
-/// one.
+/// these orders, in rounds, for as long as a round can be expected to save more time than it takes. Connected
+/// components are searched one by one. The chance has a seed of its own and effort is counted, not timed: the same
+/// network gives the same plan. Networks that take no time to solve take none to plan; where minutes are at stake it is
+/// up to half of one.
 [[nodiscard]] EliminationPlan plan_elimination(const Network& network, const PlanOptions& options = {});
 [[nodiscard]] inline EliminationPlan plan_elimination(const Network& network, double seconds) {
   return plan_elimination(network, PlanOptions{.seconds = seconds});
@@ -55,8 +55,8 @@ struct ExactOptions {
   /// An estimate beyond it is refused by `solve_exact`.
   double seconds = std::numeric_limits<double>::infinity();
   unsigned threads = 0;  ///< 0: as many as there are cores; results are the same, bit by bit
-  /// Called now and then, on the calling thread, with the part of the work that is done, 0 to 1; false stops it. Empty:
-  /// never called.
+  /// Called now and then, on the calling thread, with the fraction of the work that is done, 0 to 1; false stops it.
+  /// Empty: never called.
   std::function<bool(double part_done)> progress;
 };
 

@@ -16,7 +16,7 @@ namespace poise::exact {
 /// A clique becomes one bucket, or a chain of them where it eliminates many variables, so that a draw, which goes
 /// through all combinations of the variables summed out, stays cheap. The variables of a bucket are in the order of
 /// elimination, the last changes fastest: first those that are summed out, then those of the message. As the order is
-/// the same in all tables, whatever part of a message goes into a row of its parent lies together.
+/// the same in all tables, what goes from a message into a row of its parent lies together.
 struct Bucket {
   Index clique;         ///< in the plan
   Index first;          ///< place of its first variable in the clique; it has all from there on

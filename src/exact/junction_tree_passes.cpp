@@ -121,11 +121,11 @@ void Tables::collect_bucket(Index b, Worker& own, const Crew& crew, ThreadPool* 
   const double largest = scale[b] = *std::max_element(own.largest.begin(), own.largest.end());
   if (largest == kMinusInfinity) return;
   const std::size_t size = message_start[b + 1] - message_start[b];
-  const std::size_t part = (size + chunks.count() - 1) / chunks.count();
+  const std::size_t share = (size + chunks.count() - 1) / chunks.count();
   const auto nothing = [](Worker&) {};
   for_each_chunk(chunks.count(), own, pool, nothing, [&](Worker&, std::size_t chunk) {
-    const std::size_t end = std::min(size, (chunk + 1) * part);
-    for (std::size_t k = chunk * part; k < end; ++k) message[k] -= largest;
+    const std::size_t end = std::min(size, (chunk + 1) * share);
+    for (std::size_t k = chunk * share; k < end; ++k) message[k] -= largest;
   });
 }
 
@@ -151,7 +151,7 @@ void Tables::collect(const Crew& crew) {
     log_partition = kMinusInfinity;
     return;
   }
-  for (const double part : scale) log_partition += part;
+  for (const double log_largest : scale) log_partition += log_largest;
 }
 
 void Tables::add_marginals(const Bucket& bucket, std::span<const double> totals) {

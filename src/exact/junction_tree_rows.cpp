@@ -10,7 +10,7 @@ namespace poise::exact {
 
 namespace {
 
-using Run = Pass::Run;
+using Stretch = Pass::Stretch;
 using Term = Pass::Term;
 
 constexpr double kLowest = std::numeric_limits<double>::lowest();
@@ -21,29 +21,29 @@ std::size_t product(std::span<const Index> levels) {
   return result;
 }
 
-/// row += the part of a table that belongs to it.
-POISE_INLINE void add_term(const Run& run, const double* from, double* row) {
-  switch (run.kind) {
-    case Run::Kind::constant:
-      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
-        const double value = from[run.places[r]];
-        for (std::size_t i = 0; i < run.length; ++i) row[i] += value;
+/// Adds to a row the entries of a table that belong to it.
+POISE_INLINE void add_term(const Stretch& stretch, const double* from, double* row) {
+  switch (stretch.kind) {
+    case Stretch::Kind::constant:
+      for (std::size_t r = 0; r < stretch.count; ++r, row += stretch.length) {
+        const double value = from[stretch.places[r]];
+        for (std::size_t i = 0; i < stretch.length; ++i) row[i] += value;
       }
       break;
-    case Run::Kind::contiguous:
-      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
-        const double* part = from + run.places[r];
-        for (std::size_t i = 0; i < run.length; ++i) row[i] += part[i];
+    case Stretch::Kind::contiguous:
+      for (std::size_t r = 0; r < stretch.count; ++r, row += stretch.length) {
+        const double* part = from + stretch.places[r];
+        for (std::size_t i = 0; i < stretch.length; ++i) row[i] += part[i];
       }
       break;
-    case Run::Kind::scattered:
-      for (std::size_t i = 0; i < run.count; ++i) row[i] += from[run.places[i]];
+    case Stretch::Kind::scattered:
+      for (std::size_t i = 0; i < stretch.count; ++i) row[i] += from[stretch.places[i]];
       break;
   }
 }
 
-/// The sum of a run, always in the same order.
-POISE_INLINE double sum_run(const double* part, std::size_t length) {
+/// The sum of a stretch, always in the same order.
+POISE_INLINE double sum_stretch(const double* part, std::size_t length) {
   Doubles8 lanes{};
   std::size_t i = 0;
   for (; i + 8 <= length; i += 8) lanes += load8(part + i);
@@ -53,19 +53,20 @@ POISE_INLINE double sum_run(const double* part, std::size_t length) {
 }
 
 /// The reverse of `add_term`: every number of the row goes to the place that it belongs to.
-POISE_INLINE void spread(const Run& run, const double* row, double* to) {
-  switch (run.kind) {
-    case Run::Kind::constant:
-      for (std::size_t r = 0; r < run.count; ++r, row += run.length) to[run.places[r]] += sum_run(row, run.length);
+POISE_INLINE void spread(const Stretch& stretch, const double* row, double* to) {
+  switch (stretch.kind) {
+    case Stretch::Kind::constant:
+      for (std::size_t r = 0; r < stretch.count; ++r, row += stretch.length)
+        to[stretch.places[r]] += sum_stretch(row, stretch.length);
       break;
-    case Run::Kind::contiguous:
-      for (std::size_t r = 0; r < run.count; ++r, row += run.length) {
-        double* part = to + run.places[r];
-        for (std::size_t i = 0; i < run.length; ++i) part[i] += row[i];
+    case Stretch::Kind::contiguous:
+      for (std::size_t r = 0; r < stretch.count; ++r, row += stretch.length) {
+        double* part = to + stretch.places[r];
+        for (std::size_t i = 0; i < stretch.length; ++i) part[i] += row[i];
       }
       break;
-    case Run::Kind::scattered:
-      for (std::size_t i = 0; i < run.count; ++i) to[run.places[i]] += row[i];
+    case Stretch::Kind::scattered:
+      for (std::size_t i = 0; i < stretch.count; ++i) to[stretch.places[i]] += row[i];
       break;
   }
 }
@@ -75,8 +76,8 @@ POISE_INLINE void fill_row(std::span<const Term> terms, std::size_t group, const
                            double* row) {
   double flat = 0.0;
   for (const Term& term : terms) {
-    if (term.run.kind == Run::Kind::constant && term.run.count == 1) {
-      flat += term.from[term.by_group[group] + term.run.places[0]];
+    if (term.stretch.kind == Stretch::Kind::constant && term.stretch.count == 1) {
+      flat += term.from[term.by_group[group] + term.stretch.places[0]];
     }
   }
   if (base == nullptr) {
@@ -85,8 +86,8 @@ POISE_INLINE void fill_row(std::span<const Term> terms, std::size_t group, const
     for (std::size_t i = 0; i < stride; ++i) row[i] = base[i] + flat;
   }
   for (const Term& term : terms) {
-    if (term.run.kind == Run::Kind::constant && term.run.count == 1) continue;
-    add_term(term.run, term.from + term.by_group[group], row);
+    if (term.stretch.kind == Stretch::Kind::constant && term.stretch.count == 1) continue;
+    add_term(term.stretch, term.from + term.by_group[group], row);
   }
 }
 
@@ -145,7 +146,7 @@ void hand_out_rows(const HandOut& work) {
       }
       work.totals[group] += sum8(sum);
       for (const Term& term : work.all) {
-        if (term.to != nullptr) spread(term.run, row, term.to + term.by_group[group]);
+        if (term.to != nullptr) spread(term.stretch, row, term.to + term.by_group[group]);
       }
     }
   });
@@ -181,21 +182,21 @@ void Pass::describe(std::span<const Source> sources, std::size_t source) {
   term.by_group = by_group_.data() + number * groups_;
   combine(levels.first(shape_.summed), strides_, by_group_.data() + number * groups_);
 
-  Run& run = term.run;
+  Stretch& stretch = term.stretch;
   std::size_t end = levels.size();
-  run.length = 1;
+  stretch.length = 1;
   const bool constant = end == row_start || strides_[end - 1] == 0;
-  while (end > row_start && strides_[end - 1] == (constant ? 0 : run.length)) run.length *= levels[--end];
-  run.kind = constant ? Run::Kind::constant : Run::Kind::contiguous;
-  if (run.length < shortest_run && end > row_start) {
-    run.kind = Run::Kind::scattered;
-    run.length = 1;
+  while (end > row_start && strides_[end - 1] == (constant ? 0 : stretch.length)) stretch.length *= levels[--end];
+  stretch.kind = constant ? Stretch::Kind::constant : Stretch::Kind::contiguous;
+  if (stretch.length < shortest_run && end > row_start) {
+    stretch.kind = Stretch::Kind::scattered;
+    stretch.length = 1;
     end = levels.size();
   }
   std::ptrdiff_t* places = places_.data() + number * row_;
-  run.count = combine(levels.subspan(row_start, end - row_start),
-                      std::span<const std::size_t>(strides_).subspan(row_start), places);
-  run.places = places;
+  stretch.count = combine(levels.subspan(row_start, end - row_start),
+                          std::span<const std::size_t>(strides_).subspan(row_start), places);
+  stretch.places = places;
   terms_.push_back(term);
   source_of_.push_back(source);
 }

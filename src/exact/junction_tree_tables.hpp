@@ -88,7 +88,7 @@ class Pass {
 
   [[nodiscard]] std::size_t row() const { return row_; }
   [[nodiscard]] std::size_t groups() const { return groups_; }
-  /// Of the batch in the message.
+  /// The offset of the batch in the message.
   [[nodiscard]] std::size_t offset() const { return offset_; }
 
   /// Sums the groups of this batch out: the logarithm of what is left, for each place in the row.
@@ -98,22 +98,22 @@ class Pass {
   void hand_out(const double* message, double scale, const double* probabilities, double* totals);
 
   /// How a source lies in a row.
-  struct Run {
+  struct Stretch {
     enum class Kind : unsigned char {
-      constant,    ///< each run is one value, repeated
-      contiguous,  ///< each run lies together
+      constant,    ///< each stretch is one value, repeated
+      contiguous,  ///< each stretch lies together
       scattered,   ///< every value has a place of its own
     };
     Kind kind;
-    std::size_t length;            ///< of each run, in row
-    std::size_t count;             ///< of runs
-    const std::ptrdiff_t* places;  ///< of each run
+    std::size_t length;            ///< of each stretch, in row
+    std::size_t count;             ///< of stretches
+    const std::ptrdiff_t* places;  ///< of each stretch
   };
   struct Term {
     const double* from;              ///< the table, moved to the levels of the outer variables
     double* to;                      ///< the same place among the probabilities, or null
     const std::ptrdiff_t* by_group;  ///< places of the groups
-    Run run;
+    Stretch stretch;
   };
 
  private:
@@ -200,7 +200,7 @@ struct Tables {
   std::vector<Index> state;  ///< observed levels, 0 for the rest
   Marginals marginals;
   double log_partition = 0.0;
-  /// Of the messages, while they are being handed out.
+  /// Probabilities of the messages, while they are being handed out.
   std::vector<std::unique_ptr<double[]>> probabilities;
 
   Tables(const Network& network, const EliminationPlan& plan);

@@ -180,7 +180,7 @@ class CheckpointTest : public JournalTest {
 };
 
 TEST_F(CheckpointTest, GivesBackWhatWasWrittenAndKeepsTheOneBefore) {
-  EXPECT_NE(sentence().find("has no checkpoint to go on from"), std::string::npos);
+  EXPECT_NE(sentence().find("has no checkpoint to resume from"), std::string::npos);
   write_checkpoint(run(), {{{"words", "first"}}, 7, false, std::string("\0abc", 4)});
   write_checkpoint(run(), {{{"words", "second"}}, 9, true, "def"});
   std::string note;

@@ -22,7 +22,7 @@ struct Point {
 using Stroke = std::vector<Point>;
 using Glyph = std::vector<Stroke>;
 
-/// A pen in the unit square, y downwards. Consecutive pieces of one stroke are joined by straight lines.
+/// A pen in the unit square, y downwards. Consecutive segments of one stroke are joined by straight lines.
 class Pen {
  public:
   Pen& line(std::initializer_list<Point> points) {
@@ -42,9 +42,9 @@ class Pen {
 
   /// Part of an ellipse between two angles in degrees: 0 is to the right, 90 below.
   Pen& arc(Point centre, Point radius, double from, double to) {
-    constexpr int pieces = 16;
-    for (int k = 0; k <= pieces; ++k) {
-      const double angle = (from + (to - from) * k / pieces) * kPi / 180;
+    constexpr int segments = 16;
+    for (int k = 0; k <= segments; ++k) {
+      const double angle = (from + (to - from) * k / segments) * kPi / 180;
       stroke_.push_back({centre.x + radius.x * std::cos(angle), centre.y + radius.y * std::sin(angle)});
     }
     return *this;

@@ -46,7 +46,7 @@ bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; 
 /// The ranks on the same machine, and whether they are still there.
 class Neighbours {
  public:
-  /// Of all ranks.
+  /// `all` names the processes of all ranks.
   Neighbours(std::span<const ProcessName> all, int own_rank)
       : own_rank_(own_rank), errors_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
     const std::uint64_t here = all[static_cast<std::size_t>(own_rank)].machine;

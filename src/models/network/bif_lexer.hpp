@@ -43,7 +43,7 @@ class BifLexer {
     return token_;
   }
 
-  /// Of the last token.
+  /// The line of the last token.
   [[nodiscard]] std::size_t line() const { return token_.line; }
   bool take_if(char sign) {
     if (!peek().is(sign)) return false;

@@ -79,7 +79,8 @@ class MarkovNetwork {
   /// Sums over all factors: for once in a sweep, not for every step.
   [[nodiscard]] double log_prob(const State& state) const;
 
-  /// Of a lattice its order, as Potts models have it: 0 when all levels are equally frequent, 1 when all sites agree.
+  /// The order parameter of Potts models, where this is a lattice: 0 when all levels are equally frequent, 1 when all
+  /// sites agree.
   [[nodiscard]] std::vector<std::string> statistic_names() const {
     return is_lattice_ ? std::vector<std::string>{"order"} : std::vector<std::string>{};
   }

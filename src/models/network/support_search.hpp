@@ -38,7 +38,7 @@ class Breakout {
       if (best.added == kNone) break;  // its variables have one level each: a zero that propagation did not get to
       if (best.added >= 0) ++weight_[c];
       change(x, best.move);
-      remember();
+      note_best();
     }
     return violated_.empty();
   }
@@ -62,7 +62,7 @@ class Breakout {
       place_[c] = constraints_.place(c, x);
       set_violated(c, !constraints_.positive(c, place_[c]));
     }
-    remember();
+    note_best();
   }
 
   /// The weight of violated constraints after a change, less that before it.
@@ -76,7 +76,7 @@ class Breakout {
     return sum;
   }
 
-  /// Of all changes of one variable of a constraint, one of those that add least, each as likely as the others.
+  /// A change of one variable of a constraint that adds least weight; ties are broken at random.
   [[nodiscard]] Candidate best_change(const std::vector<Value>& x, Index c, Rng& rng) {
     Candidate best;
     std::size_t equal = 0;
@@ -118,7 +118,7 @@ class Breakout {
     }
   }
 
-  void remember() {
+  void note_best() {
     if (violated_.size() >= fewest_) return;
     fewest_ = violated_.size();
     std::copy_n(violated_.begin(), examples().size(), examples_.begin());
@@ -137,7 +137,7 @@ class Breakout {
 
 /// Maintained arc consistency (Sabin and Freuder 1994): where the levels of some variables decide those of others, as
 /// in parities and circuits, propagation after each assignment leaves few wrong choices. What led to dead ends is
-/// remembered from one search to the next.
+/// kept from one search to the next.
 class Backtracking {
  public:
   enum class Outcome { found, impossible, gave_up };
@@ -217,8 +217,8 @@ class Backtracking {
     return Network::kFree;
   }
 
-  /// A variable with so many levels left that shares a constraint with one changed lately. Going on where one is keeps
-  /// the assigned part in one piece: two pieces of a chain that grow towards each other need not fit where they meet.
+  /// A variable with so many levels left that shares a constraint with one changed lately. Continuing there
+  /// keeps the assigned variables connected: two segments of a chain that grow towards each other need not fit.
   [[nodiscard]] Index neighbour(std::size_t count) const {
     const std::span<const Propagation::Change> changes = propagation_.changes();
     for (std::size_t back = 1; back <= std::min(kSample, changes.size()); ++back) {

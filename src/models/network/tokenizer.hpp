@@ -35,7 +35,7 @@ class Tokenizer {
 
   /// The next word, valid until the next call; an empty one at the end.
   std::string_view next();
-  /// Of the last word, from 1.
+  /// The line of the last word, from 1.
   [[nodiscard]] std::size_t line() const { return std::max<std::size_t>(word_line_, 1); }
   [[nodiscard]] std::string_view name() const { return name_; }
 

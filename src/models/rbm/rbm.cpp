@@ -50,12 +50,13 @@ void fill_sigmoids(std::span<const std::int64_t> units, double unit, const doubl
   });
 }
 
-/// Sums of log(off + on * factor), a logarithm every `run` chunks of eight.
-double log_of_products(const double* on, const double* off, const double* factor, std::size_t count, std::size_t run) {
+/// Sums of log(off + on * factor), a logarithm every `chunks_per_log` chunks of eight.
+double log_of_products(const double* on, const double* off, const double* factor, std::size_t count,
+                       std::size_t chunks_per_log) {
   return hot([=] {
     double log = 0.0;
-    for (std::size_t first = 0; first < count; first += 8 * run) {
-      const std::size_t last = std::min(count, first + 8 * run);
+    for (std::size_t first = 0; first < count; first += 8 * chunks_per_log) {
+      const std::size_t last = std::min(count, first + 8 * chunks_per_log);
       Doubles8 product = broadcast8(1.0);
       for (std::size_t j = first; j < last; j += 8) {
         product = product * (load8(off + j) + load8(on + j) * load8(factor + j));
@@ -197,7 +198,7 @@ const Rbm::Factors& Rbm::make_factors() const {
   if (lazy_->made) return *lazy_->made;
   auto made = std::make_unique<Factors>();
   const double largest = beta_ * numbers_->largest;
-  made->run = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
+  made->chunks_per_log = static_cast<std::size_t>(std::clamp(kLogRange / (8.0 * std::max(largest, 1e-3)), 1.0, 1e6));
   constexpr Line8 ones = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
   made->up.assign(numbers_->weight_units.size(), ones);
   made->down.assign(numbers_->weight_units.size(), ones);
@@ -326,20 +327,21 @@ void Rbm::multiply_factors(double* factor, const double* change) const {
   multiply_by(factor, change, numbers_->stride);
 }
 
-double Rbm::log_product(const double* on, const double* off, const double* factor, std::size_t run) const {
-  return log_of_products(on, off, factor, numbers_->stride, run);
+double Rbm::log_product(const double* on, const double* off, const double* factor, std::size_t chunks_per_log) const {
+  return log_of_products(on, off, factor, numbers_->stride, chunks_per_log);
 }
 
 /// A factor (1 - s) + s e^d lies between 1 and e^d, where d = sum of +-W_ji over the variables i that changed. So its
 /// logarithm is at most the sum of |W_ji| over the block in size, whatever the configuration, and that of the product
 /// of any factors in a chunk of eight is at most R, the sum of chunk_range_ over the block. kLogRange / R chunks can be
 /// multiplied. Where R exceeds kLogRange not even e^d need be in range.
-std::size_t Rbm::block_run(std::span<const Index> block) const {
+std::size_t Rbm::block_chunks_per_log(std::span<const Index> block) const {
   const Factors& made = factors();
   double range = 0.0;
   for (const Index i : block) range += made.chunk_range[i];
   if (range > kLogRange) return 0;
-  return range * static_cast<double>(made.run) <= kLogRange ? made.run : static_cast<std::size_t>(kLogRange / range);
+  return range * static_cast<double>(made.chunks_per_log) <= kLogRange ? made.chunks_per_log
+                                                                       : static_cast<std::size_t>(kLogRange / range);
 }
 
 /// softplus(a) = max(a, 0) - log(max(sigmoid(a), sigmoid(-a))).
@@ -371,12 +373,12 @@ double Rbm::log_prob(const State& state) const {
 /// Of every unit the likelier state has a probability of at least a half, so hundreds of them can be multiplied.
 double Rbm::quick_log_prob(const State& state) const {
   double sum = hot([&state, unit = unit_, offset = offsets_.hidden.data(), count = numbers_->stride] {
-    constexpr std::size_t run = 512;
+    constexpr std::size_t chunks_per_log = 512;
     double total = 0.0;
-    for (std::size_t first = 0; first < count; first += 8 * run) {
+    for (std::size_t first = 0; first < count; first += 8 * chunks_per_log) {
       Doubles8 positive = {};
       Doubles8 product = broadcast8(1.0);
-      for (std::size_t j = first; j < std::min(count, first + 8 * run); j += 8) {
+      for (std::size_t j = first; j < std::min(count, first + 8 * chunks_per_log); j += 8) {
         Doubles8 a = {};
         for (unsigned k = 0; k < 8; ++k) a.set(k, unit * static_cast<double>(state.units[j + k]));
         positive += max8(Doubles8{}, a + load8(offset + j));
@@ -413,12 +415,12 @@ double Rbm::log_prob_change(const State& state, double from, double to, const Ba
     for (unsigned k = 0; k < 8; ++k) linear -= on[k];
     for (std::size_t i = visible; i < base.visible.size(); ++i) linear -= state.x[i] * base.visible[i];
     double sum = (to - from) * linear;
-    constexpr std::size_t run = 512;
-    for (std::size_t first = 0; first < count; first += 8 * run) {
+    constexpr std::size_t chunks_per_log = 512;
+    for (std::size_t first = 0; first < count; first += 8 * chunks_per_log) {
       Doubles8 positive = {};
       Doubles8 below = broadcast8(1.0);
       Doubles8 above = broadcast8(1.0);
-      for (std::size_t j = first; j < std::min(count, first + 8 * run); j += 8) {
+      for (std::size_t j = first; j < std::min(count, first + 8 * chunks_per_log); j += 8) {
         Doubles8 a = {};
         Doubles8 hot_end = {};
         for (unsigned k = 0; k < 8 && j + k < count; ++k) {
@@ -438,9 +440,9 @@ double Rbm::log_prob_change(const State& state, double from, double to, const Ba
 }
 
 double Rbm::log_ratio(const State& state, Move move) const {
-  const double slope = bias(move.variable);
-  return (move.value != 0 ? slope : -slope) +
-         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), factors().run);
+  const double linear = bias(move.variable);
+  return (move.value != 0 ? linear : -linear) +
+         log_product(state.on.data(), state.off.data(), factors(move.variable, move.value), factors().chunks_per_log);
 }
 
 void Rbm::log_ratios(const State& state, std::span<double> out) const {

@@ -160,7 +160,8 @@ class Rbm {
   /// What exact ratios are made of. Two doubles for every weight: made when the first ratio is asked for, because block
   /// Gibbs at many temperatures never does.
   struct Factors {
-    std::size_t run = 1;      // chunks of eight factors of one flip that can be multiplied before a logarithm is due
+    std::size_t chunks_per_log =
+        1;                    // chunks of eight factors of one flip that can be multiplied before a logarithm is due
     std::vector<Line8> up;    // e^W, [visible][stride / 8]
     std::vector<Line8> down;  // e^-W
     std::vector<double> chunk_range;  // sum of |W| over a chunk of eight hidden units, at most, by visible unit
@@ -182,15 +183,16 @@ class Rbm {
     return (to != 0 ? factors().up : factors().down)[std::size_t{i} * (numbers_->stride / 8)].lanes;
   }
   /// log of the product over hidden units of off_j + on_j factor_j.
-  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor, std::size_t run) const;
+  [[nodiscard]] double log_product(const double* on, const double* off, const double* factor,
+                                   std::size_t chunks_per_log) const;
   void multiply_factors(double* factor, const double* change) const;
-  /// The same as `run` of the factors while any of the variables of a block change; 0 where their products may leave
-  /// the range of doubles.
-  [[nodiscard]] std::size_t block_run(std::span<const Index> block) const;
+  /// The same as `chunks_per_log` of the factors while any of the variables of a block change; 0 where their products
+  /// may leave the range of doubles.
+  [[nodiscard]] std::size_t block_chunks_per_log(std::span<const Index> block) const;
   template <class Real>
-  void find_slopes(std::span<const State* const> states, std::span<Real* const> out) const;
+  void find_gradients(std::span<const State* const> states, std::span<Real* const> out) const;
   void settle(State& state) const;
-  /// The part of log p that is linear in x, of one visible unit.
+  /// The coefficient of one visible unit in the terms of log p that are linear in x.
   [[nodiscard]] double bias(Index i) const {
     return unit_ * static_cast<double>(numbers_->bias_units[i]) + offsets_.visible[i];
   }
@@ -206,8 +208,8 @@ template <class Walk>
 void Rbm::block_log_ratios(const State& state, std::span<const Index> block, BlockMemory& memory,
                            std::vector<double>& out, Walk&& walk) const {
   out.clear();
-  const std::size_t run = block_run(block);
-  if (run == 0) {
+  const std::size_t chunks_per_log = block_chunks_per_log(block);
+  if (chunks_per_log == 0) {
     memory.walker = state;
     const double here = log_prob(state);
     walk(
@@ -229,7 +231,7 @@ void Rbm::block_log_ratios(const State& state, std::span<const Index> block, Blo
       },
       [&] {
         out.push_back(unit_ * static_cast<double>(bias_units) + offset +
-                      log_product(state.on.data(), state.off.data(), memory.factor(), run));
+                      log_product(state.on.data(), state.off.data(), memory.factor(), chunks_per_log));
       });
 }
 

@@ -46,38 +46,38 @@ POISE_INLINE Floats8 load(const float* from) {
 }
 
 /// What is linear in the gradient's sums: (1 - 2 x) (beta (bias + sum) + offset).
-struct Slopes {
+struct Gradients {
   const float* bias;
   const double* offset;
   double beta;
 
-  // Of eight visible units at a time.
+  // Eight visible units at a time.
   POISE_INLINE void give(std::size_t i, const Floats8& sums, const Value* x, double* out) const {
     const Doubles8 sum = {__builtin_convertvector(__builtin_shufflevector(sums, sums, 0, 1, 2, 3), Doubles8::Half),
                           __builtin_convertvector(__builtin_shufflevector(sums, sums, 4, 5, 6, 7), Doubles8::Half)};
-    const Doubles8 slope = beta * (load_floats8(bias + i) + sum) + load8(offset + i);
+    const Doubles8 gradient = beta * (load_floats8(bias + i) + sum) + load8(offset + i);
     const Signs8 ones = levels(x + i);
     const Ints8 signs = {__builtin_convertvector(__builtin_shufflevector(ones, ones, 0, 1, 2, 3), Ints8::Half),
                          __builtin_convertvector(__builtin_shufflevector(ones, ones, 4, 5, 6, 7), Ints8::Half)};
-    store8(out + i, bits8<double>(bits8<std::int64_t>(slope) ^ (signs << 63)));
+    store8(out + i, bits8<double>(bits8<std::int64_t>(gradient) ^ (signs << 63)));
   }
   POISE_INLINE void give(std::size_t i, const Floats8& sums, const Value* x, float* out) const {
     const Doubles8 wide = load8(offset + i);
     const Floats4 low = __builtin_convertvector(wide.low, Floats4), high = __builtin_convertvector(wide.high, Floats4);
-    const Floats8 slope =
+    const Floats8 gradient =
         static_cast<float>(beta) * (load(bias + i) + sums) + __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-    const Signs8 turned = reinterpret_cast<Signs8>(slope) ^ (levels(x + i) << 31);
+    const Signs8 turned = reinterpret_cast<Signs8>(gradient) ^ (levels(x + i) << 31);
     std::memcpy(out + i, &turned, sizeof turned);
   }
 
-  // Of one.
+  // One visible unit.
   POISE_INLINE void give_one(std::size_t i, float sum, const Value* x, double* out) const {
-    const double slope = beta * (bias[i] + static_cast<double>(sum)) + offset[i];
-    out[i] = x[i] != 0 ? -slope : slope;
+    const double gradient = beta * (bias[i] + static_cast<double>(sum)) + offset[i];
+    out[i] = x[i] != 0 ? -gradient : gradient;
   }
   POISE_INLINE void give_one(std::size_t i, float sum, const Value* x, float* out) const {
-    const float slope = static_cast<float>(beta) * (bias[i] + sum) + static_cast<float>(offset[i]);
-    out[i] = x[i] != 0 ? -slope : slope;
+    const float gradient = static_cast<float>(beta) * (bias[i] + sum) + static_cast<float>(offset[i]);
+    out[i] = x[i] != 0 ? -gradient : gradient;
   }
 
  private:
@@ -113,7 +113,8 @@ void fill_panel(std::span<const Rbm::State* const> states, std::size_t hidden, f
 
 /// Ratios of up to sixteen states from sums side by side.
 template <class Real>
-void give_all(std::span<const Rbm::State* const> states, const Slopes& slopes, const float* sums, Real* const* out) {
+void give_all(std::span<const Rbm::State* const> states, const Gradients& gradients, const float* sums,
+              Real* const* out) {
   constexpr std::size_t lanes = PackedMatrix::kColumns;
   hot([=] {
     const std::size_t visible = states[0]->x.size();
@@ -124,12 +125,12 @@ void give_all(std::span<const Rbm::State* const> states, const Slopes& slopes, c
         for (std::size_t k = 0; k < kSide; ++k) rows[k] = load(sums + (i + k) * lanes + first);
         transpose(rows);
         const std::size_t count = std::min(kSide, states.size() - first);
-        for (std::size_t l = 0; l < count; ++l) slopes.give(i, rows[l], states[first + l]->x.data(), out[first + l]);
+        for (std::size_t l = 0; l < count; ++l) gradients.give(i, rows[l], states[first + l]->x.data(), out[first + l]);
       }
     }
     for (std::size_t i = whole; i < visible; ++i) {
       for (std::size_t l = 0; l < states.size(); ++l) {
-        slopes.give_one(i, sums[i * lanes + l], states[l]->x.data(), out[l]);
+        gradients.give_one(i, sums[i * lanes + l], states[l]->x.data(), out[l]);
       }
     }
   });
@@ -137,48 +138,48 @@ void give_all(std::span<const Rbm::State* const> states, const Slopes& slopes, c
 
 /// Ratios of one state.
 template <class Real>
-void give_alone(const Rbm::State& state, const Slopes& slopes, const float* sums, Real* out) {
+void give_alone(const Rbm::State& state, const Gradients& gradients, const float* sums, Real* out) {
   hot([=, x = state.x.data(), visible = state.x.size()] {
     std::size_t i = 0;
-    for (; i + kSide <= visible; i += kSide) slopes.give(i, load(sums + i), x, out);
-    for (; i < visible; ++i) slopes.give_one(i, sums[i], x, out);
+    for (; i + kSide <= visible; i += kSide) gradients.give(i, load(sums + i), x, out);
+    for (; i < visible; ++i) gradients.give_one(i, sums[i], x, out);
   });
 }
 
 }  // namespace
 
 template <class Real>
-void Rbm::find_slopes(std::span<const State* const> states, std::span<Real* const> out) const {
+void Rbm::find_gradients(std::span<const State* const> states, std::span<Real* const> out) const {
   const std::size_t hidden = num_hidden();
   // Kept between calls, so that steps take no memory.
   thread_local std::vector<float> panel, sums;
   panel.resize(std::max(panel.size(), hidden * PackedMatrix::kColumns));
   sums.resize(std::max(sums.size(), numbers_->gradient.padded_rows() * PackedMatrix::kColumns));
-  const Slopes slopes = {weights().visible_bias.data(), offsets_.visible.data(), beta_};
+  const Gradients gradients = {weights().visible_bias.data(), offsets_.visible.data(), beta_};
   for (std::size_t first = 0; first < states.size();) {
     if (states.size() - first < kFew) {
       const State& state = *states[first];
       std::transform(state.on.begin(), state.on.begin() + num_hidden(), panel.begin(),
                      [](double on) { return static_cast<float>(on); });
       numbers_->gradient.multiply_column(panel.data(), sums.data());
-      give_alone(state, slopes, sums.data(), out[first]);
+      give_alone(state, gradients, sums.data(), out[first]);
       ++first;
       continue;
     }
     const auto some = states.subspan(first, std::min(PackedMatrix::kColumns, states.size() - first));
     fill_panel(some, hidden, panel.data());
     numbers_->gradient.multiply(panel.data(), sums.data());
-    give_all(some, slopes, sums.data(), out.data() + first);
+    give_all(some, gradients, sums.data(), out.data() + first);
     first += some.size();
   }
 }
 
 void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
-  find_slopes(states, out);
+  find_gradients(states, out);
 }
 
 void Rbm::first_order_log_ratios(std::span<const State* const> states, std::span<float* const> out) const {
-  find_slopes(states, out);
+  find_gradients(states, out);
 }
 
 }  // namespace poise

@@ -196,8 +196,8 @@ POISE_INLINE Ints bits_from(unsigned first) {
   return bits;
 }
 
-/// One slice of one chain. Sums of up to `run` weights have sixteen bits, and are added up in 32.
-template <class Ints, unsigned slice_units, unsigned run>
+/// One slice of one chain. Sums of up to `short_sum` weights have sixteen bits, and are added up in 32.
+template <class Ints, unsigned slice_units, unsigned short_sum>
 POISE_INLINE Decided draw_slice(const Slice& slice, const RbmUnits& given, const std::uint64_t* random,
                                 std::uint32_t* counts) {
   using Shorts = typename LanesOf<Ints>::Shorts;
@@ -210,10 +210,10 @@ POISE_INLINE Decided draw_slice(const Slice& slice, const RbmUnits& given, const
   const auto row = [&](std::size_t entry, unsigned v) {
     return load<Shorts>(slice.weights + std::size_t{list[entry]} * slice_units + 2 * width * v);
   };
-  for (; k + run <= count; k += run) {
+  for (; k + short_sum <= count; k += short_sum) {
     for (unsigned v = 0; v < vectors; ++v) {
       Shorts sum = row(k, v);
-      for (unsigned l = 1; l < run; ++l) sum += row(k + l, v);
+      for (unsigned l = 1; l < short_sum; ++l) sum += row(k + l, v);
       low[v] += lower(reinterpret_cast<Ints>(sum));
       high[v] += upper(reinterpret_cast<Ints>(sum));
     }

@@ -58,7 +58,7 @@ class RbmLayer {
  public:
   enum class Side : unsigned char { hidden, visible };
 
-  /// Of the RBM at beta = 1. `doubt` leaves more open than need be: activations may be off by this much.
+  /// A layer of the RBM at beta = 1. `doubt` leaves more open than need be: activations may be off by this much.
   RbmLayer(const Rbm& target, Side side, double doubt);
 
   /// The layer at an inverse temperature: activations times beta, plus an offset for each unit. Weights are shared.

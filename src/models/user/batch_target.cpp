@@ -1,4 +1,4 @@
-/// Requests gathered, asked in one call, and remembered.
+/// Request batches of callback targets: gathered, answered in one call, and memoised.
 #include "models/user/batch_target.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::size_t BatchTarget::ask(Requests& requests, const State& state) const {
 std::size_t BatchTarget::rows_per_call() const { return std::max<std::size_t>(1, kLevelsPerCall / num_variables()); }
 
 void BatchTarget::forget() const {
-  for (Requests* requests : {&requests_->values, &requests_->slopes, &requests_->ratios}) requests->answered = true;
+  for (Requests* requests : {&requests_->values, &requests_->gradients, &requests_->ratios}) requests->answered = true;
 }
 
 void BatchTarget::serve() const try {
@@ -76,7 +76,7 @@ void BatchTarget::serve() const try {
     function_->log_prob(rows, log_prob);
     note_zeros(log_prob);
   });
-  answer(requests_->slopes, function_->one_hot() ? one_hot_width_ : n, [&](auto rows, auto log_prob, auto out) {
+  answer(requests_->gradients, function_->one_hot() ? one_hot_width_ : n, [&](auto rows, auto log_prob, auto out) {
     function_->gradient(rows, log_prob, out);
     note_zeros(log_prob);
   });
@@ -154,45 +154,45 @@ void BatchTarget::log_ratios(const State& state, std::span<double> out) const {
 
 void BatchTarget::first_order_log_ratios(std::span<const State* const> states, std::span<double* const> out) const {
   std::vector<std::size_t> rows;
-  for (const State* state : states) rows.push_back(ask(requests_->slopes, *state));
+  for (const State* state : states) rows.push_back(ask(requests_->gradients, *state));
   wait();
   const std::size_t width = function_->one_hot() ? one_hot_width_ : num_variables();
   for (std::size_t c = 0; c < states.size(); ++c) {
     const State& state = *states[c];
-    learn(state, requests_->slopes.log_prob[rows[c]]);
-    const double* slope = requests_->slopes.numbers.data() + rows[c] * width;
+    learn(state, requests_->gradients.log_prob[rows[c]]);
+    const double* gradient = requests_->gradients.numbers.data() + rows[c] * width;
     if (state.log_prob == -kInfinity) {
-      // There is no slope to speak of where there is no probability, and no chain will stand there.
+      // There is no gradient to speak of where there is no probability, and no chain will stand there.
       std::fill_n(out[c], num_moves_, 0.0);
       continue;
     }
     if (function_->one_hot()) {
-      spread_one_hot(state, slope, out[c]);
+      spread_one_hot(state, gradient, out[c]);
     } else if (binary_) {
       // Labels are small whole numbers, so that at beta = 1 this is exactly +step or -step.
       const double step = beta_ * (shape_.label(1) - shape_.label(0));
       double* ratios = out[c];
       const Value* x = state.x.data();
-      for (Index i = 0; i < num_variables(); ++i) ratios[i] = slope[i] * (step - 2.0 * step * x[i]);
+      for (Index i = 0; i < num_variables(); ++i) ratios[i] = gradient[i] * (step - 2.0 * step * x[i]);
     } else {
-      spread_ordered(state, slope, out[c]);
+      spread_ordered(state, gradient, out[c]);
     }
   }
 }
 
-void BatchTarget::spread_one_hot(const State& state, const double* slope, double* out) const {
-  for (Index i = 0; i < num_variables(); slope += cardinality(i), ++i) {
+void BatchTarget::spread_one_hot(const State& state, const double* gradient, double* out) const {
+  for (Index i = 0; i < num_variables(); gradient += cardinality(i), ++i) {
     for (Index level = 0; level < cardinality(i); ++level) {
-      if (level != state.x[i]) *out++ = beta_ * (slope[level] - slope[state.x[i]]);
+      if (level != state.x[i]) *out++ = beta_ * (gradient[level] - gradient[state.x[i]]);
     }
   }
 }
 
-void BatchTarget::spread_ordered(const State& state, const double* slope, double* out) const {
+void BatchTarget::spread_ordered(const State& state, const double* gradient, double* out) const {
   for (Index i = 0; i < num_variables(); ++i) {
     const double here = shape_.label(state.x[i]);
     for (Index level = 0; level < cardinality(i); ++level) {
-      if (level != state.x[i]) *out++ = beta_ * slope[i] * (shape_.label(static_cast<Value>(level)) - here);
+      if (level != state.x[i]) *out++ = beta_ * gradient[i] * (shape_.label(static_cast<Value>(level)) - here);
     }
   }
 }

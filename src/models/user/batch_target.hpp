@@ -1,7 +1,7 @@
-/// A target whose log p someone else computes, for many states at once: code of the user's, in Python say.
+/// A callback target: user code, in Python say, computes log p of many states at once.
 ///
 /// What is asked for is gathered until `wait` returns (see base/fiber_scheduler.hpp), so that one call serves all
-/// chains. A state remembers its log p and that of the states around it that were looked at last, so that nothing is
+/// chains. A state memoises its log p and that of the states around it that were looked at last, so that nothing is
 /// asked twice.
 #pragma once
 
@@ -97,7 +97,7 @@ class BatchTarget {
   /// Requests are gathered in the target (see SingleThreadTarget).
   static constexpr bool kSingleThread = true;
 
-  /// What it remembers is what the function gave, whatever the temperature.
+  /// What it memoises is what the function gave, whatever the temperature.
   struct State {
     std::vector<Value> x;
     mutable double log_prob = 0.0;
@@ -177,7 +177,7 @@ class BatchTarget {
   /// Shared by all temperatures.
   struct AllRequests {
     Requests values;
-    Requests slopes;
+    Requests gradients;
     Requests ratios;
     bool met_zero = false;
   };
@@ -194,8 +194,8 @@ class BatchTarget {
     return log_prob == -std::numeric_limits<double>::infinity() ? log_prob : beta_ * log_prob;
   }
   /// First-order ratios of all moves from derivatives by levels, or by the numbers that stand for them.
-  void spread_one_hot(const State& state, const double* slope, double* out) const;
-  void spread_ordered(const State& state, const double* slope, double* out) const;
+  void spread_one_hot(const State& state, const double* gradient, double* out) const;
+  void spread_ordered(const State& state, const double* gradient, double* out) const;
 
   BatchShape shape_;
   std::shared_ptr<BatchFunction> function_;
