@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "exact/elimination_order.hpp"
 #include "exact/junction_tree_buckets.hpp"
 

@@ -9,7 +9,6 @@
 #include "base/fiber_scheduler.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/ising_model.hpp"
-#include "models/ising/lattice_edges.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
 #include "models/network/support.hpp"
@@ -73,8 +72,8 @@ Model ising_model(IsingModel ising) {
     model = built_in(ising.name, *target, spins(ising), target);
   } else {
     IsingObjective objective{ising.objective, ising.objective_scale, ising.objective_constant};
-    const std::vector<Edge> edges = ising.is_lattice() ? lattice_edges(ising) : std::move(ising.edges);
-    auto target = std::make_shared<const GraphIsing>(ising.field, edges, std::move(objective));
+    list_lattice_edges(ising);
+    auto target = std::make_shared<const GraphIsing>(ising.field, ising.edges, std::move(objective));
     model = built_in(ising.name, *target, spins(ising), target);
     model.objective = ising.objective;
     model.maximise = ising.objective_scale > 0.0;

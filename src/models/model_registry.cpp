@@ -30,7 +30,7 @@ struct ModelRow {
 constexpr const char* kFile = "file";
 
 /// An Ising model as a network of tables over single sites and pairs.
-Network as_network(const IsingModel& ising) {
+Network as_network(IsingModel ising) {
   static constexpr double strongest = 300.0;
   Network network;
   network.name = ising.name;
@@ -46,7 +46,8 @@ Network as_network(const IsingModel& ising) {
       network.add_factor(std::array{i}, std::array{std::exp(-ising.field[i]), std::exp(ising.field[i])});
     }
   }
-  for (const Edge& edge : ising.is_lattice() ? lattice_edges(ising) : ising.edges) {
+  list_lattice_edges(ising);
+  for (const Edge& edge : ising.edges) {
     check(edge.coupling);
     const double alike = std::exp(edge.coupling);
     network.add_factor(std::array{edge.i, edge.j}, std::array{alike, 1.0 / alike, 1.0 / alike, alike});

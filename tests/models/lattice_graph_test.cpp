@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <poise/run.hpp>
+#include "models/ising/graph_ising.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
 
@@ -20,7 +21,7 @@ TEST(LatticeGraph, StatesHaveTheSameProbabilities) {
         "ising:size=2x5,lambda=0.7,sigma=1,boundary=open", "ising:size=6x1,lambda=1,boundary=open"}) {
     const Model model = make_model(spec);
     const LatticeIsing& lattice = lattice_of(model);
-    const auto graph = lattice_graph(lattice);
+    const auto graph = std::make_shared<const GraphIsing>(graph_at(lattice, 1.0));
     const Index n = lattice.num_variables();
     ASSERT_EQ(graph->num_variables(), n);
     std::vector<Value> x(n);
@@ -37,7 +38,7 @@ TEST(LatticeGraph, StatesHaveTheSameProbabilities) {
 TEST(LatticeGraph, LaddersAreTheSame) {
   const Model lattice = make_model("ising:size=7x9,lambda=0.4,mu=1,sigma=2");
   Model graph = lattice;
-  graph.description = lattice_graph(lattice_of(lattice));
+  graph.description = std::make_shared<const GraphIsing>(graph_at(lattice_of(lattice), 1.0));
   RunOptions options;
   options.chains = 5;
   options.warmup = 60;

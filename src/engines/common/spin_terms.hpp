@@ -1,4 +1,4 @@
-/// The terms of log p of Ising models, and states that know their sums only.
+/// States of Ising models that are known by their sums only.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,6 @@
 #include "models/ising/lattice_ising.hpp"
 
 namespace poise {
-
-/// In the units of the target, by variable.
-struct SpinTerms {
-  std::vector<std::int64_t> fields;
-  std::vector<SpinSums::Edge> edges;
-};
-
-inline SpinTerms spin_terms(const LatticeIsing& target) {
-  SpinTerms terms;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    terms.fields.push_back(target.field_units(i));
-    for (const Index j : target.neighbours(i)) {
-      if (j > i) terms.edges.push_back({i, j, 1});
-    }
-  }
-  return terms;
-}
-
-inline SpinTerms spin_terms(const GraphIsing& target) {
-  SpinTerms terms;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    terms.fields.push_back(target.field_units(i));
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable > i) terms.edges.push_back({i, neighbour.variable, neighbour.units});
-    }
-  }
-  return terms;
-}
 
 /// What log p and the statistics of a state follow from, without the state.
 struct SummedSpins {

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Of the stream of drawn parameters; those of a Potts model are number 0.
+// Numbers of streams of drawn parameters; number 0 is that of Potts models.
 constexpr std::uint64_t kBernoulliNumbers = 1;
 constexpr std::uint64_t kHiddenChainNumbers = 2;
 

@@ -1,12 +1,7 @@
 /// Ising models on graphs: neighbours from a list of edges, and what is refused in it.
 #include "models/ising/graph_ising.hpp"
 
-#include <utility>
-#include <vector>
-
 #include <fmt/format.h>
-
-#include "models/ising/lattice_ising.hpp"
 
 namespace poise {
 
@@ -65,18 +60,6 @@ GraphIsing::GraphIsing(std::vector<double> field, std::span<const Edge> edges, I
                       twice->variable));
     }
   }
-}
-
-std::shared_ptr<const GraphIsing> lattice_graph(const LatticeIsing& lattice) {
-  std::vector<double> field;
-  std::vector<Edge> edges;
-  for (Index i = 0; i < lattice.num_variables(); ++i) {
-    field.push_back(lattice.field(i));
-    for (const Index j : lattice.neighbours(i)) {
-      if (j > i) edges.push_back({i, j, lattice.coupling()});
-    }
-  }
-  return std::make_shared<const GraphIsing>(std::move(field), edges);
 }
 
 }  // namespace poise

@@ -14,16 +14,9 @@
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include <poise/types.hpp>
+#include "models/ising/spin_graph.hpp"
 
 namespace poise {
-
-/// Two variables of a graph, counted from 0, and the coupling between them.
-struct Edge {
-  Index i;
-  Index j;
-  double coupling;
-};
 
 /// What a state is worth in the problem that a model comes from: scale * log p + constant, under a name.
 struct IsingObjective {
@@ -61,8 +54,20 @@ class GraphIsing {
     return {neighbours_.data() + start_[i], start_[i + 1] - start_[i]};
   }
 
+  template <class Visit>
+  void for_each_neighbour(Index i, Visit&& visit) const {
+    for (const Neighbour& neighbour : neighbours(i)) visit(neighbour.variable, neighbour.coupling, neighbour.units);
+  }
+  template <class Spin>
+  [[nodiscard]] double local_field(Index i, Spin&& spin) const {
+    double local = field_[i];
+    std::size_t k = 0;
+    for (const Neighbour& neighbour : neighbours(i)) local += neighbour.coupling * spin(k++);
+    return local;
+  }
+
   [[nodiscard]] double field(Index i) const { return field_[i]; }
-  /// Of log p: what integers of State::log_prob count.
+  /// The unit of log p that integers of State::log_prob count.
   [[nodiscard]] double unit() const { return unit_; }
   /// A field as an integer, in the unit that State::log_prob has.
   [[nodiscard]] std::int64_t field_units(Index i) const { return units_[i]; }
@@ -179,5 +184,17 @@ class GraphIsing {
   std::vector<Neighbour> neighbours_;
   std::size_t max_degree_ = 0;
 };
+
+/// Any Ising model as one on a graph, with fields and couplings times beta. Variables keep their numbers.
+template <SpinGraph T>
+[[nodiscard]] GraphIsing graph_at(const T& target, double beta) {
+  std::vector<double> field(target.num_variables());
+  for (Index i = 0; i < field.size(); ++i) field[i] = beta * target.field(i);
+  std::vector<Edge> edges;
+  for_each_edge(target, [&](Index i, Index j, double coupling, std::int64_t) {
+    edges.push_back({i, j, beta * coupling});
+  });
+  return {std::move(field), edges};
+}
 
 }  // namespace poise

@@ -286,20 +286,13 @@ IsingModel make_ising(const Spec& spec, const IsingFiles& files) {
   return model;
 }
 
-std::vector<Edge> lattice_edges(const IsingModel& ising) {
-  std::vector<Edge> edges;
-  const auto join = [&](Index side, Index position, Index i, Index j) {
-    if (side == 1 || (position + 1 == side && (!ising.torus || side == 2))) return;
-    edges.push_back({i, j, ising.torus && side == 2 ? 2.0 * ising.coupling : ising.coupling});
-  };
-  for (Index row = 0; row < ising.rows; ++row) {
-    for (Index column = 0; column < ising.columns; ++column) {
-      const Index i = row * ising.columns + column;
-      join(ising.columns, column, i, row * ising.columns + (column + 1) % ising.columns);
-      join(ising.rows, row, i, (row + 1) % ising.rows * ising.columns + column);
-    }
+void list_lattice_edges(IsingModel& ising) {
+  const LatticeShape shape{ising.rows, ising.columns, ising.torus};
+  for (Index i = 0; i < ising.rows * ising.columns; ++i) {
+    shape.for_each_edge_from(i, [&](Index j, bool doubled) {
+      if (!doubled || i < j) ising.edges.push_back({i, j, doubled ? 2.0 * ising.coupling : ising.coupling});
+    });
   }
-  return edges;
 }
 
 }  // namespace poise

@@ -8,7 +8,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/types.hpp>
-#include "models/ising/graph_ising.hpp"
+#include "models/ising/spin_graph.hpp"
 
 namespace poise {
 
@@ -146,7 +146,7 @@ struct Qubo {
 /// A line that begins with the word `c` is a comment.
 Qubo parse_qubo(std::string_view content, std::string_view name);
 
-/// A torus has no edge along a side of one site and a double one along a side of two.
-[[nodiscard]] std::vector<Edge> lattice_edges(const IsingModel& ising);
+/// Lists the edges of a lattice in `edges`; a double edge is one with twice the coupling.
+void list_lattice_edges(IsingModel& ising);
 
 }  // namespace poise

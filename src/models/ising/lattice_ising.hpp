@@ -12,14 +12,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
-#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 
@@ -78,6 +76,20 @@ class LatticeIsing {
   [[nodiscard]] double coupling() const { return coupling_; }
   [[nodiscard]] double field(Index i) const { return torus_ ? local_[i] : local_[i] - coupling_ * missing(i); }
 
+  template <class Visit>
+  void for_each_neighbour(Index i, Visit&& visit) const {
+    for (const Index j : neighbours(i)) {
+      if (j != i) visit(j, coupling_, std::int64_t{1});
+    }
+  }
+  template <class Spin>
+  [[nodiscard]] double local_field(Index i, Spin&& spin) const {
+    double sum = 0.0;
+    std::size_t k = 0;
+    for_each_neighbour(i, [&](Index, double, std::int64_t) { sum += spin(k++); });
+    return field(i) + coupling_ * sum;
+  }
+
   /// A field as an integer, in the unit that State::fields has.
   [[nodiscard]] POISE_INLINE std::int64_t field_units(Index i) const {
     return static_cast<std::int64_t>(field(i) / unit_);
@@ -131,12 +143,12 @@ class LatticeIsing {
     const Flip& c = after(j[2]);
     const Flip& d = after(j[3]);
     const Flip& self = flip_[sites[i] ^ kUp];
-    const Doubles8 slope = lanes8(a.slope, b.slope, c.slope, d.slope, self.slope, 0.0, 0.0, 0.0);
+    const Doubles8 factor = lanes8(a.factor, b.factor, c.factor, d.factor, self.factor, 0.0, 0.0, 0.0);
     const Doubles8 fields = lanes8(field[j[0]], field[j[1]], field[j[2]], field[j[3]], field[i], 0.0, 0.0, 0.0);
     constexpr double kNone = -std::numeric_limits<double>::infinity();
     const Doubles8 constant =
         lanes8(a.constant, b.constant, c.constant, d.constant, self.constant, kNone, kNone, kNone);
-    AffectedLanes lanes{{j[0], j[1], j[2], j[3], i, i, i, i}, slope * fields + constant, 5};
+    AffectedLanes lanes{{j[0], j[1], j[2], j[3], i, i, i, i}, factor * fields + constant, 5};
     if (!torus_) drop_missing(i, lanes);
     visit(lanes);
   }
@@ -264,7 +276,7 @@ class LatticeIsing {
 
  private:
   struct Flip {
-    double slope;
+    double factor;
     double constant;
   };
 
@@ -290,7 +302,7 @@ class LatticeIsing {
   }
 
   POISE_INLINE double log_flip_ratio(Site site, double local) const {
-    return flip_[site].slope * local + flip_[site].constant;
+    return flip_[site].factor * local + flip_[site].constant;
   }
 
   /// Takes the lanes of neighbours that an open lattice does not have out of the list.
@@ -316,11 +328,8 @@ class LatticeIsing {
   std::vector<double> local_;  // the field, plus the coupling once for every neighbour that is not there
   bool has_field_ = false;
   double unit_ = 1.0;             // so that the sum of all fields fits an integer
-  std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is slope * local field + constant
+  std::array<Flip, 16> flip_{};   // by site: the log ratio of its flip is factor * local field + constant
   std::uint64_t reciprocal_ = 0;  // ceil(2^64 / columns): i / columns is the upper half of i * reciprocal for 32-bit i
 };
-
-/// Variables keep their numbers.
-[[nodiscard]] std::shared_ptr<const GraphIsing> lattice_graph(const LatticeIsing& lattice);
 
 }  // namespace poise

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/rng.hpp>
+#include "models/ising/spin_graph.hpp"
 
 namespace poise {
 
@@ -84,19 +85,13 @@ Network make_potts(const Spec& spec) {
     network.scope_start.push_back(network.scopes.size());
     network.table_start.push_back(table);
   };
-  const auto join = [&](Index side, Index position, Index i, Index j) {
-    if (side > 1 && (torus || position + 1 < side)) add({i, j}, 0);
-  };
-  for (Index row = 0; row < network.rows; ++row) {
-    for (Index column = 0; column < network.columns; ++column) {
-      const Index i = row * network.columns + column;
-      join(network.columns, column, i, row * network.columns + (column + 1) % network.columns);
-      join(network.rows, row, i, (row + 1) % network.rows * network.columns + column);
-      if (sigma > 0.0) {
-        add({i}, sites + std::size_t{i} * levels);
-      } else if (field != 0.0) {
-        add({i}, sites);
-      }
+  const LatticeShape shape{network.rows, network.columns, torus};
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    shape.for_each_edge_from(i, [&](Index j, bool) { add({i, j}, 0); });
+    if (sigma > 0.0) {
+      add({i}, sites + std::size_t{i} * levels);
+    } else if (field != 0.0) {
+      add({i}, sites);
     }
   }
   return network;

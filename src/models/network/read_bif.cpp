@@ -13,7 +13,6 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/network.hpp>
 #include "base/file.hpp"
-#include <poise/read_network.hpp>
 #include "models/network/bif_lexer.hpp"
 #include "models/network/tokenizer.hpp"
 

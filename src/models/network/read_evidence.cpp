@@ -11,7 +11,6 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/network.hpp>
 #include "base/file.hpp"
-#include <poise/read_network.hpp>
 #include "models/network/tokenizer.hpp"
 
 namespace poise {

@@ -28,17 +28,7 @@ LatticeIsing heated(const LatticeIsing& target, double beta) {
           beta * target.coupling(), field};
 }
 
-GraphIsing heated(const GraphIsing& target, double beta) {
-  std::vector<double> field(target.num_variables());
-  std::vector<Edge> edges;
-  for (Index i = 0; i < field.size(); ++i) {
-    field[i] = beta * target.field(i);
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable > i) edges.push_back({i, neighbour.variable, beta * neighbour.coupling});
-    }
-  }
-  return {std::move(field), edges};
-}
+GraphIsing heated(const GraphIsing& target, double beta) { return graph_at(target, beta); }
 
 /// log p_beta is beta log p.
 template <class T>

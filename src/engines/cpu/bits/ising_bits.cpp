@@ -13,61 +13,34 @@ namespace {
 /// +1 or -1 by a bit of a configuration.
 double spin_at(unsigned configuration, std::size_t k) { return (configuration >> k & 1U) != 0 ? 1.0 : -1.0; }
 
-template <class T>
-SpinSums make_sums(const T& target, const BitTables& tables) {
-  SpinTerms terms = spin_terms(target);
-  return {terms.fields, std::move(terms.edges), tables};
-}
-
 }  // namespace
 
-BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target) {
+template <SpinGraph T>
+BitModel bit_model(const std::shared_ptr<const T>& target) {
   const auto blanket = [target](Index i) {
     std::vector<Index> out;
-    for (const Index j : target->neighbours(i)) {
-      if (j != i) out.push_back(j);
-    }
+    target->for_each_neighbour(i, [&](Index j, double, std::int64_t) { out.push_back(j); });
     return out;
   };
   const auto log_odds = [target](Index i, unsigned configuration) {
-    std::size_t k = 0;
-    double sum = 0.0;
-    for (const Index j : target->neighbours(i)) {
-      if (j != i) sum += spin_at(configuration, k++);
-    }
-    return 2.0 * (target->field(i) + target->coupling() * sum);
+    return 2.0 * target->local_field(i, [&](std::size_t k) { return spin_at(configuration, k); });
   };
   return {target->num_variables(), blanket, log_odds, true};
 }
 
-BitModel bit_model(const std::shared_ptr<const GraphIsing>& target) {
-  const auto blanket = [target](Index i) {
-    std::vector<Index> out;
-    for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) out.push_back(neighbour.variable);
-    return out;
-  };
-  const auto log_odds = [target](Index i, unsigned configuration) {
-    double local = target->field(i);
-    std::size_t k = 0;
-    for (const GraphIsing::Neighbour& neighbour : target->neighbours(i)) {
-      local += neighbour.coupling * spin_at(configuration, k++);
-    }
-    return 2.0 * local;
-  };
-  return {target->num_variables(), blanket, log_odds, true};
-}
+template BitModel bit_model(const std::shared_ptr<const LatticeIsing>&);
+template BitModel bit_model(const std::shared_ptr<const GraphIsing>&);
 
-SpinSums::SpinSums(const std::vector<std::int64_t>& fields, std::vector<Edge> edges, const BitTables& tables)
-    : sites_(BitTerms::all(static_cast<Index>(fields.size()))), fields_(fields.size()) {
-  for (Index i = 0; i < fields.size(); ++i) {
-    fields_[tables.position(i)] = fields[i];
-    sum_of_fields_ += fields[i];
-    has_fields_ = has_fields_ || fields[i] != 0;
+SpinSums::SpinSums(SpinTerms terms)
+    : sites_(BitTerms::all(static_cast<Index>(terms.fields.size()))), fields_(std::move(terms.fields)) {
+  for (const std::int64_t field : fields_) {
+    sum_of_fields_ += field;
+    has_fields_ = has_fields_ || field != 0;
   }
+  std::vector<Edge>& edges = terms.edges;
   // Edges between positions equally far apart come one after the other: on lattices most of them form long stretches.
   for (Edge& edge : edges) {
-    const Index first = tables.position(edge.first), second = tables.position(edge.second);
-    edge = {std::min(first, second), std::max(first, second), edge.weight};
+    if (edge.first > edge.second) std::swap(edge.first, edge.second);
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.second - a.first, a.first) < std::pair(b.second - b.first, b.first);
@@ -102,7 +75,8 @@ SpinSums::Sums SpinSums::sums(const BitView& view) const {
 
 template <class T>
 BitLayout<T>::BitLayout(const std::shared_ptr<const T>& target, BitModel model)
-    : tables_(std::make_shared<const BitTables>(std::move(model))), sums_(make_sums(*target, *tables_)) {}
+    : tables_(std::make_shared<const BitTables>(std::move(model))),
+      sums_(spin_terms(*target, [&](Index i) { return tables_->position(i); })) {}
 
 template <class T>
 void BitLayout<T>::set_reference(std::span<const Value> reference) {

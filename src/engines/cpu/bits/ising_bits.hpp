@@ -14,19 +14,16 @@
 
 namespace poise {
 
-[[nodiscard]] BitModel bit_model(const std::shared_ptr<const LatticeIsing>& target);
-[[nodiscard]] BitModel bit_model(const std::shared_ptr<const GraphIsing>& target);
+template <SpinGraph T>
+[[nodiscard]] BitModel bit_model(const std::shared_ptr<const T>& target);
 
 /// Sums of a state of spins: over sites, over sites with weights, over edges with weights.
 class SpinSums {
  public:
-  struct Edge {
-    Index first;
-    Index second;
-    std::int64_t weight;
-  };
-  /// Weights that are all alike are counted, others added one by one.
-  SpinSums(const std::vector<std::int64_t>& fields, std::vector<Edge> edges, const BitTables& tables);
+  using Edge = SpinTerms::Edge;
+
+  /// Terms by position. Weights of edges that are all alike are counted, others added one by one.
+  explicit SpinSums(SpinTerms terms);
 
   struct Sums {
     std::vector<std::int64_t> spins;   ///< of each chain

@@ -38,25 +38,26 @@ struct PottsTable {
   bool fits = true;
 };
 
-}  // namespace
-
-std::string lacks_clusters(const LatticeIsing& target) {
-  if (target.coupling() < 0.0) return fmt::format("the coupling is {:g}", target.coupling());
+std::string has_field(const SpinGraph auto& target, const char* noun) {
   for (Index i = 0; i < target.num_variables(); ++i) {
-    if (target.field(i) != 0.0) return fmt::format("site {} has a field of {:g}", i, target.field(i));
+    if (target.field(i) != 0.0) return fmt::format("{} {} has a field of {:g}", noun, i, target.field(i));
   }
   return "";
 }
 
+}  // namespace
+
+std::string lacks_clusters(const LatticeIsing& target) {
+  if (target.coupling() < 0.0) return fmt::format("the coupling is {:g}", target.coupling());
+  return has_field(target, "site");
+}
+
 std::string lacks_clusters(const GraphIsing& target) {
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    if (target.field(i) != 0.0) return fmt::format("variable {} has a field of {:g}", i, target.field(i));
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.coupling >= 0.0) continue;
-      return fmt::format("the coupling of {} and {} is {:g}", i, neighbour.variable, neighbour.coupling);
-    }
-  }
-  return "";
+  std::string obstacle = has_field(target, "variable");
+  for_each_edge(target, [&](Index i, Index j, double coupling, std::int64_t) {
+    if (coupling < 0.0 && obstacle.empty()) obstacle = fmt::format("the coupling of {} and {} is {:g}", i, j, coupling);
+  });
+  return obstacle;
 }
 
 std::string lacks_clusters(const Network& network) {
@@ -83,27 +84,18 @@ std::string lacks_clusters(const Network& network) {
   return "";
 }
 
-std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target) {
+template <SpinGraph T>
+std::shared_ptr<const BondGraph> bond_graph(const T& target) {
   require_clusters(target);
   std::vector<BondGraph::Pair> pairs;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    for (const Index j : target.neighbours(i)) {
-      if (j > i) pairs.push_back({i, j, 2.0 * target.coupling()});
-    }
-  }
+  for_each_edge(target, [&](Index i, Index j, double coupling, std::int64_t) {
+    pairs.push_back({i, j, 2.0 * coupling});
+  });
   return std::make_shared<const BondGraph>(target.num_variables(), 2, pairs);
 }
 
-std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target) {
-  require_clusters(target);
-  std::vector<BondGraph::Pair> pairs;
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable > i) pairs.push_back({i, neighbour.variable, 2.0 * neighbour.coupling});
-    }
-  }
-  return std::make_shared<const BondGraph>(target.num_variables(), 2, pairs);
-}
+template std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing&);
+template std::shared_ptr<const BondGraph> bond_graph(const GraphIsing&);
 
 std::shared_ptr<const BondGraph> bond_graph(const Network& network) {
   require_clusters(network);

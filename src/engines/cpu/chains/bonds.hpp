@@ -22,8 +22,8 @@ namespace poise {
 [[nodiscard]] std::string lacks_clusters(const Network& network);
 
 // Each throws InputError with a sentence that says what a model lacks.
-[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const LatticeIsing& target);
-[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const GraphIsing& target);
+template <SpinGraph T>
+[[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const T& target);
 [[nodiscard]] std::shared_ptr<const BondGraph> bond_graph(const Network& network);
 
 [[nodiscard]] inline bool moves_clusters(const Sampler& sampler) {

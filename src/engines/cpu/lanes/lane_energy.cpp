@@ -63,21 +63,15 @@ void LaneEnergy<MarkovNetwork>::sum(const LaneBlock& block, LaneEnergies& out) c
 }
 
 LaneEnergy<GraphIsing>::LaneEnergy(const GraphIsing& target, const LaneModel& model)
-    : unit_(target.unit()), log_hot_(log_states(model)), fields_(target.num_variables()) {
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    fields_[model.position(i)] = target.field_units(i);
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable < i) continue;
-      edges_.push_back({model.position(i), model.position(neighbour.variable), neighbour.units});
-    }
-  }
-}
+    : unit_(target.unit()),
+      log_hot_(log_states(model)),
+      terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
 
 void LaneEnergy<GraphIsing>::sum(const LaneBlock& block, LaneEnergies& out) const {
   const std::size_t lanes = block.lanes();
   std::array<std::int64_t, LaneBlock::kMost> sums{};
-  hot([lanes, levels = block.levels(), variables = fields_.size(), fields = fields_.data(), edges = edges_.data(),
-       count = edges_.size(), all = sums.data()] {
+  hot([lanes, levels = block.levels(), variables = terms_.fields.size(), fields = terms_.fields.data(),
+       edges = terms_.edges.data(), count = terms_.edges.size(), all = sums.data()] {
     for (std::size_t i = 0; i < variables; ++i) {
       if (fields[i] == 0) continue;
       const Value* row = levels + i * lanes;
@@ -86,7 +80,7 @@ void LaneEnergy<GraphIsing>::sum(const LaneBlock& block, LaneEnergies& out) cons
     for (std::size_t e = 0; e < count; ++e) {
       const Value* first = levels + edges[e].first * lanes;
       const Value* second = levels + edges[e].second * lanes;
-      const std::int64_t units = edges[e].units;
+      const std::int64_t units = edges[e].weight;
       for (std::size_t l = 0; l < lanes; ++l) {
         const std::int64_t differ = -std::int64_t{static_cast<Value>(first[l] ^ second[l])};
         all[l] += (units ^ differ) - differ;

@@ -178,15 +178,7 @@ void LaneObserver<MarkovNetwork>::observe_order(const MarkovNetwork& target, con
 }
 
 LaneObserver<GraphIsing>::LaneObserver(const GraphIsing& target, const LaneModel& model)
-    : fields_(target.num_variables()) {
-  for (Index i = 0; i < target.num_variables(); ++i) {
-    fields_[model.position(i)] = target.field_units(i);
-    for (const GraphIsing::Neighbour& neighbour : target.neighbours(i)) {
-      if (neighbour.variable < i) continue;
-      edges_.push_back({model.position(i), model.position(neighbour.variable), neighbour.units});
-    }
-  }
-}
+    : terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
 
 void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneBlock& block, const Observables& out) const {
   if (out.log_prob.empty() && out.statistics.empty()) return;
@@ -194,7 +186,7 @@ void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneBlock
   std::array<std::int64_t, LaneBlock::kMost> spins{};
   const std::size_t lanes = block.lanes();
   const Value* const levels = block.levels();
-  hot([=, variables = target.num_variables(), fields = fields_.data(), up = spins.data(), all = sums.data()] {
+  hot([=, variables = target.num_variables(), fields = terms_.fields.data(), up = spins.data(), all = sums.data()] {
     for (std::size_t i = 0; i < variables; ++i) {
       const Value* row = levels + i * lanes;
       for (std::size_t l = 0; l < lanes; ++l) up[l] += row[l];
@@ -202,11 +194,11 @@ void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneBlock
       for (std::size_t l = 0; l < lanes; ++l) all[l] += (2 * std::int64_t{row[l]} - 1) * fields[i];
     }
   });
-  hot([=, edges = edges_.data(), count = edges_.size(), all = sums.data()] {
+  hot([=, edges = terms_.edges.data(), count = terms_.edges.size(), all = sums.data()] {
     for (std::size_t e = 0; e < count; ++e) {
       const Value* first = levels + edges[e].first * lanes;
       const Value* second = levels + edges[e].second * lanes;
-      const std::int64_t units = edges[e].units;
+      const std::int64_t units = edges[e].weight;
       for (std::size_t l = 0; l < lanes; ++l) {
         const std::int64_t differ = -std::int64_t{static_cast<Value>(first[l] ^ second[l])};
         all[l] += (units ^ differ) - differ;

@@ -46,13 +46,7 @@ class LaneObserver<GraphIsing> {
   void observe(const GraphIsing& target, const LaneBlock& block, const Observables& out) const;
 
  private:
-  struct Edge {
-    Index first;
-    Index second;
-    std::int64_t units;
-  };
-  std::vector<std::int64_t> fields_;  // by position
-  std::vector<Edge> edges_;
+  SpinTerms terms_;  // by position
 };
 
 template <class T>

@@ -5,7 +5,6 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/samplers.hpp>
-#include <poise/extend/base/streams.hpp>
 #include "engines/common/collapsed_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "models/ising/lattice_ising.hpp"
@@ -69,7 +68,7 @@ TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, c
       made = try_lanes(*graph, options, maker);
     } else if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
       // Replicas as bits would have a block for every rung, and a call for each of them at every step.
-      made = try_lanes(lattice_graph(**lattice), options, maker);
+      made = try_lanes(std::make_shared<const GraphIsing>(graph_at(**lattice, 1.0)), options, maker);
     }
     if (made.engine) return made;
   }

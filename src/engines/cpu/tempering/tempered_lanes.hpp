@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "engines/common/components.hpp"
-#include "engines/cpu/lanes/lane_block.hpp"
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/common/components.hpp"
+#include "engines/cpu/lanes/lane_block.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
 
@@ -55,15 +55,9 @@ class LaneEnergy<GraphIsing> {
   [[nodiscard]] double log_hot() const { return log_hot_; }
 
  private:
-  struct Edge {
-    Index first;
-    Index second;
-    std::int64_t units;
-  };
   double unit_;
   double log_hot_;
-  std::vector<std::int64_t> fields_;  // by position
-  std::vector<Edge> edges_;
+  SpinTerms terms_;  // by position
 };
 
 /// Ladders of a target whose conditionals are in `source`.

@@ -10,7 +10,7 @@
 #include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/flips/flip_chains.hpp"
-#include "models/ising/lattice_graph.hpp"
+#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 
@@ -124,11 +124,7 @@ CudaGraph graph_of(const std::shared_ptr<const GraphIsing>& target, const std::v
 /// Log ratios are those of the same model on a graph, whose unit suits both fields and couplings; log p, which is to be
 /// the lattice's own to the last bit, is summed in the lattice's unit.
 CudaGraph graph_of(const std::shared_ptr<const LatticeIsing>& target, const std::vector<Value>& reference) {
-  CudaGraph graph;
-  for (Index i = 0; i < target->num_variables(); ++i) graph.lattice_fields.push_back(target->field_units(i));
-  graph.target = lattice_graph(*target);
-  graph.reference = reference;
-  return graph;
+  return {std::make_shared<const GraphIsing>(graph_at(*target, 1.0)), spin_terms(*target).fields, reference};
 }
 
 template <class T>
