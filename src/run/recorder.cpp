@@ -6,7 +6,7 @@
 
 #include <poise/diagnose.hpp>
 #include "store/journal.hpp"
-#include "store/label_bits.hpp"
+#include "store/journal.hpp"
 #include <poise/extend/engines/engine.hpp>
 
 namespace poise {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "store/label_bits.hpp"
+#include "store/journal.hpp"
 
 namespace poise {
 

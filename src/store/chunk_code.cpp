@@ -1,5 +1,5 @@
 /// Deflate streams of bytes that take two values, written directly, and those of zlib beside them.
-#include "store/chunk_code.hpp"
+#include "store/chunk_writer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include <zlib.h>
 
-#include "store/label_bits.hpp"
+#include "store/journal.hpp"
 
 namespace poise::netcdf {
 

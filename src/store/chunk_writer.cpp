@@ -9,7 +9,7 @@
 
 #include <hdf5.h>
 
-#include "store/netcdf_call.hpp"
+#include "store/netcdf_plan.hpp"
 
 namespace poise::netcdf {
 

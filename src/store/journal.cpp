@@ -21,7 +21,6 @@
 #include "base/file.hpp"
 
 #include "store/draw_queue.hpp"
-#include "store/label_bits.hpp"
 
 namespace poise {
 

@@ -1,5 +1,5 @@
 /// Sixteen labels at a time, or 64 where the processor compares as many at once.
-#include "store/label_bits.hpp"
+#include "store/journal.hpp"
 
 #include <cstddef>
 #include <cstring>

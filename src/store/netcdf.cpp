@@ -23,10 +23,8 @@
 
 #include "base/file.hpp"
 
-#include "store/draw_queue.hpp"
 #include "store/chunk_writer.hpp"
-#include "store/layout_text.hpp"
-#include "store/netcdf_call.hpp"
+#include "store/draw_queue.hpp"
 #include "store/netcdf_plan.hpp"
 
 namespace poise {

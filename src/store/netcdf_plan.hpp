@@ -1,12 +1,47 @@
-/// What is decided before a file is created: its chunks, its size and whether it can be written at all.
+/// What the files that write and read NetCDF share: calls of the library, chunks and sizes, the text of a layout.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 
+#include <netcdf.h>  // before netcdf_mem.h, which needs it
+#include <netcdf_mem.h>
+#include <nlohmann/json.hpp>
+
+#include <poise/trace.hpp>
 #include "store/netcdf.hpp"
 
-namespace poise::netcdf {
+namespace poise {
+
+/// The layout of variables as the JSON text that files keep: what the dimensions of the draws do not say. Names are not
+/// part of it; they are a variable of the file.
+[[nodiscard]] std::string layout_text(const VariableLayout& layout);
+
+/// The layout that was written so. Throws an InputError that begins with the reader's own word for the file, as in
+/// "run.nc has a layout with ..."; `most` bounds the number of variables, for a damaged one must not decide how much
+/// memory is taken.
+[[nodiscard]] VariableLayout parse_layout(const nlohmann::json& stored, const std::string& path, std::uint64_t most);
+
+namespace netcdf {
+
+/// The HDF5 library beneath is not thread-safe, so every file of the process shares this lock.
+inline std::mutex& library_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+/// A call failed. It never leaves the two files that make the calls: they turn it into a sentence with a path.
+struct Failure : std::runtime_error {
+  explicit Failure(int code) : std::runtime_error(nc_strerror(code)), status(code) {}
+  int status;
+};
+
+inline void call(int status) {
+  if (status != NC_NOERR) throw Failure(status);
+}
 
 inline constexpr std::size_t kMegabyte = 1'000'000;
 inline constexpr std::size_t kChunkBytes = 4 * kMegabyte;  ///< of x, at most
@@ -27,4 +62,6 @@ void check_writable(const std::string& path);
 /// Throws an InputError when the run is known to be larger than the free space of the disk.
 void check_space(const std::string& path, const NetcdfOptions& options);
 
-}  // namespace poise::netcdf
+}  // namespace netcdf
+
+}  // namespace poise

@@ -28,8 +28,7 @@
 #include "store/netcdf.hpp"
 
 #include "store/isolated_reader.hpp"
-#include "store/layout_text.hpp"
-#include "store/netcdf_call.hpp"
+#include "store/netcdf_plan.hpp"
 #include "store/netcdf_reader.hpp"
 
 namespace poise {

@@ -12,7 +12,7 @@
 
 #include <poise/types.hpp>
 
-#include "store/netcdf_call.hpp"
+#include "store/netcdf_plan.hpp"
 
 namespace poise::netcdf {
 

@@ -9,7 +9,7 @@
 #include <poise/report.hpp>
 #include <poise/run.hpp>
 #include "store/netcdf.hpp"
-#include "store/chunk_code.hpp"
+#include "store/chunk_writer.hpp"
 #include "support/output.hpp"
 
 namespace poise {

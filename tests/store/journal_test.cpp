@@ -14,7 +14,6 @@
 #include "base/file.hpp"
 #include "run/checkpoint.hpp"
 #include "store/journal.hpp"
-#include "store/label_bits.hpp"
 
 namespace poise {
 namespace {
