@@ -64,7 +64,9 @@ std::vector<Sampler> read_samplers(const CompareFlags& flags) {
 
 int compare(const CompareFlags& flags) {
   Problems problems;
-  RunOptions options = read_options(flags.run, problems);
+  RunOptions options;
+  flags.run.options.read(options, problems);
+  if (flags.run.model.model.empty()) problems.add("the model is missing, for example ising:case=4");
   problems.throw_if_any();
   options.keep = Keep::monitors;
   const std::vector<Sampler> samplers = read_samplers(flags);
@@ -106,7 +108,9 @@ int compare(const CompareFlags& flags) {
 Command add_compare(CLI::App& program) {
   const auto flags = std::make_shared<CompareFlags>();
   CLI::App* command = program.add_subcommand("compare", "Compare samplers on a model, with the same budget for each");
-  declare(*command, flags->run);
+  declare(*command, flags->run.model);
+  flags->run.options.declare(*command, RunOptions(),
+                             {"chains", "warmup", "draws", "thin", "seed", "threads", "device", "seconds", "init"});
   command->add_option("--samplers", flags->lists, fmt::format("Samplers, a comma between [{}]", kDefaultSamplers))
       ->type_name("LIST")
       ->allow_extra_args(false);

@@ -105,12 +105,12 @@ as many threads as its share of the cores, unless --threads says how many.
 std::string resume_footer() {
   return fmt::format(
       R"(A run with --out leaves FILE.nc.checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start),
-and when it is interrupted. From there it goes on with the same model, sampler and options, and the finished file has
-the same draws, bit by bit, as if nothing had happened. While a run lasts, FILE.nc.draws holds its draws too.
-A finished run is made longer by --draws, and has the draws that it would have had if so many had been asked for at
-first; where auto chose the sampler, its choice stays. The files of the model must be what they were. A run may go on with
-another number of threads, and of ranks (mpirun, srun), than it began with. A training that was begun by 'poise train' goes
-on from its checkpoint in the same way.
+and when it is interrupted. It is resumed from there with the same model, sampler and options, and the finished file has
+bitwise the draws of a run that was never stopped. While a run lasts, FILE.nc.draws holds its draws too.
+--draws N extends a finished run to N draws per chain, identical to a run started with N; where auto chose the sampler,
+its choice stays. The files of the model must be unchanged. The number of threads and of ranks (mpirun, srun) may differ.
+Runs of Python's poise.sample(out=...) are resumed too, unless their model is code or arrays: poise.resume(file, model)
+continues those. A training that was begun by 'poise train' is resumed from its checkpoint in the same way.
 
 Examples:
   poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
@@ -218,7 +218,7 @@ std::string train_footer() {
 the images, minus the same after K steps of block Gibbs from there (cd), or in chains that are kept (pcd). Shown are the
 mean squared error of a reconstructed pixel and the pseudo-likelihood of an image, the sum over its pixels of
 log p(pixel | all others). Ctrl-C saves what was learned so far. A training that lasts over a minute leaves FILE.checkpoint
-every 30 seconds, from which 'poise resume FILE' goes on after a kill, to the same weights as if nothing had happened.
+every 30 seconds, from which 'poise resume FILE' continues after a kill, to bitwise the same weights.
 
 Examples:
   poise train rbm --data digits --out rbm.safetensors
@@ -259,7 +259,7 @@ std::string reproduce_footer() {
       R"(Writes one report that opens without a network (report.html), the numbers (results.json, tables/*.csv) and the
 figures (figures/*.svg), each number beside the paper's own with its standard error. Without --data the networks of uai
 are generated here, rbm takes Debian's dataset-fashion-mnist, and the RBMs of discs are trained on drawn digits. The
-same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command goes on
+same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command continues
 from there.
 
 Examples:

@@ -11,11 +11,11 @@ namespace poise::app {
 
 namespace {
 
-std::atomic<bool> interrupted{false};
+std::atomic<bool> was_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may touch lock-free atomics only");
 
 extern "C" void on_interrupt(int) {
-  if (interrupted.exchange(true)) ::_exit(kInterrupted);
+  if (was_interrupted.exchange(true)) ::_exit(kInterrupted);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ const std::atomic<bool>& stop_on_interrupt() {
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup and the like stay in force
   }
-  return interrupted;
+  return was_interrupted;
 }
 
 }  // namespace poise::app

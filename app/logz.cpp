@@ -1,8 +1,7 @@
 /// `poise logz`: the log of the partition function of a model.
 #include <chrono>
 #include <cstdio>
-#include <initializer_list>
-#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,74 +32,24 @@ namespace {
 
 struct LogzFlags {
   ModelFlags model;
-  std::string method = "auto";
-  std::string memory;
-  std::string chains;
-  std::string temperatures;
-  std::string seconds;
-  std::string seed;
-  std::string threads;
+  OptionFlags options;
   std::string out;
   std::string json;
   bool strict = false;
   bool quiet = false;
 };
 
-/// Options that the kind of model has no use for.
-void refuse(std::initializer_list<std::pair<const char*, const std::string*>> given, const char* why,
-            Problems& problems) {
-  for (const auto& [option, value] : given) {
-    if (!value->empty()) problems.add(fmt::format("{}: {}", option, why));
-  }
-}
-
-LogPartitionOptions read_rbm_options(const LogzFlags& flags) {
+/// What the flags say, and which of them the kind of model has no use for.
+template <class Options>
+Options read_options(const LogzFlags& flags, const std::vector<std::string>& useless, const char* why) {
   Problems problems;
-  LogPartitionOptions options;
-  if (flags.method == "ais") {
-    options.method = LogPartitionMethod::ais;
-  } else if (flags.method == "exact") {
-    options.method = LogPartitionMethod::exact;
-  } else if (flags.method == "both") {
-    options.method = LogPartitionMethod::both;
-  } else if (flags.method != "auto") {
-    problems.add(fmt::format("--method: found {}, expected auto, ais, exact or both", quote(flags.method)));
+  Options options;
+  flags.options.read(options, problems);
+  const std::map<std::string, std::string> files = {{"evidence", flags.model.evidence}, {"field", flags.model.field}};
+  for (const std::string& name : useless) {
+    const std::string word = files.contains(name) ? files.at(name) : flags.options.word(name);
+    if (!word.empty()) problems.add(fmt::format("--{}: {}", name, why));
   }
-  read_integer(flags.chains, "--chains", 2, 1'000'000, options.chains, problems);
-  read_integer(flags.temperatures, "--temperatures", 1, 1'000'000'000, options.temperatures, problems);
-  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
-  std::uint64_t threads = options.threads;
-  read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
-  options.threads = static_cast<unsigned>(threads);
-  refuse({{"--memory", &flags.memory},
-          {"--seconds", &flags.seconds},
-          {"--evidence", &flags.model.evidence},
-          {"--field", &flags.model.field}},
-         "it is of no use for an RBM", problems);
-  problems.throw_if_any();
-  return options;
-}
-
-NetworkLogPartitionOptions read_network_options(const LogzFlags& flags) {
-  Problems problems;
-  NetworkLogPartitionOptions options;
-  if (flags.method == "exact") {
-    options.method = Method::exact;
-  } else if (flags.method == "sample") {
-    options.method = Method::sample;
-  } else if (flags.method != "auto") {
-    problems.add(fmt::format("--method: found {}, expected auto, exact or sample", quote(flags.method)));
-  }
-  double gibibytes = options.memory_limit / kGibibyte;
-  read_positive(flags.memory, "--memory", gibibytes, problems);
-  options.memory_limit = gibibytes * kGibibyte;
-  read_positive(flags.seconds, "--seconds", options.seconds, problems);
-  read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
-  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
-  std::uint64_t threads = options.threads;
-  read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
-  options.threads = static_cast<unsigned>(threads);
-  refuse({{"--temperatures", &flags.temperatures}}, "only RBMs are annealed, and the model is none", problems);
   problems.throw_if_any();
   return options;
 }
@@ -161,7 +110,8 @@ std::size_t width_of(const LogzFlags& flags) {
 }
 
 int logz_of_rbm(const LogzFlags& flags) {
-  const LogPartitionOptions options = read_rbm_options(flags);
+  const auto options = read_options<LogPartitionOptions>(flags, {"memory", "seconds", "evidence", "field"},
+                                                         "it is of no use for an RBM");
   const Spec spec = parse_spec(flags.model.model);
   const Rbm rbm = read_rbm_of(spec);
   const std::atomic<bool>& stop = stop_on_interrupt();
@@ -180,7 +130,8 @@ int logz_of_rbm(const LogzFlags& flags) {
 }
 
 int logz_of_model(const LogzFlags& flags) {
-  const NetworkLogPartitionOptions options = read_network_options(flags);
+  const auto options = read_options<NetworkLogPartitionOptions>(flags, {"temperatures"},
+                                                                "only RBMs are annealed, and the model is none");
   const ModelFiles files{flags.model.field, flags.model.evidence};
   LogzDisplay display(progress_style(flags.quiet));
   std::optional<ProgressDisplay> tempering;
@@ -213,25 +164,14 @@ int logz(const LogzFlags& flags) {
 
 Command add_logz(CLI::App& program) {
   const auto flags = std::make_shared<LogzFlags>();
-  const LogPartitionOptions defaults;
   CLI::App* command =
       program.add_subcommand("logz", "Partition function of a model: exact where it fits, else by tempering");
   declare(*command, flags->model);
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
     command->add_option(name, value, help)->type_name(type);
   };
-  add("--method", flags->method,
-      fmt::format("exact or sample, of an RBM ais, exact or both [auto: exact where it fits, else sample; of an RBM "
-                  "both where a side has at most {} units, else ais]",
-                  kMostEnumerated),
-      "HOW");
-  add("--memory", flags->memory, "GiB that the tables of exact inference may take [4]", "GIB");
-  add("--seconds", flags->seconds, "Time for tempering, where exact inference does not fit [10]", "S");
-  add("--chains", flags->chains, fmt::format("Ladders [4], or annealed chains of an RBM [{}]", defaults.chains), "N");
-  add("--temperatures", flags->temperatures,
-      fmt::format("Temperatures that each chain goes through [{}]", defaults.temperatures), "N");
-  add("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed), "S");
-  add("--threads", flags->threads, "Threads; the result does not depend on it [0: all cores]", "T");
+  flags->options.declare(*command, NetworkLogPartitionOptions());
+  flags->options.declare(*command, LogPartitionOptions(), {"temperatures"});
   add("--out", flags->out, "Write log10 Z in the UAI format (PR); - is standard output", "FILE.PR");
   add("--json", flags->json, "Write the result as JSON; - is standard output", "FILE");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");

@@ -27,14 +27,7 @@ constexpr std::size_t kShown = 40;  // variables in the table
 
 struct MarginalsFlags {
   ModelFlags model;
-  std::string method = "auto";
-  std::string sampler = MarginalsOptions().sampler;
-  std::string seconds;
-  std::string memory;
-  std::string chains;
-  std::string device;
-  std::string seed;
-  std::string threads;
+  OptionFlags options;
   std::string out;
   std::string json;
   std::string truth;
@@ -42,33 +35,15 @@ struct MarginalsFlags {
   bool quiet = false;
 };
 
-MarginalsOptions read_options(const MarginalsFlags& flags) {
+MarginalsOptions read_options(const MarginalsFlags& flags, MarginalsOptions options) {
   Problems problems;
-  MarginalsOptions options;
-  if (flags.method == "exact") {
-    options.method = Method::exact;
-  } else if (flags.method == "sample") {
-    options.method = Method::sample;
-  } else if (flags.method != "auto") {
-    problems.add(fmt::format("--method: found {}, expected auto, exact or sample", quote(flags.method)));
-  }
-  double gibibytes = options.memory_limit / kGibibyte;
-  read_positive(flags.memory, "--memory", gibibytes, problems);
-  options.memory_limit = gibibytes * kGibibyte;
-  if (!flags.seconds.empty()) read_positive(flags.seconds, "--seconds", options.seconds.emplace(0.0), problems);
-  read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
-  read_device(flags.device, options.device, problems);
+  flags.options.read(options, problems);
   if (options.method == Method::exact && options.device == Device::cuda) {
     problems.add("--device: exact inference runs on the CPU; leave --device or --method exact out");
   }
-  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
-  std::uint64_t threads = options.threads;
-  read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
-  options.threads = static_cast<unsigned>(threads);
   if (flags.model.model.empty()) problems.add("the model is missing, for example net.uai");
   problems.throw_if_any();
-  parse_sampler(flags.sampler);
-  options.sampler = flags.sampler;
+  (void)parse_sampler(options.sampler);
   return options;
 }
 
@@ -101,9 +76,9 @@ Marginals read_truth(const std::string& path, const Network& network) {
   return truth;
 }
 
-int marginals(const MarginalsFlags& flags) {
+int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   const auto started = std::chrono::steady_clock::now();
-  MarginalsOptions options = read_options(flags);
+  MarginalsOptions options = read_options(flags, defaults);
   if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}});
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
@@ -148,7 +123,6 @@ int marginals(const MarginalsFlags& flags) {
 }
 
 void declare_outputs(CLI::App& command, MarginalsFlags& flags) {
-  command.add_option("--memory", flags.memory, "GiB that the tables of exact inference may take [4]")->type_name("GIB");
   command.add_option("--out", flags.out, "Write the marginals in the UAI format; - is standard output")
       ->type_name("FILE.MAR");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
@@ -163,49 +137,26 @@ Command add_marginals(CLI::App& program) {
   const MarginalsOptions defaults;
   CLI::App* command = program.add_subcommand("marginals", "Marginals of a network, exact or by sampling");
   declare(*command, flags->model);
-  command
-      ->add_option("--method", flags->method,
-                   "auto, exact or sample [auto: exact where it fits the memory and the time]")
-      ->type_name("HOW");
-  command
-      ->add_option("--seconds", flags->seconds,
-                   "Time for everything, from planning to sampling [10 where the answer is sampled; exact inference up "
-                   "to 600, or 3600 with --method exact]")
-      ->type_name("S");
-  command->add_option("--sampler", flags->sampler, "Sampler [auto: the best per second, by the clock, of a pilot run]")
-      ->type_name("NAME");
-  command
-      ->add_option("--chains", flags->chains,
-                   "Chains [32 with gibbs, which moves them together, up to 1024 on a GPU, 4 with other samplers]")
-      ->type_name("N");
-  command
-      ->add_option("--device", flags->device,
-                   "Where chains of gibbs, or of temper where it is asked for, run: cpu, cuda (a GPU; 'poise devices' "
-                   "lists them), or auto: a GPU where it "
-                   "is faster [cpu]")
-      ->type_name("DEVICE");
-  command->add_option("--seed", flags->seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
-      ->type_name("S");
-  command->add_option("--threads", flags->threads, "Threads [0: all cores]")->type_name("T");
+  flags->options.declare(*command, defaults);
   declare_outputs(*command, *flags);
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(marginals_footer());
-  return {command, [flags] { return marginals(*flags); }, Ranks::all};
+  return {command, [flags, defaults] { return marginals(*flags, defaults); }, Ranks::all};
 }
 
 Command add_exact(CLI::App& program) {
   const auto flags = std::make_shared<MarginalsFlags>();
-  flags->method = "exact";
+  MarginalsOptions defaults;
+  defaults.method = Method::exact;
   CLI::App* command = program.add_subcommand("exact", "Exact marginals and partition function of a network");
   declare(*command, flags->model);
-  command->add_option("--seconds", flags->seconds, "Refuse what would take one core longer; bounds planning too [3600]")
-      ->type_name("S");
-  command->add_option("--threads", flags->threads, "Threads [0: all cores]; results are the same")->type_name("T");
+  flags->options.declare(*command, defaults, {"memory", "threads"});
+  flags->options.declare(*command, defaults, {"seconds"}, "3600; refuses what would take one core longer");
   declare_outputs(*command, *flags);
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(exact_footer());
-  return {command, [flags] { return marginals(*flags); }, Ranks::all};
+  return {command, [flags, defaults] { return marginals(*flags, defaults); }, Ranks::all};
 }
 
 }  // namespace poise::app

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/base/spec.hpp>
 #include "report/text.hpp"
 #include "studies/reproduce.hpp"
-#include <poise/extend/base/spec.hpp>
 
 #include "commands.hpp"
 #include "exit_codes.hpp"
@@ -105,7 +105,7 @@ int reproduce(const ReproduceFlags& flags) {
       {.progress = [&](const ReproduceProgress& progress) { line.show(progress_text(progress)); }, .stop = &stop});
   line.end();
   if (outcome.interrupted) {
-    if (!flags.quiet) fmt::print(stderr, "interrupted; the same command goes on with what is finished\n");
+    if (!flags.quiet) fmt::print(stderr, "interrupted; the same command continues from what is finished\n");
     return kInterrupted;
   }
   fmt::print("{}", outcome_text(outcome, table_width(stdout)));

@@ -1,4 +1,4 @@
-/// Reading the options that `sample` and `compare` share.
+/// How flags are declared and read, and states from files.
 #include "run_flags.hpp"
 
 #include <cmath>
@@ -8,16 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
 #include <poise/extend/base/spec.hpp>
+#include "base/file.hpp"
 #include "models/ising/ising_model.hpp"
 
 namespace poise::app {
 
 namespace {
-
-/// More of anything makes no sense, and products of two such numbers still fit.
-constexpr std::int64_t kMost = 1'000'000'000;
 
 std::string read_state_file(const std::string& path) {
   try {
@@ -112,83 +109,49 @@ void declare(CLI::App& command, ModelFlags& flags) {
       ->type_name("FILE");
 }
 
-void declare(CLI::App& command, RunFlags& flags) {
-  const RunOptions defaults;
-  declare(command, flags.model);
-  command.add_option("--chains", flags.chains, fmt::format("Chains [{}]", defaults.chains))->type_name("N");
-  command
-      .add_option(
-          "--warmup", flags.warmup,
-          "Draws' worth of steps before the first draw [1000 sweeps; the later half only while learning goes on]")
-      ->type_name("N");
-  command.add_option("--draws", flags.draws, fmt::format("Recorded draws per chain [{}]", defaults.draws))
-      ->type_name("N");
-  command.add_option("--thin", flags.thin, "Steps per draw [one sweep]")->type_name("K");
-  command.add_option("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.seed))
-      ->type_name("S");
-  command
-      .add_option("--threads", flags.threads,
-                  "Threads; the draws do not depend on it [0: all cores, or a rank's share of them]")
-      ->type_name("T");
-  command
-      .add_option("--device", flags.device,
-                  "Where chains run: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster "
-                  "[cpu]")
-      ->type_name("DEVICE");
-  command.add_option("--seconds", flags.seconds, "This long in all, warm-up included, instead of --draws")
-      ->type_name("S");
-  command
-      .add_option(
-          "--init", flags.init,
-          "Where chains begin: uniform, zeros, dispersed (random, lowest, highest and mirrored levels in turn) or a "
-          "file with one value per variable [uniform]")
-      ->type_name("HOW");
+void declare(CLI::App& command, CheckpointFlags& flags) {
+  flags.options.declare(command, CheckpointOptions());
+  command.add_flag("--no-checkpoint", flags.never, "Write none");
 }
 
-void read_device(const std::string& text, Device& device, Problems& problems) {
-  if (text == "cuda") {
-    device = Device::cuda;
-  } else if (text == "auto") {
-    device = Device::automatic;
-  } else if (!text.empty() && text != "cpu") {
-    problems.add(fmt::format("--device: found {}, expected cpu, cuda or auto", quote(text)));
+CheckpointOptions read_checkpoint_options(const CheckpointFlags& flags, const std::string& out, Problems& problems) {
+  CheckpointOptions options;
+  flags.options.read(options, problems);
+  options.enabled = !flags.never && !out.empty();
+  options.always = options.always || !flags.options.word("checkpoint_every").empty();
+  if (flags.never && options.always) {
+    problems.add("--no-checkpoint cannot go with --checkpoint or --checkpoint-every");
   }
-}
-
-RunOptions read_options(const RunFlags& flags, Problems& problems) {
-  RunOptions options;
-  read_integer(flags.chains, "--chains", 1, 1'000'000, options.chains, problems);
-  if (!flags.warmup.empty()) {
-    read_integer(flags.warmup, "--warmup", 0, kMost, options.warmup.emplace(0), problems);
+  if (out.empty() && options.always) {
+    problems.add("--checkpoint: a run is resumed from its file, so it needs --out FILE.nc");
   }
-  read_integer(flags.draws, "--draws", 1, kMost, options.draws, problems);
-  read_integer(flags.thin, "--thin", 1, kMost, options.thin, problems);
-  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed, problems);
-  std::uint64_t threads = options.threads;
-  read_integer(flags.threads, "--threads", 0, kMost, threads, problems);
-  options.threads = static_cast<unsigned>(threads);
-  read_device(flags.device, options.device, problems);
-  read_positive(flags.seconds, "--seconds", options.seconds, problems);
-  if (flags.model.model.empty()) problems.add("the model is missing, for example ising:case=4");
+  if (options.always) options.first = options.interval;
   return options;
+}
+
+void OptionFlags::add_flag(CLI::App& command, const Option& option, OptionKind kind, const std::string& otherwise) {
+  std::string& word = words_[option.name];
+  const std::string help = otherwise.empty() ? option.help : fmt::format("{} [{}]", option.help, otherwise);
+  if (kind == OptionKind::flag) {
+    command.add_flag_callback(
+        flag_of(option), [&word] { word = "yes"; }, help);
+  } else {
+    command.add_option(flag_of(option), word, help)->type_name(option.value);
+  }
 }
 
 Model read_model(const RunFlags& flags, RunOptions& options) {
   Model model = make_model(flags.model.model, {flags.model.field, flags.model.evidence});
-  if (flags.init == "zeros") {
-    options.start = Start::zeros;
-  } else if (flags.init == "dispersed") {
-    options.start = Start::dispersed;
-  } else if (!flags.init.empty() && flags.init != "uniform") {
-    if (::access(flags.init.c_str(), F_OK) != 0) {
-      const std::string nearest = nearest_name(flags.init, {"uniform", "zeros", "dispersed"});
-      throw InputError(fmt::format("--init: found {}, expected uniform, zeros, dispersed or a file that exists{}",
-                                   quote(flags.init),
-                                   nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest)));
-    }
-    options.start = Start::given;
-    options.given = read_state(flags.init, model);
+  const std::string init = flags.options.word("init");
+  const std::vector<std::string> names = {"uniform", "zeros", "dispersed"};
+  if (init.empty() || std::find(names.begin(), names.end(), init) != names.end()) return model;
+  if (::access(init.c_str(), F_OK) != 0) {
+    const std::string nearest = nearest_name(init, names);
+    throw InputError(fmt::format("--init: found {}, expected uniform, zeros, dispersed or a file that exists{}",
+                                 quote(init), nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest)));
   }
+  options.start = Start::given;
+  options.given = read_state(init, model);
   return model;
 }
 

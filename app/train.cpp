@@ -18,10 +18,10 @@
 #include <poise/report.hpp>
 #include "base/image/idx.hpp"
 #include "base/file.hpp"
+#include "base/checksum.hpp"
 #include "inference/train/rbm_trainer.hpp"
 #include "report/text.hpp"
 
-#include "checkpoint_flags.hpp"
 #include "commands.hpp"
 #include "exit_codes.hpp"
 #include "help.hpp"
@@ -40,55 +40,64 @@ namespace {
 constexpr std::int64_t kMostHidden = 100'000;
 constexpr std::int64_t kMostRows = 100'000;  // in a batch
 
-struct TrainFlags {
-  std::string kind;
-  std::string data;
-  std::string images;
-  std::string hidden;
-  std::string method = "cd";
-  std::string k;
-  std::string epochs;
-  std::string batch;
-  std::string rate;
-  std::string optimizer = "adam";
-  std::string binarise = "0.5";
-  std::string seed;
-  std::string threads;
-  std::string device;
-  std::string out;
-  std::string json;
-  CheckpointFlags checkpoints;
-  bool quiet = false;
-};
-
-/// The words of a command that a checkpoint keeps: with their names, empty where they were not given.
-template <class Flags, class Visit>
-void for_each_train_word(Flags& flags, Visit&& visit) {
-  visit("kind", flags.kind);
-  visit("data", flags.data);
-  visit("images", flags.images);
-  visit("hidden", flags.hidden);
-  visit("method", flags.method);
-  visit("k", flags.k);
-  visit("epochs", flags.epochs);
-  visit("batch", flags.batch);
-  visit("rate", flags.rate);
-  visit("optimizer", flags.optimizer);
-  visit("binarise", flags.binarise);
-  visit("seed", flags.seed);
-  visit("threads", flags.threads);
-  visit("device", flags.device);
-  visit("json", flags.json);
-  visit("checkpoint_every", flags.checkpoints.every);
-}
-
+/// What is learned from what, and how.
 struct TrainSettings {
-  CheckpointOptions checkpoints;
-  RbmTrainerOptions trainer;
+  std::string data;
   std::uint64_t images = 20'000;
   std::uint64_t hidden = 250;
   std::uint64_t epochs = 1;
-  std::optional<double> threshold;  // none: pixels are drawn anew for each epoch
+  std::string optimizer = "adam";
+  std::string binarise = "0.5";
+  std::string json;
+  RbmTrainerOptions trainer;
+  CheckpointOptions checkpoints;
+
+  void describe(OptionVisitor& visit) {
+    constexpr std::uint64_t many = 1'000'000;
+    visit(
+        {"data", "WHAT", "Images: an IDX file (plain or gzip), a directory with MNIST's files, or digits: drawn here"},
+        data);
+    visit({.name = "images", .value = "N", .help = "How many digits to draw", .least = 1, .most = many}, images);
+    visit({.name = "hidden", .value = "N", .help = "Hidden units", .least = 1, .most = kMostHidden}, hidden);
+    visit({.name = "method",
+           .value = "HOW",
+           .help = "cd, or pcd: chains are kept from batch to batch",
+           .choices = {"cd", "pcd"}},
+          trainer.method);
+    visit({.name = "k", .value = "K", .help = "Steps of block Gibbs per update", .least = 1, .most = many},
+          trainer.gibbs_steps);
+    visit({.name = "epochs", .value = "N", .help = "Passes over the images", .least = 1, .most = many}, epochs);
+    visit({.name = "batch", .value = "N", .help = "Images per update", .least = 1, .most = kMostRows}, trainer.batch);
+    visit({"rate", "R", "Rate of learning, at most 1"}, trainer.rate);
+    visit({"optimizer", "NAME", "adam"}, optimizer);
+    visit({"binarise", "HOW", "A pixel is on above this threshold, or sample: on with its gray level as probability"},
+          binarise);
+    visit({"seed", "S", "Seed of all random numbers"}, trainer.seed);
+    visit({.name = "threads",
+           .value = "T",
+           .help = "Threads; the weights do not depend on it",
+           .unset = "0: all cores",
+           .most = 1 << 16},
+          trainer.threads);
+    visit({.name = "device",
+           .value = "DEVICE",
+           .help = "Where it runs: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster",
+           .choices = {"cpu", "cuda", "auto"}},
+          trainer.device);
+    visit({"json", "FILE", "Write settings and metrics as JSON; - is standard output"}, json);
+  }
+  /// None: pixels are drawn anew for each epoch.
+  [[nodiscard]] std::optional<double> threshold() const {
+    return binarise == "sample" ? std::nullopt : parse_real(binarise);
+  }
+};
+
+struct TrainFlags {
+  std::string kind;
+  OptionFlags options;
+  CheckpointFlags checkpoints;
+  std::string out;
+  bool quiet = false;
 };
 
 bool is_rbm_file(std::string path) {
@@ -96,70 +105,47 @@ bool is_rbm_file(std::string path) {
   return path.ends_with(".safetensors") || path.ends_with(".npz");
 }
 
-void check_words(const TrainFlags& flags, Problems& problems) {
+TrainSettings read_settings(const TrainFlags& flags) {
+  Problems problems;
+  TrainSettings settings;
+  flags.options.read(settings, problems);
+  settings.checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems);
   if (flags.kind.empty()) {
     problems.add("the kind of model is missing, expected rbm");
   } else if (flags.kind != "rbm") {
     problems.add(fmt::format("found {}, expected the kind of model, which is rbm", quote(flags.kind)));
   }
-  if (flags.data.empty()) problems.add("--data is missing, expected an IDX file, a directory with one, or digits");
-  if (!flags.images.empty() && flags.data != "digits") {
+  if (settings.data.empty()) problems.add("--data is missing, expected an IDX file, a directory with one, or digits");
+  if (!flags.options.word("images").empty() && settings.data != "digits") {
     problems.add("--images: it says how many digits to draw, expected --data digits with it");
   }
-  if (flags.method != "cd" && flags.method != "pcd") {
-    problems.add(fmt::format("--method: found {}, expected cd or pcd", quote(flags.method)));
-  }
-  if (flags.optimizer != "adam") {
-    problems.add(fmt::format("--optimizer: found {}, expected adam", quote(flags.optimizer)));
+  if (settings.optimizer != "adam") {
+    problems.add(fmt::format("--optimizer: found {}, expected adam", quote(settings.optimizer)));
   }
   if (flags.out.empty()) {
     problems.add("--out is missing, expected a file for the weights, for example rbm.safetensors");
   } else if (!is_rbm_file(flags.out)) {
     problems.add(fmt::format("--out: found {}, expected a name that ends in .safetensors or .npz", quote(flags.out)));
   }
-}
-
-TrainSettings read_settings(const TrainFlags& flags) {
-  Problems problems;
-  TrainSettings settings;
-  RbmTrainerOptions& trainer = settings.trainer;
-  check_words(flags, problems);
-  settings.checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems);
-  trainer.method = flags.method == "pcd" ? Divergence::pcd : Divergence::cd;
-  constexpr std::int64_t many = 1'000'000;
-  read_integer(flags.images, "--images", 1, many, settings.images, problems);
-  read_integer(flags.hidden, "--hidden", 1, kMostHidden, settings.hidden, problems);
-  read_integer(flags.k, "--k", 1, many, trainer.gibbs_steps, problems);
-  read_integer(flags.epochs, "--epochs", 1, many, settings.epochs, problems);
-  read_integer(flags.batch, "--batch", 1, kMostRows, trainer.batch, problems);
-  read_integer(flags.seed, "--seed", 0, std::numeric_limits<std::int64_t>::max(), trainer.seed, problems);
-  std::uint64_t threads = trainer.threads;
-  read_integer(flags.threads, "--threads", 0, many, threads, problems);
-  trainer.threads = static_cast<unsigned>(threads);
-  read_device(flags.device, trainer.device, problems);
-  const auto rate = flags.rate.empty() ? trainer.rate : parse_real(flags.rate);
-  if (rate && *rate > 0.0 && *rate <= 1.0) {
-    trainer.rate = *rate;
-  } else {
-    problems.add(fmt::format("--rate: found {}, expected a number above 0, at most 1", quote(flags.rate)));
+  if (settings.trainer.rate > 1.0) {
+    problems.add(
+        fmt::format("--rate: found {}, expected a number above 0, at most 1", quote(flags.options.word("rate"))));
   }
-  if (flags.binarise != "sample") {
-    settings.threshold = parse_real(flags.binarise);
-    if (!settings.threshold || *settings.threshold < 0.0 || *settings.threshold >= 1.0) {
-      problems.add(fmt::format("--binarise: found {}, expected a threshold from 0 to below 1, or sample",
-                               quote(flags.binarise)));
-    }
+  const std::optional<double> threshold = settings.threshold();
+  if (settings.binarise != "sample" && !(threshold && *threshold >= 0.0 && *threshold < 1.0)) {
+    problems.add(fmt::format("--binarise: found {}, expected a threshold from 0 to below 1, or sample",
+                             quote(settings.binarise)));
   }
   problems.throw_if_any();
   return settings;
 }
 
-IdxImages read_images(const TrainFlags& flags, const TrainSettings& settings) {
-  if (flags.data == "digits") return draw_digits(settings.images, settings.trainer.seed);
-  IdxImages images = read_idx(flags.data);
+IdxImages read_images(const TrainSettings& settings) {
+  if (settings.data == "digits") return draw_digits(settings.images, settings.trainer.seed);
+  IdxImages images = read_idx(settings.data);
   constexpr std::size_t most = 1'000'000;  // pixels of one image
   if (images.rows * images.columns > most) {
-    throw InputError(fmt::format("{}: found images of {} x {} pixels, expected at most {} pixels", flags.data,
+    throw InputError(fmt::format("{}: found images of {} x {} pixels, expected at most {} pixels", settings.data,
                                  images.rows, images.columns, most));
   }
   return images;
@@ -216,16 +202,17 @@ struct Training {
   bool interrupted = false;
 };
 
-/// Trains and saves the weights. `state` is what it goes on from, empty where it begins.
+/// Trains and saves the weights. `state` is what it is resumed from, empty where it begins.
 Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images,
                TrainCheckpoints& checkpoints, const std::string& state) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   const auto begun = std::chrono::steady_clock::now();
+  const std::optional<double> threshold = settings.threshold();
   Rng rng = make_rng(settings.trainer.seed, Stream::binarise);
   Position position{1, {}, rng, 0.0};
   const auto black_and_white = [&] {
     position.pixels = rng;
-    return settings.threshold ? binarise(images, *settings.threshold) : binarise_sampled(images, rng);
+    return threshold ? binarise(images, *threshold) : binarise_sampled(images, rng);
   };
   std::vector<Value> data = black_and_white();
   const auto visible = static_cast<Index>(images.rows * images.columns);
@@ -259,7 +246,7 @@ Training learn(const TrainFlags& flags, const TrainSettings& settings, const Idx
     if (training.interrupted || position.epoch == settings.epochs) break;
     ++position.epoch;
     position.epochs = training.epochs;
-    if (!settings.threshold) data = black_and_white();
+    if (!threshold) data = black_and_white();
   }
   display.end();
   if (training.interrupted && !flags.quiet) fmt::print(stderr, "interrupted, saving what was learned\n");
@@ -292,26 +279,17 @@ nlohmann::json training_json(const TrainFlags& flags, const TrainSettings& setti
     row["seconds"] = epoch.seconds;
     epochs.push_back(row);
   }
-  const nlohmann::json threshold = settings.threshold ? nlohmann::json(*settings.threshold) : nlohmann::json("sample");
+  nlohmann::json used = options_json(settings);
+  used.erase("json");
+  used.update({{"images", training.images},
+               {"rows", training.weights.rows},
+               {"columns", training.weights.columns},
+               {"binarise", settings.threshold() ? nlohmann::json(*settings.threshold()) : nlohmann::json("sample")},
+               {"device", training.device == Device::cuda ? "cuda" : "cpu"}});
   return {{"version", POISE_VERSION},
           {"model", "rbm"},
           {"out", flags.out},
-          {"settings",
-           {{"data", flags.data},
-            {"images", training.images},
-            {"rows", training.weights.rows},
-            {"columns", training.weights.columns},
-            {"hidden", settings.hidden},
-            {"method", flags.method},
-            {"k", settings.trainer.gibbs_steps},
-            {"epochs", settings.epochs},
-            {"batch", settings.trainer.batch},
-            {"rate", settings.trainer.rate},
-            {"optimizer", flags.optimizer},
-            {"binarise", threshold},
-            {"seed", settings.trainer.seed},
-            {"threads", settings.trainer.threads},
-            {"device", training.device == Device::cuda ? "cuda" : "cpu"}}},
+          {"settings", used},
           {"epochs", epochs},
           {"final", metrics_json(training.last)},
           {"seconds", training.seconds},
@@ -334,92 +312,67 @@ std::string checksum_of(const IdxImages& images) {
   return fmt::format("{:016x}", checksum({reinterpret_cast<const char*>(images.pixels.data()), images.pixels.size()}));
 }
 
-nlohmann::json command_of(const TrainFlags& flags, const IdxImages& images) {
-  nlohmann::json words = nlohmann::json::object();
-  for_each_train_word(flags, [&](const char* name, const std::string& word) { words[name] = word; });
+nlohmann::json command_of(const TrainSettings& settings, const IdxImages& images) {
   std::error_code ignored;
   return {{"program", kTrainProgram},
-          {"words", words},
+          {"options", options_json(settings)},
+          {"checkpoints", options_json(settings.checkpoints)},
           {"images", checksum_of(images)},
           {"folder", std::filesystem::current_path(ignored).string()}};
 }
 
-int train(const TrainFlags& flags, const std::optional<Checkpoint>& resumed = std::nullopt) {
-  const TrainSettings settings = read_settings(flags);
-  check_outputs({{"--out", flags.out}, {"--json", flags.json}});
-  const IdxImages images = read_images(flags, settings);
+int train(const TrainFlags& flags, const TrainSettings& settings,
+          const std::optional<Checkpoint>& resumed = std::nullopt) {
+  check_outputs({{"--out", flags.out}, {"--json", settings.json}});
+  const IdxImages images = read_images(settings);
   if (resumed && resumed->command.at("images") != checksum_of(images)) {
-    throw InputError(fmt::format("{} has changed since the training began, so it cannot go on with it", flags.data));
+    throw InputError(fmt::format("{} has changed since the training began, so it cannot be resumed", settings.data));
   }
-  TrainCheckpoints checkpoints(flags.out, settings.checkpoints, command_of(flags, images), resumed.has_value());
+  TrainCheckpoints checkpoints(flags.out, settings.checkpoints, command_of(settings, images), resumed.has_value());
   const Training training = learn(flags, settings, images, checkpoints, resumed ? resumed->state : "");
-  if (!flags.json.empty()) write_output(flags.json, json_text(training_json(flags, settings, training)));
-  if (flags.json != "-") {
+  if (!settings.json.empty()) write_output(settings.json, json_text(training_json(flags, settings, training)));
+  if (settings.json != "-") {
     fmt::print("{}", training_text(flags, training));
   } else if (!flags.quiet) {
     fmt::print(stderr, "{}", training_text(flags, training));
   }
   if (training.interrupted && checkpoints.is_saved() && !flags.quiet) {
-    fmt::print(stderr, "'poise resume {}' goes on with it\n", flags.out);
+    fmt::print(stderr, "'poise resume {}' continues it\n", flags.out);
   }
   return training.interrupted ? kInterrupted : kSuccess;
 }
 
-void declare(CLI::App& command, TrainFlags& flags) {
-  const TrainSettings defaults;
-  const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
-    command.add_option(name, value, help)->type_name(type);
-  };
-  add("kind", flags.kind, "Kind of model: rbm", "rbm");
-  add("--data", flags.data,
-      "Images: an IDX file (plain or gzip), a directory with MNIST's files, or digits: drawn here", "WHAT");
-  add("--images", flags.images, fmt::format("How many digits to draw [{}]", defaults.images), "N");
-  add("--hidden", flags.hidden, fmt::format("Hidden units [{}]", defaults.hidden), "N");
-  add("--method", flags.method, "cd, or pcd: chains are kept from batch to batch [cd]", "HOW");
-  add("--k", flags.k, fmt::format("Steps of block Gibbs per update [{}]", defaults.trainer.gibbs_steps), "K");
-  add("--epochs", flags.epochs, fmt::format("Passes over the images [{}]", defaults.epochs), "N");
-  add("--batch", flags.batch, fmt::format("Images per update [{}]", defaults.trainer.batch), "N");
-  add("--rate", flags.rate, fmt::format("Rate of learning [{}]", defaults.trainer.rate), "R");
-  add("--optimizer", flags.optimizer, "adam [adam]", "NAME");
-  add("--binarise", flags.binarise,
-      "A pixel is on above this threshold, or sample: on with its gray level as probability [0.5]", "HOW");
-  add("--seed", flags.seed, fmt::format("Seed of all random numbers [{}]", defaults.trainer.seed), "S");
-  add("--threads", flags.threads, "Threads; the weights do not depend on it [0: all cores]", "T");
-  add("--device", flags.device,
-      "Where it runs: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster [cpu]",
-      "DEVICE");
-  add("--out", flags.out, "Where the weights go: .safetensors or .npz", "FILE");
-  add("--json", flags.json, "Write settings and metrics as JSON; - is standard output", "FILE");
-  declare(command, flags.checkpoints);
-}
-
 }  // namespace
 
-int go_on_training(const TrainAgain& words, Checkpoint checkpoint) {
+int continue_training(const TrainAgain& words, Checkpoint checkpoint) {
   TrainFlags flags;
+  TrainSettings settings;
   flags.out = std::filesystem::absolute(words.path).lexically_normal().string();
+  flags.quiet = words.quiet;
   try {
-    const nlohmann::json& before = checkpoint.command.at("words");
-    for_each_train_word(flags, [&](const char* name, std::string& word) { word = before.value(name, word); });
+    read_options_json(checkpoint.command.at("options"), settings);
+    read_options_json(checkpoint.command.at("checkpoints"), settings.checkpoints);
     // Files are named as they were when it began, from the folder of that time where it is still there.
     std::error_code ignored;
     std::filesystem::current_path(checkpoint.command.at("folder").get<std::string>(), ignored);
   } catch (const nlohmann::json::exception&) {
     throw InputError(fmt::format("{} is damaged", checkpoint_path(words.path)));
   }
-  flags.checkpoints.always = true;
-  flags.quiet = words.quiet;
-  if (!words.threads.empty()) flags.threads = words.threads;
-  return train(flags, checkpoint);
+  settings.checkpoints.always = true;
+  if (words.threads) settings.trainer.threads = *words.threads;
+  return train(flags, settings, checkpoint);
 }
 
 Command add_train(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* command = program.add_subcommand("train", "Learn a restricted Boltzmann machine from images");
-  declare(*command, *flags);
+  command->add_option("kind", flags->kind, "Kind of model: rbm")->type_name("rbm");
+  flags->options.declare(*command, TrainSettings());
+  command->add_option("--out", flags->out, "Where the weights go: .safetensors or .npz")->type_name("FILE");
+  declare(*command, flags->checkpoints);
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(train_footer());
-  return {command, [flags] { return train(*flags); }};
+  return {command, [flags] { return train(*flags, read_settings(*flags)); }};
 }
 
 }  // namespace poise::app

@@ -1,6 +1,7 @@
-/// Training that goes on, for `poise resume`.
+/// Resuming a training, for `poise resume`.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "run/checkpoint.hpp"
@@ -11,12 +12,12 @@ namespace poise::app {
 inline constexpr const char* kTrainProgram = "poise train";
 
 struct TrainAgain {
-  std::string path;     ///< of the weights
-  std::string threads;  ///< as before where empty
+  std::string path;                      ///< of the weights
+  std::optional<unsigned> threads = {};  ///< as before without
   bool quiet = false;
 };
 
 /// Gives the exit code.
-int go_on_training(const TrainAgain& words, Checkpoint checkpoint);
+int continue_training(const TrainAgain& words, Checkpoint checkpoint);
 
 }  // namespace poise::app

@@ -1,4 +1,4 @@
-/// What a training that was killed goes on from.
+/// What a training that was killed is resumed from.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/rng.hpp>
-#include "run/checkpoint.hpp"
-#include "inference/train/rbm_trainer.hpp"
 #include <poise/types.hpp>
+#include "inference/train/rbm_trainer.hpp"
+#include "run/checkpoint.hpp"
 
 namespace poise::app {
 
@@ -24,7 +24,7 @@ namespace poise::app {
 class TrainCheckpoints {
  public:
   /// Takes hold of the files. Throws InputError where another program has, or where there is an unfinished training
-  /// that is not to be gone on with.
+  /// that is not resumed.
   TrainCheckpoints(std::string path, const CheckpointOptions& options, nlohmann::json command, bool resumes)
       : path_(std::move(path)), options_(options), command_(std::move(command)) {
     if (!options_.enabled) return;
@@ -33,13 +33,13 @@ class TrainCheckpoints {
     due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     if (resumes || ::access(checkpoint_path(path_).c_str(), F_OK) != 0) return;
     throw InputError(
-        fmt::format("{0} has an unfinished training: 'poise resume {0}' goes on with it; to begin anew, delete {1}",
-                    path_, checkpoint_path(path_)));
+        fmt::format("{0} has an unfinished training: 'poise resume {0}' continues it; to begin anew, delete {1}", path_,
+                    checkpoint_path(path_)));
   }
 
   [[nodiscard]] bool is_due() const { return options_.enabled && Clock::now() >= due_; }
 
-  /// Training goes on where the disk is full.
+  /// Training continues where the disk is full.
   void save(std::string state) {
     if (!options_.enabled) return;
     try {

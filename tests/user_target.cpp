@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/ranks/ranks.hpp"
-#include "run/checkpoint.hpp"
 #include "models/user/batch_target.hpp"
+#include "run/checkpoint.hpp"
 
 namespace poise {
 namespace {
@@ -74,15 +74,9 @@ void run(Words words, std::optional<Checkpoint> resumed, Collective* ranks) {
   }
   const bool resumes = words.contains("resumed");
   words["resumed"] = "";
-  NetcdfOptions shape;
-  shape.chains = options.chains;
-  shape.draws = options.draws;
-  shape.variables = kVariables;
-  shape.monitors = model.statistics.size() + 2;
   std::optional<CheckpointedSink> sink;
   if (is_root) {
-    sink.emplace(words.at("out"), shape, draw_shape(model.layout, shape.chains, shape.monitors, true), checkpoints,
-                 nlohmann::json(words), std::move(resumed));
+    sink.emplace(words.at("out"), model, options, checkpoints, nlohmann::json(words), std::move(resumed));
   }
   CheckpointedSink* const file = sink ? &*sink : nullptr;
   RunHooks hooks{.sink = file, .collective = ranks};

@@ -25,6 +25,7 @@
 
 namespace poise {
 
+class OptionVisitor;
 class Rbm;
 
 /// Automatic is both where the smaller side can be enumerated, else annealing alone.
@@ -38,6 +39,8 @@ struct LogPartitionOptions {
   std::size_t temperatures = 10000;
   std::uint64_t seed = 1;
   unsigned threads = 0;  ///< 0: all cores; results do not depend on it
+
+  void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
 struct AnnealedLogPartition {
@@ -108,6 +111,8 @@ struct NetworkLogPartitionOptions {
   std::size_t chains = 4;                                 ///< ladders of it
   std::uint64_t seed = 1;
   unsigned threads = 0;
+
+  void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
 struct NetworkLogPartition {

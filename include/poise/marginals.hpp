@@ -17,6 +17,7 @@
 
 namespace poise {
 
+class OptionVisitor;
 struct ExactPlan;
 
 enum class Method { automatic, exact, sample };
@@ -38,6 +39,8 @@ struct MarginalsOptions {
   Device device = Device::cpu;
   std::uint64_t seed = 1;
   unsigned threads = 0;
+
+  void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
 /// A short run of one sampler.

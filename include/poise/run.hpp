@@ -1,8 +1,8 @@
-/// A run: chains that warm up, then sample with everything frozen, in rounds; and all there is to know of it
-/// afterwards.
+/// A run: chains that warm up, then sample with everything frozen, and the result they leave.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,9 +26,11 @@
 namespace poise {
 
 class Engine;
-class Race;
+class OptionVisitor;
 class Run;
+class SamplerPilot;
 
+/// What is stored: states and monitors, or monitors alone.
 enum class Keep { draws, monitors };
 /// Where chains begin: `uniform` at random; `zeros` at level 0; `dispersed` far from each other: of every four chains
 /// one at random, one with all variables at their lowest level, one with all at their highest, and one that mirrors the
@@ -53,13 +55,27 @@ struct RunOptions {
   std::vector<Value> given;      ///< the state to begin in, with Start::given, or one per chain
   Device device = Device::cpu;   ///< where chains are moved on
   bool rao_blackwell = false;    ///< average P(variable at level | all others): better marginals than counting gives
-  /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns:
-  /// then the chains of a run have a part in each other.
+  /// Number of the first chain. Chain c of a run is chain 0 of one with first_chain = c, unless the sampler learns from
+  /// all chains of a run.
   std::uint64_t first_chain = 0;
+
+  /// The options that users give, one by one (base/options.hpp): flags, Python keywords, the settings in files, the
+  /// fingerprint and checkpoints follow from it.
+  void describe(OptionVisitor& visit);
 
   /// Throws an InputError that names every setting that makes no sense for this model. `has_sink`: draws go to a file
   /// and need not be held in memory.
   void check(const Model& model, bool has_sink = false) const;
+};
+
+/// When the state of a run is saved beside the file of its draws.
+struct CheckpointOptions {
+  bool enabled = true;
+  bool always = false;                                             ///< also where the run is shorter than `first`
+  std::chrono::duration<double> first = std::chrono::seconds(60);  ///< until the first checkpoint
+  std::chrono::duration<double> interval = std::chrono::seconds(30);
+
+  void describe(OptionVisitor& visit);
 };
 
 enum class Phase { pilot, initial, adaptation, sample };
@@ -140,8 +156,8 @@ struct RunResult {
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;
   std::uint64_t steps = 0;  ///< sampling steps, all chains together
-  std::uint64_t updates =
-      0;  ///< changes of a single variable that these steps could make: one a step, or a sweep of them
+  /// Changes of a single variable that these steps could make: one a step, or a sweep of them.
+  std::uint64_t updates = 0;
   std::uint64_t initial_steps = 0;  ///< of one chain, before learning began
   std::uint64_t warmup_steps = 0;   ///< of one chain
   double acceptance_rate = 0.0;
@@ -153,7 +169,7 @@ struct RunResult {
   std::vector<double> knots;  ///< |u| and log of e^phi of the balancing function used for sampling
   std::vector<double> log_phi;
   double objective = 0.0;                    ///< value of the learning objective at the end of learning; NaN without
-  std::optional<TemperingReport> tempering;  ///< of ladders, where chains have them
+  std::optional<TemperingReport> tempering;  ///< empty unless the sampler tempers
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };
@@ -161,15 +177,15 @@ struct RunResult {
 /// What was run, as it is stored with the draws.
 [[nodiscard]] nlohmann::json settings_json(const RunResult& result);
 
-/// Chains from their starting states to their last draw. Work is done in rounds of about a tenth of a second; between
-/// two rounds, and nowhere else, the run looks whether it should stop, hands draws to the sink and reports. How a run
-/// is cut into rounds, and by how many threads it is done, changes none of its draws.
-///
-/// With the sampler `auto` the first thing that moves chains begins with a pilot, which makes the first steps of the
-/// warm-up of some candidates. The chosen one goes on just as if it had been named.
 /// Where the chains of a run will be: as its options say, or where they are faster.
 [[nodiscard]] Device device_of_run(const Model& model, const Sampler& sampler, const RunOptions& options);
 
+/// Chains from their starting states to their last draw. Work is done in rounds of about a tenth of a second; between
+/// two rounds, and nowhere else, the run checks whether it should stop, hands draws to the sink and reports. How a run
+/// is cut into rounds, and by how many threads it is done, changes none of its draws.
+///
+/// With the sampler `auto` the first call that moves chains begins with a pilot, which makes the first steps of the
+/// warm-up of some candidates. The chosen one continues exactly as if it had been named.
 class Run {
  public:
   /// Makes the chains. Throws InputError where the options make no sense.
@@ -218,13 +234,13 @@ class Run {
   [[nodiscard]] RunResult finish();
 
   /// Everything that the run depends on from here, its draws included. A run with the same model, sampler and options
-  /// that loads it goes on as this one would have, bit by bit. Throws std::runtime_error where the bytes are not of
+  /// that loads it continues as this one would have, bitwise. Throws std::runtime_error where the bytes are not of
   /// such a run, or where the run was broken off inside a round. Among ranks it is the root that gets the bytes, unless
   /// draws go to all; all of them load the same, and may be more or fewer than those that saved it.
   [[nodiscard]] std::string save() const;
   void load(std::string_view bytes);
 
-  /// The same without the draws that the sink has, for whoever reads them back from there: `load_rest` is followed by
+  /// The same without the draws that the sink has, which are read back from there: `load_rest` is followed by
   /// `take_draws` of as many. Draws that do not fit into memory stay with the sink. Throws InputError where the model
   /// gives the states of the chains another log p than they had: it is not the one that the run was made with.
   [[nodiscard]] std::string save_rest() const;
@@ -233,24 +249,25 @@ class Run {
   std::size_t take_draws(const DrawBlock& block);
 
  private:
-  struct Parts;
-  explicit Run(std::unique_ptr<Parts> parts);
-  static std::unique_ptr<Parts> make_parts(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
-  static void choose_device(Parts& parts);
-  /// The choice of a sampler, where that is still to be made.
+  struct Core;
+  explicit Run(std::unique_ptr<Core> core);
+  static std::unique_ptr<Core> make_core(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
+  static void choose_device(Core& core);
+  /// Chooses the sampler where that is still to be done.
   void decide();
-  [[nodiscard]] std::unique_ptr<Parts> stand_in(const std::shared_ptr<Race>& race) const;
-  /// The choice that a saved run had made.
+  [[nodiscard]] std::unique_ptr<Core> stand_in(const std::shared_ptr<SamplerPilot>& pilot) const;
+  /// Takes over the choice that a saved run had made.
   void take_choice(const Choice& choice);
   void check_fingerprint(Loader& in) const;
   void load_pilot(Loader& in);
-  void check_same_model(const std::vector<std::string>& places_of_chains);
-  void save_place(std::size_t chain, Saver& out) const;
+  void check_same_model(const std::vector<std::string>& positions_of_chains);
+  /// The state of a chain and its log p.
+  void save_position(std::size_t chain, Saver& out) const;
   enum class Draws { included, elsewhere };
   [[nodiscard]] std::string save(Draws draws) const;
   void load(std::string_view bytes, Draws draws);
 
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<Core> core_;
 };
 
 /// Runs it all. A sink is begun and written to here; its `finish` is left to the caller, who knows the final report.

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/run.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include <poise/run.hpp>
 
 namespace poise {
 
@@ -18,13 +18,13 @@ class Stepper {
   Stepper(Model model, const Sampler& sampler, const RunOptions& options);
 
   /// Moves all chains on. Where the target has changed since the last call, and the sampler finds the length of its
-  /// steps by itself, this follows the target by acceptance: no draws, but what training needs. `go_on` is asked
+  /// steps by itself, this follows the target by acceptance: no draws, but what training needs. `keep_going` is asked
   /// several times a second; a step it stops early leaves the chains where they are.
-  void step(std::uint64_t steps, const std::function<bool()>& go_on = {});
+  void step(std::uint64_t steps, const std::function<bool()>& keep_going = {});
 
   /// Learns the balancing function, as the warm-up of a run does, or just makes the steps where there is nothing to
   /// learn.
-  void warm_up(std::uint64_t steps, const std::function<bool()>& go_on = {});
+  void warm_up(std::uint64_t steps, const std::function<bool()>& keep_going = {});
 
   /// Has everything computed anew at the next step, because the target is no longer what it was.
   void target_changed() { stale_ = true; }
@@ -45,7 +45,7 @@ class Stepper {
   void refresh();
 
   std::atomic<bool> stop_{false};
-  const std::function<bool()>* go_on_ = nullptr;  // of the call under way
+  const std::function<bool()>* keep_going_ = nullptr;  // of the call under way
   bool stale_ = false;
   bool follows_;  // whether the length of steps is tuned
   Run run_;

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:
@@ -57,6 +60,32 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name}: found {value!r}, expected a string")
     return value
+
+
+def described(row: dict[str, Any], value: Any) -> Any:
+    """The value of an option that the core describes, checked."""
+    name, kind = row["name"], row["kind"]
+    if kind == "whole":
+        return whole(name, value, row["least"], row["most"])
+    if kind == "choice":
+        return choice(name, value, row["choices"])
+    return positive(name, value) if kind == "real" else text(name, value)
+
+
+def documented(rows: list[dict[str, Any]]) -> Callable[[F], F]:
+    """Writes the options of a function into its docstring, at ``{options}``: help and defaults are the core's."""
+
+    def write(function: F) -> F:
+        keywords = inspect.signature(function).parameters
+        known = [row for row in rows if row["name"] in keywords or "options" in keywords]
+        default = [f" (default {row['default_text']})." if row["default_text"] else "." for row in known]
+        lines = [f"- ``{row['name']}``: {row['help']}{end}" for row, end in zip(known, default, strict=True)]
+        before, found, after = (function.__doc__ or "").partition("{options}")
+        indent = before[len(before.rstrip(" ")) :]
+        function.__doc__ = before + f"\n{indent}".join(lines) + after if found else before
+        return function
+
+    return write
 
 
 def path(name: str, value: Any) -> str:

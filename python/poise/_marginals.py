@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, path, positive, text, whole
+from ._arguments import described, path
 from ._errors import PoiseWarning
 from ._models import Model
 from ._progress import _somebody_looks, _tqdm
@@ -107,27 +107,17 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
         return f"<poise marginals of {len(self)} variables, {self.method}>"
 
 
-_OPTIONS = ("seconds", "memory", "sampler", "chains", "device", "seed", "threads", "progress")
+_OPTIONS = {row["name"]: row for row in _core.marginals_options()}
 
 
 def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Marginals:
     """See :meth:`Model.marginals`."""
+    names = [name for name in [*_OPTIONS, "progress"] if name != "method"]
     for name in options:
-        if name not in _OPTIONS:
-            raise TypeError(f"marginals: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
-    settings: dict[str, Any] = {"method": choice("method", method, ["auto", "exact", "sample"])}
-    options = {name: value for name, value in options.items() if value is not None}
-    if "seconds" in options:
-        settings["seconds"] = positive("seconds", options["seconds"])
-    if "memory" in options:
-        settings["memory"] = positive("memory", options["memory"]) * 2.0**30
-    if "sampler" in options:
-        settings["sampler"] = text("sampler", options["sampler"])
-    if "device" in options:
-        settings["device"] = choice("device", options["device"], ["cpu", "cuda", "auto"])
-    for name, least, most in [("chains", 1, 2**31), ("seed", 0, 2**64 - 1), ("threads", 0, 2**16)]:
-        if name in options:
-            settings[name] = whole(name, options[name], least, most)
+        if name not in names:
+            raise TypeError(f"marginals: there is no option {name!r}; there are {', '.join(names)}")
+    given = {"method": method, **{name: value for name, value in options.items() if value is not None}}
+    settings = {name: described(_OPTIONS[name], value) for name, value in given.items() if name != "progress"}
     network = model.network()
     show = options.get("progress")
     with _Clock(_somebody_looks() if show is None else bool(show)) as clock:

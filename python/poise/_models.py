@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, files_may_be_missing, path, real, text, whole
+from ._arguments import choice, documented, files_may_be_missing, path, real, text, whole
 
 if TYPE_CHECKING:
     from ._marginals import Marginals
 
+# The text of a spec or a path, or the name of a spec and its settings; the files of a field and of evidence.
+_Source = tuple[str, list[tuple[str, str]] | None, str, str]
 _LARGEST = 1e100  # of fields and couplings, as in the program
 
 
@@ -27,10 +29,10 @@ class Model:
     (64, (8, 8), (-1, 1))
     """
 
-    def __init__(self, core: _core.Model, network: _core.Network | None = None, spec: tuple[str, str, str] | None = None):
+    def __init__(self, core: _core.Model, network: _core.Network | None = None, source: _Source | None = None):
         self._core = core
         self._network = network
-        self._spec = spec  # what the network can be made from when it is asked for
+        self._source = source  # what the model can be made from again; None where it exists in memory only
 
     @property
     def name(self) -> str:
@@ -64,14 +66,12 @@ class Model:
         """Of the variables; empty where they have none."""
         return list(self._core.names)
 
+    @documented(_core.marginals_options())
     def marginals(self, method: str = "auto", **options: Any) -> Marginals:
         """The probability of every level of every variable. Networks, ``ising``, ``potts``, ``bernoulli`` and ``fhmm`` only.
 
-        ``method`` is ``"exact"`` (a junction tree), ``"sample"``, or ``"auto"``: exact where it fits into memory. Further
-        options: ``seconds`` of sampling (10), ``memory`` in GiB for exact inference (4), ``sampler`` (default: the one
-        that short pilot runs find best), ``chains`` (32 with Gibbs across lanes, up to 1024 on a GPU, 4 elsewhere), ``device``
-        (``"cpu"``; chains of ``gibbs`` also run on ``"cuda"``, or with ``"auto"`` where they are faster), ``seed`` (1),
-        ``threads`` (all cores), ``progress``.
+        {options}
+        - ``progress``: a bar by default in terminals and notebooks.
 
         >>> import poise
         >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()
@@ -87,11 +87,14 @@ class Model:
     def network(self) -> _core.Network:
         """The model as a network of factors, where it is one."""
         if self._network is None:
-            if self._spec is None or not _core.has_network(self._spec[0]):
+            name, settings, field, evidence = self._source or ("", None, "", "")
+            values = [value for _, value in settings or []]
+            text_of = name + "".join(f"{',' if k else ':'}{key}={v}" for k, (key, v) in enumerate(settings or []))
+            if self._source is None or any("," in v for v in values) or not _core.has_network(text_of):
                 raise ValueError(
                     "marginals: only networks have them (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model is none"
                 )
-            self._network = _core.network_from_text(*self._spec)
+            self._network = _core.network_from_text(text_of, field, evidence)
         return self._network
 
     def __repr__(self) -> str:
@@ -107,7 +110,7 @@ def model(spec: str) -> Model:
     """
     spec = text("spec", spec)
     with files_may_be_missing(*_paths_in(spec)):
-        return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+        return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
 
 
 def ising(
@@ -173,8 +176,7 @@ def ising(
     field_path = "" if field is None else path("field", field)
     with files_may_be_missing(field_path, graph_path):
         core = _core.model_from_parts("ising", keys, field_path)
-    spec = "ising" + (":" + ",".join(f"{key}={value}" for key, value in keys) if keys else "")
-    return Model(core, spec=None if "," in graph_path else (spec, field_path, ""))
+    return Model(core, source=("ising", keys, field_path, ""))
 
 
 def potts(
@@ -206,7 +208,7 @@ def potts(
         spec += f",sigma={real('sigma', sigma)!r}"
     if seed is not None:
         spec += f",seed={whole('seed', seed)}"
-    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+    return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
 
 
 def bernoulli(size: int = 10000, *, mu: float = 0.0, sigma: float = 0.5, seed: int = 1) -> Model:
@@ -220,7 +222,7 @@ def bernoulli(size: int = 10000, *, mu: float = 0.0, sigma: float = 0.5, seed: i
         f"bernoulli:size={whole('size', size)},mu={real('mu', mu)!r},sigma={real('sigma', sigma)!r},"
         f"seed={whole('seed', seed)}"
     )
-    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+    return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
 
 
 def fhmm(
@@ -240,7 +242,7 @@ def fhmm(
         f"fhmm:length={whole('length', length)},chains={whole('chains', chains)},start={real('start', start)!r},"
         f"stay={real('stay', stay)!r},sigma={real('sigma', sigma)!r},seed={whole('seed', seed)}"
     )
-    return Model(_core.model_from_text(spec), spec=(spec, "", ""))
+    return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
 
 
 def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
@@ -276,7 +278,7 @@ def rbm(
             raise ValueError("rbm: a file of weights has biases and shape of its own")
         file = path("weights", weights)
         with files_may_be_missing(file):
-            return Model(_core.model_from_parts("rbm", [("weights", file)]))
+            return Model(_core.model_from_parts("rbm", [("weights", file)]), source=("rbm", [("weights", file)], "", ""))
     matrix = _numbers("weights", weights, 2).astype(np.float32)
     hidden, visible = matrix.shape
     first = np.zeros(visible) if visible_bias is None else _numbers("visible_bias", visible_bias, 1)
@@ -321,8 +323,8 @@ def read(
         with files_may_be_missing(name, given):
             if name.endswith((".uai", ".bif")):
                 network = _core.network_from_text(name, evidence=given)
-                return Model(_core.model_from_network(network), network=network)
-            return Model(_core.model_from_text(name, evidence=given), spec=(name, "", given))
+                return Model(_core.model_from_network(network), network, (name, None, "", given))
+            return Model(_core.model_from_text(name, evidence=given), source=(name, None, "", given))
     if not isinstance(evidence, Mapping):
         raise TypeError(f"evidence: found {type(evidence).__name__}, expected a path or a mapping of variables to levels")
     with files_may_be_missing(name):
@@ -415,8 +417,9 @@ def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
 
 def _from_file(kind: str, file: str | os.PathLike[str], keys: list[tuple[str, str]]) -> Model:
     name = path("file", file)
+    settings = [("file", name), *keys]
     with files_may_be_missing(name):
-        return Model(_core.model_from_parts(kind, [("file", name), *keys]))
+        return Model(_core.model_from_parts(kind, settings), source=(kind, settings, "", ""))
 
 
 def _side(size: Any) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import warnings as python_warnings
@@ -13,14 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, files_may_be_missing, folder_may_be_missing, path, positive, text, whole
+from ._arguments import described, documented, files_may_be_missing, folder_may_be_missing, path, positive, text, whole
 from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit
+from ._models import Model
 from ._progress import ProgressBars
 from ._table import ShownAsText, Table
 from ._target import as_model, as_target, shape_of
 
+_OPTIONS = _core.run_options()
 
+
+@documented(_OPTIONS)
 def sample(
     model: Any,
     sampler: str = "auto",
@@ -47,24 +50,17 @@ def sample(
     model, sampler, seed and chains give the same draws as the program ``poise sample``, bit by bit.
 
     - ``sampler``: by default ``"auto"``, which tries those that make sense for the model in a pilot of at most a tenth of
-      the work and goes on with the best; ``fit.choice`` says which and why, and naming it gives the same draws.
+      the work and continues with the best; ``fit.choice`` says which and why, and naming it gives the same draws.
       ``poise.samplers()`` lists them all.
-    - ``draws`` and ``warmup`` per chain, ``thin`` steps each; by default a sweep, in which every variable has a chance to
-      change: as many steps as there are single changes, or fewer for samplers that look at several variables a step.
-      Without ``warmup`` it is 1000 sweeps whatever ``thin`` is, the later half only while learning goes on.
-    - ``seconds``: that long in all, warm-up included, instead of ``draws``.
-    - ``threads``: one per core by default; results do not depend on it.
-    - ``device``: ``"cpu"``, ``"cuda"`` for a GPU, or ``"auto"`` for a GPU where it is faster. A target of your own runs there
-      where its code is on the GPU already.
-    - ``init``: ``"uniform"``, ``"zeros"``, ``"dispersed"``, or an array of labels, one state or one for each chain.
-    - ``keep="monitors"`` keeps no states, for models too large to hold a thousand of them.
-    - ``out``: a NetCDF file that the draws are also written to while they are made.
-    - ``memory``: GiB that draws may take, by default a third of the machine's. What goes beyond it is in ``out`` only, and
-      diagnosed from there; ``fit.to_datatree()`` reads it. Without ``out`` such a run is refused before it starts.
+    {options}
+    - ``out``: a NetCDF file that the draws are also written to while they are made. Without it a run whose draws exceed
+      ``memory`` is refused before it starts; ``fit.to_datatree()`` reads what is in the file only.
     - ``checkpoint``: beside ``out``, a run that lasts over a minute leaves a checkpoint every 30 seconds, from which
-      :func:`resume` goes on; ``True`` leaves one however short the run, a number says how many seconds lie between two,
-      ``False`` leaves none.
+      :func:`resume` or the program's ``poise resume`` continues; ``True`` leaves one however short the run, a number says
+      how many seconds lie between two, ``False`` leaves none.
     - ``progress``: a bar by default in terminals and notebooks.
+
+    One sweep gives every variable a chance to change. A target of your own runs on a GPU where its code is there already.
 
     In a script that ``mpirun`` or ``srun`` has started several times, chains are divided among these ranks, a target of
     your own is asked for those of its rank, and every rank gets the same fit: that of one process. Rank 0 (:func:`rank`)
@@ -86,62 +82,51 @@ def sample(
     )  # fmt: skip
     name = text("sampler", sampler)
     file = "" if out is None else path("out", out)
-    stored = {k: v for k, v in settings.items() if k != "given"}
-    if stored.get("device") == "auto":  # decided now, so that whoever goes on with the run need not decide again
-        stored["device"] = _core.device_of_run(core, name, settings)
-    words = json.dumps({"sampler": name, "settings": stored})
     _read_checkpoint(checkpoint, file, settings)
+    source = model._source if isinstance(model, Model) else None
     with ProgressBars(progress) as bars, folder_may_be_missing(file):
-        fit = _core.sample(core, name, settings, bars.callback, file, words)
+        fit = _core.sample(core, name, settings, bars.callback, file, source)
     return _ended(fit, model, core, user, name, settings)
 
 
 def resume(
     file: str | os.PathLike[str],
-    model: Any,
+    model: Any = None,
     *,
     draws: int | None = None,
     threads: int | None = None,
     device: str | None = None,
     progress: bool | None = None,
 ) -> Fit:
-    """Goes on with a run of :func:`sample` with ``out=file`` that was killed or interrupted, or, with ``draws``, makes
-    a finished one longer: so many draws per chain in all.
+    """Resumes a run of :func:`sample` with ``out=file``, or of the program's ``poise sample --out``, that was killed or
+    interrupted, or, with ``draws``, makes a finished one longer: so many draws per chain in all.
 
-    ``model`` must be the one that the run was made with; sampler and settings are in the file. The draws are those of a
-    run that was never stopped, bit by bit. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by
-    default the one that the run was begun on.
+    Sampler and settings are in the file, and so is the model where it came from a spec or from files. A target of your
+    own, or a model of arrays, is given as ``model`` and must be the one that the run was made with. The draws are bitwise
+    those of a run that was never stopped. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by default
+    the one that the run was begun on.
 
     >>> import poise, tempfile
     >>> model = poise.ising(size=4, coupling=0.2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = folder + "/run.nc"
     ...     fit = poise.sample(model, draws=20, out=file, checkpoint=True, progress=False)
-    ...     longer = poise.resume(file, model, draws=50, progress=False)
+    ...     longer = poise.resume(file, draws=50, progress=False)
     >>> longer.num_draws
     50
     """
-    model = as_target(model)
-    core, user = as_model(model)
     name = path("file", file)
     with files_may_be_missing(name):
-        found = _core.checkpoint_of(name)
-    if found["note"] and _core.rank() == 0:
-        python_warnings.warn(found["note"], PoiseWarning, stacklevel=2)
-    stored = json.loads(found["words"])
-    settings = stored["settings"]
-    if threads is not None:
-        settings["threads"] = whole("threads", threads, 0, 2**16)
-    if device is not None:
-        settings["device"] = choice("device", device, ["cpu", "cuda"])
-    if draws is not None:
-        settings["draws"] = whole("draws", draws, found["draws"], 2**62)
-    elif found["finished"]:
-        raise ValueError(f"the run at {name} is finished: it has {found['draws']} draws per chain; draws= makes it longer")
-    settings["checkpoint"] = True
+        stored = _core.stored_session(name)
+    if stored.note and _core.rank() == 0:
+        python_warnings.warn(stored.note, PoiseWarning, stacklevel=2)
+    model = Model(stored.make_model()) if model is None else as_target(model)
+    core, user = as_model(model)
+    given = {"draws": draws, "threads": threads, "device": device}
+    changed = {row["name"]: described(row, given[row["name"]]) for row in _OPTIONS if given.get(row["name"]) is not None}
     with ProgressBars(progress) as bars:
-        fit = _core.resume(core, stored["sampler"], settings, bars.callback, name, found["words"])
-    return _ended(fit, model, core, user, stored["sampler"], settings)
+        fit, settings = _core.resume(stored, core, changed, bars.callback)
+    return _ended(fit, model, core, user, stored.sampler, settings)
 
 
 def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
@@ -149,7 +134,7 @@ def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
     if fit._origin is None or not fit._core.can_extend:
         raise ValueError(
             "this run cannot be made longer: it was loaded, interrupted, or has too many variables to be kept; "
-            "poise.resume goes on from files"
+            "poise.resume continues from files"
         )
     model, core, user, name, settings = fit._origin
     settings = {k: v for k, v in settings.items() if k not in ("seconds", "checkpoint", "checkpoint_every")}
@@ -233,6 +218,7 @@ class Comparison(ShownAsText, Sequence[Fit]):
         return f"<poise comparison of {len(self)} samplers>"
 
 
+@documented(_OPTIONS)
 def compare(
     model: Any,
     samplers: Sequence[str] = ("lsb", "lb:g=sqrt", "lb:g=barker", "lb:g=min", "lb:g=max", "gibbs"),
@@ -249,6 +235,8 @@ def compare(
     progress: bool | None = None,
 ) -> Comparison:
     """Runs every sampler with the same budget and shows what it gives for it.
+
+    {options}
 
     >>> import poise
     >>> table = poise.compare(poise.ising(size=6, coupling=0.2), ["lb:g=sqrt", "gibbs"], draws=300, progress=False)
@@ -292,30 +280,13 @@ def samplers() -> Table:
 def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dict[str, Any]:
     """The engine's settings from the arguments of the functions above, checked."""
     settings: dict[str, Any] = {}
-    for name, least, most in [
-        ("chains", 1, 2**31),
-        ("seed", 0, 2**64 - 1),
-        ("draws", 1, 2**62),
-        ("warmup", 0, 2**62),
-        ("thin", 1, 2**62),
-        ("threads", 0, 2**16),
-        ("first_chain", 0, 2**40),
-    ]:
-        if name in given and (given[name] is not None or name not in ("warmup", "thin", "threads")):
-            settings[name] = whole(name, given[name], least, most)
-    if given.get("seconds") is not None:
-        settings["seconds"] = positive("seconds", given["seconds"])
-    if given.get("device") is not None:
-        settings["device"] = choice("device", given["device"], ["cpu", "cuda", "auto"])
-    if given.get("memory") is not None:
-        settings["memory"] = positive("memory", given["memory"])
-    if given.get("keep") is not None:
-        settings["keep"] = choice("keep", given["keep"], ["draws", "monitors"])
-    init = given["init"]
-    if isinstance(init, str):
-        settings["init"] = choice("init", init, ["uniform", "zeros", "dispersed"])
-    else:
-        settings["given"] = levels_from_labels(core, init, settings["chains"], shape)
+    named = {**given, "init": given["init"] if isinstance(given["init"], str) else "uniform"}
+    for row in _OPTIONS:
+        value = named.get(row["name"])
+        if value is not None or (row["name"] in named and not row["optional"]):
+            settings[row["name"]] = described(row, value)
+    if not isinstance(given["init"], str):
+        settings["given"] = levels_from_labels(core, given["init"], settings["chains"], shape)
     return settings
 
 

@@ -13,10 +13,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <poise/model.hpp>
 #include <poise/network.hpp>
 #include <poise/report.hpp>
-#include <poise/model.hpp>
 #include <poise/run.hpp>
+#include "base/options.hpp"
 #include "store/netcdf.hpp"
 
 namespace poise::python {
@@ -54,12 +55,6 @@ bool is_root();
 /// Work of all ranks: an error of one is one of all.
 void together(const std::function<void()>& work);
 
-/// A device by its name, which has been checked.
-inline Device device_of(nb::handle setting) {
-  const auto name = nb::cast<std::string>(setting);
-  return name == "cuda" ? Device::cuda : name == "auto" ? Device::automatic : Device::cpu;
-}
-
 /// A read-only NumPy array over memory that `owner` keeps alive.
 template <class T>
 nb::ndarray<nb::numpy, const T> view(const T* data, std::initializer_list<std::size_t> shape, nb::handle owner) {
@@ -77,13 +72,36 @@ nb::ndarray<nb::numpy, T> array(std::vector<T> values, std::vector<std::size_t> 
 /// JSON as Python's own dictionaries and lists; null is None.
 [[nodiscard]] nb::object to_python(const nlohmann::json& json);
 
-/// One setting, where it is given.
-template <class T>
-void take(const nb::dict& settings, const char* key, T& out) {
-  if (settings.contains(key)) out = nb::cast<T>(settings[key]);
+/// JSON from what Python gives for an option: numbers, strings, booleans and None.
+[[nodiscard]] nlohmann::json from_python(nb::handle value);
+
+/// Sets the options that keyword arguments give.
+template <class Options>
+void read_settings(const nb::dict& settings, Options& options) {
+  EachOption read([&](const Option& option, OptionKind kind, OptionValue& value) {
+    if (!settings.contains(option.name)) return false;
+    value = option_value(option, kind, from_python(settings[option.name]));
+    return true;
+  });
+  options.describe(read);
 }
 
-/// Named settings of a run, from Python's keyword arguments.
+/// An option as Python checks and documents it.
+[[nodiscard]] nb::dict option_row(const Option& option, OptionKind kind, const OptionValue& value);
+
+template <class Options>
+[[nodiscard]] nb::list described_options() {
+  nb::list out;
+  Options defaults;
+  EachOption add([&](const Option& option, OptionKind kind, const OptionValue& value) {
+    out.append(option_row(option, kind, value));
+    return false;
+  });
+  defaults.describe(add);
+  return out;
+}
+
+/// The options of a run, with the states that its chains begin in.
 [[nodiscard]] RunOptions run_options(const nb::dict& settings);
 
 void bind_models(nb::module_& module);

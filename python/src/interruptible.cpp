@@ -1,4 +1,8 @@
 /// Work on one thread, signals on another; and JSON as Python objects.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -48,6 +52,29 @@ void Interruptible::run(const std::function<void()>& work, const std::function<v
   if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
   if (failure) std::rethrow_exception(failure);
   if (look) look();
+}
+
+nlohmann::json from_python(nb::handle value) {
+  if (value.is_none()) return nullptr;
+  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
+  if (nb::isinstance<nb::int_>(value)) return nb::cast<std::uint64_t>(value);
+  if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
+  return nb::cast<std::string>(nb::str(value));
+}
+
+nb::dict option_row(const Option& option, OptionKind kind, const OptionValue& value) {
+  constexpr std::array kinds = {"whole", "real", "choice", "text", "flag"};
+  nb::dict row;
+  row["name"] = option.name;
+  row["kind"] = kinds[static_cast<std::size_t>(kind)];
+  row["help"] = option.help;
+  row["least"] = option.least;
+  row["most"] = option.most;
+  row["choices"] = option.choices;
+  row["optional"] = option.unset != nullptr;
+  row["default"] = to_python(option_json(option, kind, value));
+  row["default_text"] = default_text(option, kind, value);
+  return row;
 }
 
 nb::object to_python(const nlohmann::json& json) {

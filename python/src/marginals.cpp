@@ -22,15 +22,7 @@ struct Answer {
 
 MarginalsOptions marginals_options(const nb::dict& settings) {
   MarginalsOptions options;
-  if (settings.contains("seconds")) options.seconds = nb::cast<double>(settings["seconds"]);
-  take(settings, "memory", options.memory_limit);
-  take(settings, "sampler", options.sampler);
-  take(settings, "chains", options.chains);
-  if (settings.contains("device")) options.device = device_of(settings["device"]);
-  take(settings, "seed", options.seed);
-  take(settings, "threads", options.threads);
-  const auto method = nb::cast<std::string>(settings["method"]);
-  options.method = method == "exact" ? Method::exact : method == "sample" ? Method::sample : Method::automatic;
+  read_settings(settings, options);
   parse_sampler(options.sampler);
   return options;
 }
@@ -98,6 +90,7 @@ void bind_marginals(nb::module_& module) {
       .def("text", [](const Answer& it, std::size_t width, std::size_t most) {
         return marginals_text(it.answer, *it.network, width, most);
       });
+  module.def("marginals_options", &described_options<MarginalsOptions>);
   module.def("marginals", &find, nb::arg("network"), nb::arg("settings"), nb::arg("progress").none() = nb::none());
 }
 

@@ -1,20 +1,19 @@
 /// Runs, and what is left of them: draws as arrays, reports, files.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
+#include <poise/session.hpp>
 #include "run/checkpoint.hpp"
-#include <poise/extend/base/spec.hpp>
 #include "store/netcdf.hpp"
 
 #include "bindings.hpp"
@@ -23,23 +22,7 @@ namespace poise::python {
 
 RunOptions run_options(const nb::dict& settings) {
   RunOptions options;
-  take(settings, "chains", options.chains);
-  if (settings.contains("warmup")) options.warmup = nb::cast<std::size_t>(settings["warmup"]);
-  take(settings, "draws", options.draws);
-  take(settings, "thin", options.thin);
-  take(settings, "seed", options.seed);
-  take(settings, "threads", options.threads);
-  take(settings, "seconds", options.seconds);
-  take(settings, "first_chain", options.first_chain);
-  if (settings.contains("memory")) options.memory = nb::cast<double>(settings["memory"]) * 1024.0 * 1024.0 * 1024.0;
-  if (settings.contains("keep")) {
-    options.keep = nb::cast<std::string>(settings["keep"]) == "monitors" ? Keep::monitors : Keep::draws;
-  }
-  if (settings.contains("device")) options.device = device_of(settings["device"]);
-  if (settings.contains("init")) {
-    const auto init = nb::cast<std::string>(settings["init"]);
-    options.start = init == "zeros" ? Start::zeros : init == "dispersed" ? Start::dispersed : Start::uniform;
-  }
+  read_settings(settings, options);
   if (settings.contains("given")) {
     const auto given = nb::cast<nb::ndarray<const Value, nb::c_contig, nb::device::cpu>>(settings["given"]);
     options.start = Start::given;
@@ -74,23 +57,19 @@ nb::dict progress_dict(const Progress& progress) {
 }
 
 /// `path`: the file that has all draws; empty without one.
-std::shared_ptr<Fit> make_fit(RunResult result, const std::string& path) {
+std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
   auto fit = std::make_shared<Fit>();
+  fit->report = session.finish();
+  RunResult& result = session.result();
   const bool whole = result.trace.dropped == 0 && (result.options.keep != Keep::draws || !result.trace.x.empty());
-  if (!path.empty() && !whole) {
-    fit->path = path;
-    FileReportOptions reading{.threads = result.options.threads};
-    if (result.options.memory > 0.0) reading.memory = result.options.memory;
-    fit->report = make_report(result, path, reading);
-  } else {
-    fit->report = make_report(result);
-  }
+  if (!whole) fit->path = path;
   fit->stored.settings = settings_json(result);
   fit->stored.results = report_json(fit->report);
   fit->stored.layout = std::move(result.layout);
   fit->stored.trace = std::move(result.trace);
   fit->empirical_marginals = std::move(result.empirical_marginals);
   fit->warmup_trace = std::move(result.warmup_trace);
+  fit->state = std::move(session.state());
   return fit;
 }
 
@@ -98,92 +77,25 @@ std::string settings_text(const Fit& fit) {
   return fit.stored.settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-NetcdfOptions file_shape(const VariableLayout& layout, std::size_t chains, std::size_t draws, std::size_t monitors) {
-  NetcdfOptions shape;
-  shape.chains = chains;
-  shape.draws = draws;
-  shape.variables = layout.variables;
-  for (const Index levels : layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
-  shape.monitors = monitors;
-  shape.threads = std::max(1U, std::thread::hardware_concurrency());
-  return shape;
-}
-
-/// Where the words of a run are kept that is begun here.
-constexpr const char* kProgram = "poise.sample";
-
-/// What a run is to go on from: nothing, its files, or an earlier result.
+/// What a run continues from: nothing, its files, or an earlier result.
 struct Before {
-  std::optional<Checkpoint> checkpoint;
-  std::shared_ptr<const Fit> fit;
+  std::shared_ptr<Checkpoint> checkpoint = {};
+  std::shared_ptr<const Fit> fit = {};
 };
 
-/// States of more values than this are not kept with a result for it to be made longer.
-constexpr std::size_t kMostKept = 1'000'000;
-
-DrawBlock all_draws(const Trace& trace) {
-  return {trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}};
-}
-
-/// The run itself; `state` is what it can go on from.
-RunResult drive(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks,
-                CheckpointedSink* sink, const Before& before, std::string& state) {
-  Run run(model, sampler, options, hooks);
-  if (before.checkpoint) CheckpointedSink::load(sink, run);
-  if (before.fit) {
-    run.load_rest(before.fit->state);
-    run.take_draws(all_draws(before.fit->stored.trace));
-  }
-  run.warm_up();
-  const std::size_t wanted = options.seconds > 0.0 ? std::numeric_limits<std::size_t>::max() : options.draws;
-  run.sample(wanted - std::min(wanted, run.draws()));
-  if (hooks.after_round) CheckpointedSink::after_last_round(sink, run, !run.stopped());
-  if (!run.stopped() && options.chains * model.layout.variables <= kMostKept) state = run.save_rest();
-  RunResult result = run.finish();
-  // To be made longer, it needs all its draws.
-  const bool has_states = options.keep != Keep::draws || !result.trace.x.empty();
-  if (result.trace.dropped > 0 || !has_states) state.clear();
-  return result;
-}
-
-CheckpointOptions checkpoint_options(const nb::dict& settings) {
-  CheckpointOptions options;
-  take(settings, "checkpoint", options.always);
-  options.enabled = !settings.contains("checkpoint") || options.always;
-  if (settings.contains("checkpoint_every")) {
-    options.interval = std::chrono::duration<double>(nb::cast<double>(settings["checkpoint_every"]));
-  }
-  if (options.always) options.first = options.interval;
-  return options;
-}
-
 /// The run on this thread, where the target is Python code, or on another, while this one looks after signals.
-std::shared_ptr<Fit> sample_here(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                                 const nb::object& shown, const std::string& out, const std::string& words,
+std::shared_ptr<Fit> sample_here(const Model& model, const SessionOptions& options, const nb::object& shown,
                                  const Before& before) {
   const nb::object progress = is_root() ? shown : nb::none();
-  const Sampler sampler = parse_sampler(sampler_name);
-  const RunOptions options = run_options(settings);
-  options.check(model, !out.empty());
-  std::optional<CheckpointedSink> sink;
-  if (!out.empty() && is_root()) {
-    NetcdfOptions shape =
-        file_shape(model.layout, options.chains, options.seconds > 0 ? 0 : options.draws, model.statistics.size() + 2);
-    if (options.keep != Keep::draws) shape.variables = 0;
-    sink.emplace(out, shape, draw_shape(model.layout, shape.chains, shape.monitors, shape.variables > 0),
-                 checkpoint_options(settings),
-                 nlohmann::json{{"program", kProgram}, {"model", model.name}, {"words", words}}, before.checkpoint);
-  }
-  RunResult result;
-  std::string state;
-  CheckpointedSink* const file = sink ? &*sink : nullptr;
-  if (ranks() != nullptr && !out.empty()) {
-    ranks()->say_on_loss(fmt::format("poise.resume({}) goes on from the last checkpoint, if there is one", quote(out)));
-  }
   // Every rank gets the draws: what a script does with them next, it does on all.
-  RunHooks hooks{.sink = file, .collective = ranks(), .draws_to = Collective::To::all};
-  if (!out.empty()) hooks.after_round = [&](const Run& run) { CheckpointedSink::after_round(file, run); };
-  const auto work = [&] { result = drive(model, sampler, options, hooks, file, before, state); };
+  RunHooks hooks{.collective = ranks(), .draws_to = Collective::To::all};
+  std::optional<Session> session;
+  const auto begin = [&] {
+    session.emplace(model, options, hooks, before.checkpoint);
+    session->keep_state();
+    if (before.fit) session->continue_from(before.fit->state, before.fit->stored.trace);
+  };
+  bool interrupted = false;
   if (model.fibers() != nullptr) {
     std::optional<nb::python_error> raised;
     std::atomic<bool> stop{false};
@@ -199,12 +111,13 @@ std::shared_ptr<Fit> sample_here(const Model& model, const std::string& sampler_
         }
       };
     }
+    begin();
     {
       const nb::gil_scoped_release release;
-      work();
+      session->run();
     }
     if (raised && !raised->matches(PyExc_KeyboardInterrupt)) throw *raised;
-    result.interrupted = result.interrupted || raised;
+    interrupted = raised.has_value();
   } else {
     Interruptible place;
     std::mutex mutex;
@@ -225,88 +138,78 @@ std::shared_ptr<Fit> sample_here(const Model& model, const std::string& sampler_
       }
       for (const Progress& now : heard) progress(progress_dict(now));
     };
-    place.run(work, progress.is_none() ? std::function<void()>() : std::function<void()>(look));
-    result.interrupted = result.interrupted || place.stop();  // also when the signal came at the very end
+    begin();
+    place.run([&] { session->run(); }, progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+    interrupted = place.stop();  // also when the signal came at the very end
   }
+  session->result().interrupted = session->result().interrupted || interrupted;
   const nb::gil_scoped_release release;
-  if (sink) result.notes.insert(result.notes.end(), sink->notes().begin(), sink->notes().end());
-  if (sink) sink->close_draws();
-  std::shared_ptr<Fit> fit = make_fit(std::move(result), out);
-  fit->state = std::move(state);
-  if (sink) sink->finish(json_text(fit->stored.results));
-  return fit;
+  return make_fit(*session, options.out);
 }
 
-std::shared_ptr<Fit> sample_from(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                                 const nb::object& progress, const std::string& out, const std::string& words,
-                                 const Before& before) {
+std::shared_ptr<Fit> sample_together(const Model& model, const SessionOptions& options, const nb::object& progress,
+                                     const Before& before = {}) {
   std::shared_ptr<Fit> fit;
-  together([&] { fit = sample_here(model, sampler_name, settings, progress, out, words, before); });
+  together([&] { fit = sample_here(model, options, progress, before); });
   return fit;
 }
 
-/// Read by the root; the others need no state.
-Checkpoint read_at_root(const std::string& path, std::string& note) {
-  Checkpoint found;
-  if (is_root()) found = read_checkpoint(path, note);
-  Collective* const all = ranks();
-  if (all == nullptr) return found;
-  found.command = nlohmann::json::parse(all->of_root(found.command.dump()));
-  found.draws = all->of_root(found.draws);
-  found.finished = all->of_root(found.finished);
-  note = all->of_root(note);
-  return found;
+/// The text or the name of a model, the settings of a spec, the files of a field and of evidence.
+using Source =
+    std::tuple<std::string, std::optional<std::vector<std::pair<std::string, std::string>>>, std::string, std::string>;
+
+ModelSource model_source(const std::optional<Source>& given) {
+  if (!given) return {};
+  const auto& [text, settings, field, evidence] = *given;
+  if (!settings) return {text, {}, {field, evidence}};
+  return {"", Spec{text, *settings}, {field, evidence}};
 }
 
-std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                            const nb::object& progress, const std::string& out, const std::string& words) {
-  return sample_from(model, sampler_name, settings, progress, out, words, {});
+std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler, const nb::dict& settings,
+                            const nb::object& progress, const std::string& out, const std::optional<Source>& source) {
+  SessionOptions options{.source = model_source(source), .sampler = sampler, .run = run_options(settings), .out = out};
+  read_settings(settings, options.checkpoints);
+  options.checkpoints.enabled = !settings.contains("checkpoint") || options.checkpoints.always;
+  if (options.checkpoints.always) options.checkpoints.first = options.checkpoints.interval;
+  return sample_together(model, options, progress);
 }
 
-/// By name: what `auto` will be.
-const char* device_of_settings(const Model& model, const std::string& sampler_name, const nb::dict& settings) {
-  return device_of_run(model, parse_sampler(sampler_name), run_options(settings)) == Device::cuda ? "cuda" : "cpu";
-}
-
-std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model, const std::string& sampler_name,
+std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model, const std::string& sampler,
                             const nb::dict& settings, const nb::object& progress) {
-  return sample_from(model, sampler_name, settings, progress, "", "", {std::nullopt, fit});
+  return sample_together(model, {.sampler = sampler, .run = run_options(settings)}, progress, {.fit = fit});
 }
 
-/// What a run was begun with, for Python to read: its words, its draws so far, and whether it is finished.
-nb::dict checkpoint_of(const std::string& path) {
-  std::string note;
-  Checkpoint found;
-  bool has_journal = false;
-  together([&] {
-    found = read_at_root(path, note);
-    has_journal = ::access(journal_path(path).c_str(), F_OK) == 0;
-    if (ranks() != nullptr) has_journal = ranks()->of_root(has_journal);
-  });
-  if (found.command.value("program", "") != kProgram) {
-    throw InputError(fmt::format("{} was begun by the program: 'poise resume' goes on with it", path));
+StoredSession stored_session(const std::string& path) {
+  StoredSession stored;
+  together([&] { stored = read_session(path, ranks()); });
+  if (stored.program == kSessionProgram) return stored;
+  throw InputError(fmt::format("{} was begun by '{}': 'poise resume' continues it", path, stored.program));
+}
+
+/// Resumes it; `settings` are those that are changed. Gives the fit, and all settings for it to be extended with.
+std::pair<std::shared_ptr<Fit>, nb::dict> resume(StoredSession& stored, const Model& model, const nb::dict& settings,
+                                                 const nb::object& progress) {
+  const bool longer = settings.contains("draws");
+  const std::optional<std::size_t> wanted =
+      longer ? std::optional(nb::cast<std::size_t>(settings["draws"])) : std::nullopt;
+  stored.ask_for(wanted);
+  read_settings(settings, stored.options.run);
+  const auto fit = sample_together(model, stored.options, progress, {.checkpoint = stored.checkpoint});
+  auto all = nb::cast<nb::dict>(to_python(options_json(stored.options.run)));
+  if (stored.options.run.start == Start::given) {
+    all["given"] = array(stored.options.run.given, {stored.options.run.given.size()});
   }
-  nb::dict out;
-  out["words"] = found.command.at("words").get<std::string>();
-  out["model"] = found.command.at("model").get<std::string>();
-  out["draws"] = found.draws;
-  out["finished"] = found.finished && !has_journal;
-  out["note"] = note;
-  return out;
-}
-
-std::shared_ptr<Fit> resume(const Model& model, const std::string& sampler_name, const nb::dict& settings,
-                            const nb::object& progress, const std::string& path, const std::string& words) {
-  std::string note;
-  Before before;
-  together([&] { before.checkpoint = read_at_root(path, note); });
-  return sample_from(model, sampler_name, settings, progress, path, words, before);
+  return {fit, all};
 }
 
 void save(const Fit& fit, const std::string& path) {
   const Trace& trace = fit.stored.trace;
-  NetcdfOptions shape = file_shape(fit.stored.layout, trace.chains, trace.draws, trace.monitor_names.size());
-  if (trace.x.empty()) shape.variables = 0;
+  NetcdfOptions shape{.chains = trace.chains, .draws = trace.draws, .monitors = trace.monitor_names.size()};
+  if (!trace.x.empty()) shape.variables = fit.stored.layout.variables;
+  for (const Index levels : fit.stored.layout.cardinalities) {
+    shape.levels = std::max<std::size_t>(shape.levels, levels);
+  }
+  shape.threads = std::max(1U, std::thread::hardware_concurrency());
   NetcdfSink sink(path, shape);
   sink.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
   sink.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps});
@@ -455,14 +358,18 @@ void bind_runs(nb::module_& module) {
           nb::arg("width") = 100)
       .def("save", &save, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 
+  nb::class_<StoredSession>(module, "StoredSession")
+      .def_ro("note", &StoredSession::note)
+      .def_prop_ro("sampler", [](const StoredSession& stored) { return stored.options.sampler; })
+      .def("make_model", &StoredSession::make_model);
+  module.def("stored_session", &stored_session, nb::arg("path"));
+  module.def("run_options", &described_options<RunOptions>);
   module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
-             nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("words") = "");
-  module.def("device_of_run", &device_of_settings, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"));
+             nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("source").none() = nb::none());
   module.def("extend", &extend, nb::arg("fit"), nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
              nb::arg("progress").none() = nb::none());
-  module.def("checkpoint_of", &checkpoint_of, nb::arg("path"));
-  module.def("resume", &resume, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"), nb::arg("progress").none(),
-             nb::arg("path"), nb::arg("words"));
+  module.def("resume", &resume, nb::arg("stored"), nb::arg("model"), nb::arg("settings"),
+             nb::arg("progress").none() = nb::none());
   module.def("load", &load, nb::arg("path"), nb::arg("memory"), nb::call_guard<nb::gil_scoped_release>());
   const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
     std::vector<Report> out;

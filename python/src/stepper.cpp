@@ -27,7 +27,7 @@ void interruptibly(GuardedStepper& guarded, const Work& work) {
     ~Leave() { busy = false; }
   } leave{guarded.busy};
   std::optional<nb::python_error> raised;
-  const auto go_on = [&] {
+  const auto keep_going = [&] {
     const nb::gil_scoped_acquire acquire;
     if (PyErr_CheckSignals() == 0) return true;
     raised.emplace();
@@ -37,7 +37,7 @@ void interruptibly(GuardedStepper& guarded, const Work& work) {
   {
     const nb::gil_scoped_release release;
     try {
-      work(guarded.stepper, go_on);
+      work(guarded.stepper, keep_going);
     } catch (const RunStopped&) {
       stopped = true;
     }
@@ -61,11 +61,11 @@ void bind_stepper(nb::module_& module) {
           nb::arg("model"), nb::arg("sampler"), nb::arg("settings"))
       .def("step",
            [](GuardedStepper& self, std::uint64_t steps) {
-             interruptibly(self, [&](Stepper& stepper, const auto& go_on) { stepper.step(steps, go_on); });
+             interruptibly(self, [&](Stepper& stepper, const auto& keep_going) { stepper.step(steps, keep_going); });
            })
       .def("warm_up",
            [](GuardedStepper& self, std::uint64_t steps) {
-             interruptibly(self, [&](Stepper& stepper, const auto& go_on) { stepper.warm_up(steps, go_on); });
+             interruptibly(self, [&](Stepper& stepper, const auto& keep_going) { stepper.warm_up(steps, keep_going); });
            })
       .def("target_changed", [](GuardedStepper& self) { self.stepper.target_changed(); })
       .def_prop_ro(

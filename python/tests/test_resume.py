@@ -1,5 +1,7 @@
-"""Runs that go on: after a kill, and to be longer."""
+"""Runs that are resumed: after a kill, to be longer, and by the program where Python began them or the other way."""
 
+import inspect
+import json
 import os
 import signal
 import subprocess
@@ -90,3 +92,127 @@ def test_words_are_checked(tmp_path):
     poise.sample(model, draws=10, out=tmp_path / "run.nc", progress=False)
     with pytest.raises((ValueError, FileNotFoundError), match="checkpoint"):
         poise.resume(tmp_path / "run.nc", model)
+
+
+SPEC = "ising:size=6,lambda=0.3"
+
+
+def settings_of(fit):
+    return json.loads(fit._core.settings)
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "lsb", "temper"])
+def test_the_program_resumes_runs_of_python(sampler, program, tmp_path):
+    file = tmp_path / "run.nc"
+    poise.sample(poise.ising(size=6, coupling=0.3), sampler, draws=40, chains=3, seed=5, out=file, checkpoint=True,
+                 progress=False)  # fmt: skip
+    assert "is finished: it has 40 draws" in program("resume", str(file), expect=2).stderr
+    program("resume", str(file), "--draws", "100", "--quiet")
+    whole = poise.sample(poise.model(SPEC), sampler, draws=100, chains=3, seed=5, progress=False)
+    resumed = poise.load(file)
+    np.testing.assert_array_equal(resumed.draws, whole.draws)
+    np.testing.assert_array_equal(resumed.log_prob, whole.log_prob)
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "lsb", "temper"])
+def test_python_resumes_runs_of_the_program(sampler, program, tmp_path):
+    file, whole = tmp_path / "run.nc", tmp_path / "whole.nc"
+    words = ["sample", SPEC, "--sampler", sampler, "--chains", "3", "--seed", "5", "--quiet"]
+    program(*words, "--draws", "40", "--out", str(file), "--checkpoint")
+    program(*words, "--draws", "130", "--out", str(whole))
+    with pytest.raises(ValueError, match="is finished: it has 40 draws"):
+        poise.resume(file, progress=False)
+    with pytest.raises(ValueError, match="has 40 draws of each chain already"):
+        poise.resume(file, draws=30, progress=False)
+    fit = poise.resume(file, draws=100, progress=False)
+    longer = fit.extend(30, progress=False)
+    np.testing.assert_array_equal(longer.draws, poise.load(whole).draws)
+    np.testing.assert_array_equal(poise.load(file).draws, poise.load(whole).draws[:, :100])
+    # And the program may continue what Python has continued.
+    program("resume", str(file), "--draws", "130", "--quiet")
+    np.testing.assert_array_equal(poise.load(file).draws, poise.load(whole).draws)
+
+
+def test_killed_runs_of_the_program_are_resumed_by_python(tmp_path):
+    file = tmp_path / "run.nc"
+    words = ["sample", SPEC, "--sampler", "lsb", "--draws", "100000", "--chains", "3", "--out", str(file), "--quiet"]
+    child = subprocess.Popen([os.environ["POISE_PROGRAM"], *words, "--checkpoint-every", "0.02"])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run.nc.checkpoint").exists() and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    fit = poise.resume(file, progress=False)
+    whole = poise.sample(poise.model(SPEC), "lsb", draws=100000, chains=3, progress=False)
+    np.testing.assert_array_equal(fit.draws, whole.draws)
+
+
+def test_models_of_files_and_given_states_are_found_again(program, tmp_path, monkeypatch):
+    (tmp_path / "a,b").mkdir()
+    (tmp_path / "a,b" / "net.uai").write_text("MARKOV 3  2 2 2  2  2 0 1  2 1 2  4  1 2 3 4  4  4 3 2 1")
+    (tmp_path / "a,b" / "seen.txt").write_text("1 0 1")
+    (tmp_path / "a,b" / "cut.mc").write_text("3 2\n1 2 1\n2 3 1\n")
+    monkeypatch.chdir(tmp_path / "a,b")
+    makers = {
+        "net": lambda: poise.read("net.uai", evidence="seen.txt"),
+        "cut": lambda: poise.maxcut("cut.mc"),
+    }
+    for name, make in makers.items():
+        monkeypatch.chdir(tmp_path / "a,b")
+        init = np.array([1, 0, 1]) if name == "net" else np.array([1, -1, 1])
+        for draws, out in [(20, f"{name}.nc"), (50, f"{name}-whole.nc")]:
+            poise.sample(make(), "gibbs", draws=draws, warmup=0, init=init, out=out, checkpoint=True, progress=False)
+        monkeypatch.chdir(tmp_path)
+        program("resume", f"a,b/{name}.nc", "--draws", "30", "--quiet")
+        fit = poise.resume(f"a,b/{name}.nc", draws=50, progress=False)
+        np.testing.assert_array_equal(fit.draws, poise.load(f"a,b/{name}-whole.nc").draws)
+        assert settings_of(fit)["init"] == "given"
+        assert settings_of(fit)["model"] == settings_of(poise.load(f"a,b/{name}-whole.nc"))["model"]
+    (tmp_path / "a,b" / "cut.mc").write_text("3 2\n1 2 1\n2 3 2\n")
+    with pytest.raises(ValueError, match="has changed since the run began"):
+        poise.resume("a,b/cut.nc", draws=60, progress=False)
+
+
+def test_a_target_of_python_is_resumed_in_python_only(program, tmp_path):
+    model = poise.target(lambda x: x.sum(1), variables=4, name="coins")
+    file = tmp_path / "run.nc"
+    poise.sample(model, "gibbs", draws=20, out=file, checkpoint=True, progress=False)
+    said = program("resume", str(file), "--draws", "40", expect=2).stderr
+    assert "exists only in the Python script that began it" in said and "poise.resume(file, model)" in said
+    with pytest.raises(ValueError, match="exists only in the Python script"):
+        poise.resume(file, draws=40, progress=False)
+    assert poise.resume(file, model, draws=40, progress=False).num_draws == 40
+
+
+def test_trainings_are_not_for_python(program, tmp_path):
+    weights = tmp_path / "rbm.npz"
+    child = subprocess.Popen([os.environ["POISE_PROGRAM"], "train", "rbm", "--data", "digits", "--images", "300",
+                              "--epochs", "100000", "--out", str(weights), "--checkpoint-every", "0.02", "--quiet"])  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "rbm.npz.checkpoint").exists() and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    with pytest.raises((ValueError, FileNotFoundError), match="was begun by 'poise train'"):
+        poise.resume(weights, progress=False)
+
+
+@pytest.mark.parametrize("function", [poise.sample, poise.compare, poise.Stepper])
+def test_keywords_follow_from_the_described_options(function):
+    keywords = inspect.signature(function).parameters
+    for row in poise._core.run_options():
+        if row["name"] not in keywords:
+            assert function is not poise.sample, row["name"]
+            continue
+        unset = None if row["optional"] else row["default"]
+        if function is not poise.Stepper:
+            assert keywords[row["name"]].default == unset, row["name"]
+            assert f"- ``{row['name']}``: {row['help']}" in function.__doc__
+
+
+def test_a_finished_run_says_where_and_how_it_was_made(program, tmp_path):
+    fit = poise.sample(poise.model(SPEC), "lb", draws=10, init="zeros", keep="monitors", progress=False)
+    out = tmp_path / "run.nc"
+    program("sample", SPEC, "--sampler", "lb", "--draws", "10", "--init", "zeros", "--keep", "monitors", "--out", str(out))
+    for settings in map(settings_of, (fit, poise.load(out))):
+        assert (settings["device"], settings["init"], settings["keep"]) == ("cpu", "zeros", "monitors")

@@ -16,6 +16,38 @@
 
 namespace poise {
 
+class ProgressReporter {
+ public:
+  explicit ProgressReporter(std::function<void(const Progress&)> show) : show_(std::move(show)) {}
+
+  /// Whether anybody listens.
+  explicit operator bool() const { return static_cast<bool>(show_); }
+  /// Whether it is time for another report.
+  [[nodiscard]] bool due() const { return show_ && (first_ || seconds_since(last_) >= kInterval); }
+
+  /// A report that is not due is held, and shown after all when its phase ends.
+  void tell(const Progress& progress, bool last) {
+    if (!show_) return;
+    if (held_ && held_->phase != progress.phase) show_(*held_);
+    held_.reset();
+    if (!last && !due()) {
+      held_ = progress;
+      return;
+    }
+    show_(progress);
+    last_ = Clock::now();
+    first_ = false;
+  }
+
+ private:
+  static constexpr double kInterval = 0.1;
+
+  std::function<void(const Progress&)> show_;
+  std::optional<Progress> held_;
+  Clock::time_point last_;
+  bool first_ = true;
+};
+
 /// The chains of a run that this process moves on, in groups that threads take; or one by one as fibers, where one call
 /// of user code serves them all. The engine outlives it.
 class Chains {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,8 +16,22 @@ namespace poise {
 
 namespace {
 
-/// Draws go from the file of a finished run to a journal in parts of about this size.
-constexpr std::size_t kPartBytes = std::size_t{1} << 26;
+/// Draws go from the file of a finished run to a journal in batches of about this size.
+constexpr std::size_t kBatchBytes = std::size_t{1} << 26;
+
+/// log_prob before the model's statistics, hamming behind them.
+std::size_t num_monitors(const Model& model) { return model.statistics.size() + 2; }
+
+NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
+  NetcdfOptions shape;
+  shape.chains = options.chains;
+  shape.draws = options.seconds > 0 ? 0 : options.draws;
+  shape.variables = options.keep == Keep::draws ? model.layout.variables : 0;
+  for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
+  shape.monitors = num_monitors(model);
+  shape.threads = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
+  return shape;
+}
 
 /// Of all chains.
 std::size_t bytes_of_draw(const DrawShape& shape) {
@@ -27,7 +42,7 @@ bool has_unfinished_run(const std::string& path) {
   std::string note;
   try {
     const Checkpoint found = read_checkpoint(path, note);
-    // Where somebody has removed the draws, the state alone is good for nothing.
+    // Where the draws have been removed, the state alone is good for nothing.
     std::error_code ignored;
     const auto holds_something = [&](const std::string& file) {
       const std::uintmax_t size = std::filesystem::file_size(file, ignored);
@@ -35,7 +50,7 @@ bool has_unfinished_run(const std::string& path) {
     };
     return !found.finished && (found.draws == 0 || holds_something(path) || holds_something(journal_path(path)));
   } catch (const InputError&) {
-    return false;  // nothing that anybody could go on with
+    return false;  // nothing that could be resumed
   }
 }
 
@@ -62,24 +77,24 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
                      checkpoint.state});
 }
 
-CheckpointedSink::CheckpointedSink(std::string path, const NetcdfOptions& shape, const DrawShape& draws,
+CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const RunOptions& run,
                                    const CheckpointOptions& options, nlohmann::json command,
                                    std::optional<Checkpoint> resumed)
     : path_(std::move(path)),
       options_(options),
       command_(std::move(command)),
       resumed_(std::move(resumed)),
-      shape_(draws),
-      file_(path_, shape),
+      shape_(draw_shape(model.layout, run.chains, num_monitors(model), run.keep == Keep::draws)),
+      file_(path_, file_shape(model, run)),
       due_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)) {
   if (!options_.enabled) return;
-  journal_.emplace(journal_path(path_), draws);
+  journal_.emplace(journal_path(path_), shape_);
   if (resumed_) {
     due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options.interval);
     take_draws_back();
   } else if (has_unfinished_run(path_)) {
     throw InputError(
-        fmt::format("{0} has an unfinished run: 'poise resume {0}' goes on with it; to begin anew, delete {1}", path_,
+        fmt::format("{0} has an unfinished run: 'poise resume {0}' continues it; to begin anew, delete {1}", path_,
                     checkpoint_path(path_)));
   }
 }
@@ -103,11 +118,11 @@ void CheckpointedSink::take_draws_back() {
           wanted, journal_path(path_), in_journal, in_file));
     }
     journal_->begin();
-    const std::size_t most = std::max<std::size_t>(1, kPartBytes / bytes_of_draw(shape_));
+    const std::size_t most = std::max<std::size_t>(1, kBatchBytes / bytes_of_draw(shape_));
     for (std::size_t first = 0; first < wanted; first += most) {
-      ReadOptions part{
+      const ReadOptions batch{
           .draws = shape_.variables > 0, .first_draw = first, .most_draws = std::min(most, wanted - first)};
-      Trace found = read_netcdf(path_, part).trace;
+      Trace found = read_netcdf(path_, batch).trace;
       journal_->write({found.draws,
                        std::move(found.x),
                        std::move(found.monitors),
@@ -134,7 +149,7 @@ void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
   } catch (const InputError&) {
     throw;
   } catch (const std::runtime_error& error) {
-    throw InputError(fmt::format("{} cannot be gone on with: {}", path, error.what()));
+    throw InputError(fmt::format("{} cannot be resumed: {}", path, error.what()));
   }
   if (sink != nullptr) {
     sink->journal_->read(sink->resumed_->draws, [&](const DrawBlock& block) {

@@ -1,4 +1,4 @@
-/// A run that survives: its state beside the file of its draws, from which it goes on bit by bit.
+/// A run that survives: its state beside the file of its draws, from which it is resumed bitwise.
 ///
 /// Three files belong to a run at PATH. PATH itself is the NetCDF file; PATH.checkpoint is the state that chains had a
 /// while ago, and what was asked for; PATH.draws is the journal of the draws, there only while the run is under way. A
@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/run.hpp>
+#include "base/clock.hpp"
 #include "base/state_file.hpp"
 #include "base/thread_pool.hpp"
 #include "store/journal.hpp"
@@ -25,7 +26,7 @@
 namespace poise {
 
 struct Checkpoint {
-  nlohmann::json command;  ///< what was asked for, in the words of whoever runs it
+  nlohmann::json command;  ///< what the run was begun with
   std::size_t draws = 0;   ///< of each chain, that go with the state
   bool finished = false;   ///< whether these are all that were asked for
   std::string state;       ///< Run::save_rest
@@ -37,22 +38,14 @@ struct Checkpoint {
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, std::string& note);
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-struct CheckpointOptions {
-  bool enabled = true;
-  std::chrono::duration<double> first = std::chrono::seconds(60);  ///< until the first checkpoint
-  std::chrono::duration<double> interval = std::chrono::seconds(30);
-  bool always = false;  ///< also leaves one where the run was shorter than `first`
-};
-
-/// Where the draws of a run go: to its NetCDF file and to the journal. Takes checkpoints between rounds; a thread of
-/// its own waits for the disk, while chains move on.
+/// Sends the draws of a run to its NetCDF file and to the journal. Takes checkpoints between rounds; a thread of its
+/// own waits for the disk while chains move on.
 class CheckpointedSink final : public Sink {
  public:
   /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
   /// where there is an unfinished run that `resumed` is not.
-  CheckpointedSink(std::string path, const NetcdfOptions& shape, const DrawShape& draws,
-                   const CheckpointOptions& options, nlohmann::json command,
-                   std::optional<Checkpoint> resumed = std::nullopt);
+  CheckpointedSink(std::string path, const Model& model, const RunOptions& run, const CheckpointOptions& options,
+                   nlohmann::json command, std::optional<Checkpoint> resumed = std::nullopt);
   ~CheckpointedSink() override;
   CheckpointedSink(const CheckpointedSink&) = delete;
   CheckpointedSink& operator=(const CheckpointedSink&) = delete;
@@ -74,7 +67,7 @@ class CheckpointedSink final : public Sink {
   /// To be called when the run ends, before its draws are handed over.
   static void after_last_round(CheckpointedSink* sink, const Run& run, bool finished);
 
-  /// What went wrong with checkpoints; the run goes on without. Complete after `after_last_round`.
+  /// What went wrong with checkpoints; the run continues without. Complete after `after_last_round`.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:

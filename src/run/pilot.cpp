@@ -6,6 +6,7 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include <poise/variables.hpp>
 
 namespace poise {
 

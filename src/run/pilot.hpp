@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <poise/extend/engines/division.hpp>
-#include <poise/model.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include <poise/model.hpp>
 
 namespace poise {
 

@@ -1,6 +1,7 @@
 /// Takes the draws of a run in, hands them on block by block, and remembers as many of them as memory allows.
 #pragma once
 
+#include <unistd.h>
 #include <functional>
 #include <memory>
 #include <span>
@@ -8,11 +9,17 @@
 #include <vector>
 
 #include <poise/extend/engines/division.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include <poise/run.hpp>
 #include "base/thread_pool.hpp"
-#include <poise/extend/engines/engine.hpp>
 
 namespace poise {
+
+/// What the options say or a third, in bytes: draws are held once, and a second time while they are handed over.
+inline double memory_for_draws(const RunOptions& options) {
+  if (options.memory > 0.0) return options.memory;
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
+}
 
 /// Bytes that one draw of one chain takes while it is held.
 [[nodiscard]] double bytes_per_draw(const Model& model, Keep keep);

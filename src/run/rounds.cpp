@@ -1,20 +1,20 @@
-/// The rounds of a run, and the one place between two of them.
-#include "run/run_parts.hpp"
+/// The rounds of a run, and what happens between two of them.
+#include "run/run_core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include <poise/extend/engines/samplers.hpp>
+#include "base/options.hpp"
 #include "engines/divided_engine.hpp"
 #include "engines/rows.hpp"
-#include "run/memory.hpp"
 #include "run/start.hpp"
 
 namespace poise {
@@ -69,7 +69,7 @@ struct News {
 
 }  // namespace
 
-Run::Parts::Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks)
+Run::Core::Core(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks)
     : model(std::move(the_model)),
       sampler(std::move(the_sampler)),
       options(the_options),
@@ -99,7 +99,7 @@ Run::Parts::Parts(Model the_model, Sampler the_sampler, const RunOptions& the_op
   division = std::make_shared<const Division>(*hooks.collective, options.chains, is_row<TemperRow>(sampler) ? 2 : 1);
 }
 
-double Run::Parts::agree(double seconds) {
+double Run::Core::agree(double seconds) {
   if (hooks.collective == nullptr) return seconds;
   const News mine{seconds, elapsed(), is_told_to_stop(), reporter.due()};
   const std::vector<News> all = hooks.collective->of_all(mine);
@@ -112,7 +112,7 @@ double Run::Parts::agree(double seconds) {
   return seconds;
 }
 
-void Run::Parts::make_chains() {
+void Run::Core::make_chains() {
   const FirstStates states = is_row<TemperRow>(sampler) ? FirstStates::any : FirstStates::possible;
   const auto make = [&] { return make_engine(model, sampler, engine_options(model, options, states, division)); };
   if (!division) return take(make());
@@ -132,7 +132,7 @@ void Run::Parts::make_chains() {
                               ranks - division->busy() == 1 ? "has" : "have"));
 }
 
-void Run::Parts::take(TunableEngine chains_made) {
+void Run::Core::take(TunableEngine chains_made) {
   made = std::move(chains_made);
   options.given.clear();
   if (options.thin == 0) options.thin = made.engine->traits().steps_per_sweep;
@@ -150,7 +150,7 @@ void Run::Parts::take(TunableEngine chains_made) {
   }
 }
 
-void Run::Parts::make_recorder() {
+void Run::Core::make_recorder() {
   const bool has_states =
       hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
   const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
@@ -158,7 +158,7 @@ void Run::Parts::make_recorder() {
                    Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads});
 }
 
-void Run::Parts::share_out() {
+void Run::Core::share_out() {
   const unsigned cores = agreed.cores;
   const std::size_t own = std::max<std::size_t>(1, own_chains(*made.engine).count);
   const auto useful = static_cast<unsigned>(std::min<std::size_t>(own, kThreadsPerCore * cores));
@@ -173,19 +173,19 @@ void Run::Parts::share_out() {
   chains.emplace(*made.engine, options.threads, model.fibers(), is_user_code);
 }
 
-WarmupPlan Run::Parts::plan_of_options() const {
+WarmupPlan Run::Core::plan_of_options() const {
   WarmupPlan plan;
   plan.may_end_early = !options.warmup.has_value();
   plan.steps = options.warmup ? steps_of(*options.warmup, options.thin, "the warm-up") : usual_warmup();
   return plan;
 }
 
-std::uint64_t Run::Parts::usual_warmup() const {
+std::uint64_t Run::Core::usual_warmup() const {
   const EngineTraits& traits = made.engine->traits();
   return traits.independent ? 0 : kWarmupSweeps * traits.steps_per_sweep;
 }
 
-bool Run::Parts::have_warmup() {
+bool Run::Core::have_warmup() {
   if (warmup) return true;
   try {
     start_warmup(plan_of_options());
@@ -195,13 +195,13 @@ bool Run::Parts::have_warmup() {
   return !broken;
 }
 
-void Run::Parts::hand_on_stop() {
+void Run::Core::hand_on_stop() {
   if (!broken) return;
   broken = false;
   throw RunStopped{};
 }
 
-void Run::Parts::start_warmup(const WarmupPlan& plan) {
+void Run::Core::start_warmup(const WarmupPlan& plan) {
   if (sampler.learns() && made.tuner == nullptr) throw std::logic_error("the chains are frozen: sampling has begun");
   phase_began = Clock::now();
   make_warmup(plan);
@@ -209,9 +209,9 @@ void Run::Parts::start_warmup(const WarmupPlan& plan) {
   warmup->start();
 }
 
-void Run::Parts::make_warmup(const WarmupPlan& plan) { warmup.emplace(*chains, sampler, made, plan); }
+void Run::Core::make_warmup(const WarmupPlan& plan) { warmup.emplace(*chains, sampler, made, plan); }
 
-void Run::Parts::run_warmup(double fraction, const Run& run) {
+void Run::Core::run_warmup(double fraction, const Run& run) {
   while (!warmup->done() && !stopped()) {
     const double left = seconds_left(fraction);
     if (left <= 0.0) {
@@ -232,7 +232,7 @@ void Run::Parts::run_warmup(double fraction, const Run& run) {
   phase_began = Clock::now();
 }
 
-void Run::Parts::tell_warmup() {
+void Run::Core::tell_warmup() {
   if (!agreed.listens) return;
   Progress progress;
   progress.phase = warmup->phase();
@@ -254,7 +254,7 @@ void Run::Parts::tell_warmup() {
   reporter.tell(progress, warmup->done());
 }
 
-void Run::Parts::begin_sampling() {
+void Run::Core::begin_sampling() {
   if (sampling) return;
   sampling = true;
   phase_began = Clock::now();
@@ -271,7 +271,7 @@ void Run::Parts::begin_sampling() {
   chains->for_each_group([&](ChainGroup group) { made.engine->start_marginals(group, options.rao_blackwell); });
 }
 
-void Run::Parts::begin_sink() {
+void Run::Core::begin_sink() {
   if (hooks.sink == nullptr || sink_begun) return;
   sink_begun = true;
   // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
@@ -281,7 +281,7 @@ void Run::Parts::begin_sink() {
   hooks.sink->begin(model.layout, options.chains, recorder->names(), settings_json(head).dump(-1, ' ', false, replace));
 }
 
-void Run::Parts::sampling_round(std::size_t draws) {
+void Run::Core::sampling_round(std::size_t draws) {
   const std::uint64_t thin = options.thin;
   const std::uint64_t most = length->steps(seconds_left(1.0));
   if (steps_in_draw > 0 || most < thin) {
@@ -320,7 +320,7 @@ void Run::Parts::sampling_round(std::size_t draws) {
   });
 }
 
-void Run::Parts::record(ChainGroup group, std::size_t draw) {
+void Run::Core::record(ChainGroup group, std::size_t draw) {
   recorder->record(*made.engine, group, options.thin);
   made.engine->visit_marginals(group);
   if (!options.rao_blackwell) return;
@@ -331,7 +331,7 @@ void Run::Parts::record(ChainGroup group, std::size_t draw) {
   }
 }
 
-void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
+void Run::Core::between_rounds(std::size_t wanted, const Run& run) {
   const DrawBlock& block = recorder->end_block(division.get(), hooks.draws_to);
   if (agreed.has_sink && block.count > 0) {
     if (hooks.sink != nullptr) hooks.sink->write(block);
@@ -341,7 +341,7 @@ void Run::Parts::between_rounds(std::size_t wanted, const Run& run) {
   if (hooks.after_round) hooks.after_round(run);
 }
 
-void Run::Parts::note_what_is_held(RunResult& result) const {
+void Run::Core::note_what_is_held(RunResult& result) const {
   if (agreed.has_sink) return;
   if (options.keep == Keep::draws && !recorder->holds_states()) {
     result.notes.emplace_back(
@@ -356,7 +356,7 @@ void Run::Parts::note_what_is_held(RunResult& result) const {
   }
 }
 
-void Run::Parts::tell_sampling(std::size_t wanted) {
+void Run::Core::tell_sampling(std::size_t wanted) {
   const std::size_t draws = recorder->draws();
   const bool by_clock = options.seconds > 0.0;
   const bool last = !by_clock && draws >= wanted;
@@ -385,7 +385,7 @@ void Run::Parts::tell_sampling(std::size_t wanted) {
   reporter.tell(progress, last);
 }
 
-std::vector<std::string> Run::Parts::save_chains(const std::function<void(std::size_t, Saver&)>& work) const {
+std::vector<std::string> Run::Core::save_chains(const std::function<void(std::size_t, Saver&)>& work) const {
   const ChainGroup own = own_chains(*made.engine);
   std::vector<std::string> saved;
   for (std::size_t c = own.first; c < own.first + own.count; ++c) {
@@ -396,7 +396,7 @@ std::vector<std::string> Run::Parts::save_chains(const std::function<void(std::s
   return division ? division->gather(saved, Collective::To::root) : saved;
 }
 
-void Run::Parts::share_batches() {
+void Run::Core::share_batches() {
   if (!division || batches.empty()) return;
   const ChainGroup own = division->own();
   std::vector<std::string> mine;
@@ -412,9 +412,9 @@ void Run::Parts::share_batches() {
   }
 }
 
-void Run::Parts::fill_head(RunResult& result) const {
+void Run::Core::fill_head(RunResult& result) const {
   result.model = model.name;
-  result.sampler = race ? "auto" : sampler.name;
+  result.sampler = pilot ? "auto" : sampler.name;
   result.choice = choice;
   result.layout = model.layout;
   result.options = options;
@@ -423,11 +423,11 @@ void Run::Parts::fill_head(RunResult& result) const {
   }
 }
 
-std::string Run::Parts::fingerprint() const {
+std::string Run::Core::fingerprint() const {
   const bool of_device = made.engine != nullptr && made.engine->traits().of_device;
-  return fmt::format("poise run {} {} {} chains {} variables {} thin {} seed {} first {} keep {}{}", POISE_VERSION,
-                     model.name, race ? "auto" : sampler.name, options.chains, model.layout.variables, options.thin,
-                     options.seed, options.first_chain, static_cast<int>(options.keep), of_device ? " on a GPU" : "");
+  return fmt::format("poise run {} {} {} variables {} {}{}", POISE_VERSION, model.name, pilot ? "auto" : sampler.name,
+                     model.layout.variables, options_json(options, Option::Role::identity).dump(),
+                     of_device ? " on a GPU" : "");
 }
 
 }  // namespace poise

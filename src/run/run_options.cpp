@@ -1,11 +1,12 @@
-/// What settings of a run make no sense.
+/// The options of a run described, and what settings make no sense.
 #include <poise/run.hpp>
 
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 
-#include "run/memory.hpp"
+#include "base/options.hpp"
 #include "run/recorder.hpp"
 
 namespace poise {
@@ -25,6 +26,58 @@ void check_memory(const RunOptions& options, const Model& model, std::vector<std
 }
 
 }  // namespace
+
+void RunOptions::describe(OptionVisitor& visit) {
+  using enum Option::Role;
+  constexpr std::uint64_t many = std::uint64_t{1} << 62;
+  constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
+  visit({"chains", "N", "Chains", identity, nullptr, 1, std::uint64_t{1} << 31}, chains);
+  visit({"warmup", "N", "Draws' worth of steps before the first draw", setting,
+         "1000 sweeps; the later half only while learning continues", 0, many},
+        warmup);
+  visit({"draws", "N", "Recorded draws per chain", setting, nullptr, 1, many}, draws);
+  visit({"thin", "K", "Steps per draw", identity, "one sweep", 1, many}, thin);
+  visit({"seed", "S", "Seed of all random numbers", identity}, seed);
+  visit({"threads", "T", "Threads; the draws do not depend on it", setting, "0: all cores, or a rank's share of them",
+         0, 1 << 16},
+        threads);
+  visit({.name = "device",
+         .value = "DEVICE",
+         .help = "Where chains run: cpu, cuda (a GPU; 'poise devices' lists them), or auto: a GPU where it is faster",
+         .choices = {"cpu", "cuda", "auto"}},
+        device);
+  visit({"seconds", "S", "This long in all, warm-up included, instead of a number of draws", setting, ""}, seconds);
+  visit({.name = "init",
+         .value = "HOW",
+         .help = "Where chains begin: uniform, zeros, dispersed (random, lowest, highest and mirrored levels in turn), "
+                 "or values of one's own, one per variable: a file, in Python an array",
+         .choices = {"uniform", "zeros", "dispersed"},
+         .stored_only = "given"},
+        start);
+  visit({.name = "keep",
+         .value = "WHAT",
+         .help = "What is kept: draws, or monitors only",
+         .role = identity,
+         .choices = {"draws", "monitors"}},
+        keep);
+  double gibibytes = memory / gibibyte;
+  visit({"memory", "GIB", "GiB that draws may take; what goes beyond it is in the file only, and diagnosed from there",
+         machine, "a third of the machine's"},
+        gibibytes);
+  memory = gibibytes * gibibyte;
+  visit({"first_chain", "C", "Number of the first chain: its random numbers are those of that chain of a longer run",
+         identity, nullptr, 0, std::uint64_t{1} << 40},
+        first_chain);
+}
+
+void CheckpointOptions::describe(OptionVisitor& visit) {
+  visit({"checkpoint", "", "Leave a checkpoint beside the file however short the run", Option::Role::machine,
+         "where it lasts over a minute"},
+        always);
+  double seconds = interval.count();
+  visit({"checkpoint_every", "S", "Seconds between two checkpoints", Option::Role::machine}, seconds);
+  interval = std::chrono::duration<double>(seconds);
+}
 
 void RunOptions::check(const Model& model, bool has_sink) const {
   std::vector<std::string> problems;

@@ -1,5 +1,5 @@
 /// Averages over chains.
-#include "run/run_result.hpp"
+#include "run/run_core.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include "base/options.hpp"
 
 namespace poise {
 
@@ -87,18 +88,8 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
 }
 
 nlohmann::json settings_json(const RunResult& result) {
-  const RunOptions& options = result.options;
-  nlohmann::json out = {{"version", POISE_VERSION},
-                        {"model", result.model},
-                        {"sampler", result.sampler},
-                        {"seed", options.seed},
-                        {"chains", options.chains},
-                        {"warmup", options.warmup.value_or(0)},
-                        {"draws", options.draws},
-                        {"thin", options.thin},
-                        {"seconds", options.seconds},
-                        {"threads", options.threads},
-                        {"first_chain", options.first_chain}};
+  nlohmann::json out = options_json(result.options, Option::Role::setting);
+  out.update({{"version", POISE_VERSION}, {"model", result.model}, {"sampler", result.sampler}});
   if (result.choice) out["choice"] = choice_json(*result.choice);
   return out;
 }

@@ -7,12 +7,12 @@ namespace poise {
 
 namespace {
 
-/// Listens to `go_on` while a call lasts.
+/// Listens to `keep_going` while a call lasts.
 class Listening {
  public:
-  Listening(const std::function<bool()>& go_on, const std::function<bool()>*& slot, std::atomic<bool>& stop)
+  Listening(const std::function<bool()>& keep_going, const std::function<bool()>*& slot, std::atomic<bool>& stop)
       : slot_(slot) {
-    slot_ = go_on ? &go_on : nullptr;
+    slot_ = keep_going ? &keep_going : nullptr;
     stop = false;
   }
   ~Listening() { slot_ = nullptr; }
@@ -36,7 +36,8 @@ const Sampler& by_name(const Sampler& sampler) {
 Stepper::Stepper(Model model, const Sampler& sampler, const RunOptions& options)
     : follows_(sampler.settings.many && sampler.settings.tuning != StepTuning::fixed),
       run_(std::move(model), by_name(sampler), options, {.stop = &stop_, .after_round = [this](const Run&) {
-                                                           if (go_on_ != nullptr && !(*go_on_)()) stop_ = true;
+                                                           if (keep_going_ != nullptr && !(*keep_going_)())
+                                                             stop_ = true;
                                                          }}) {}
 
 void Stepper::refresh() {
@@ -45,10 +46,10 @@ void Stepper::refresh() {
   stale_ = false;
 }
 
-void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
+void Stepper::step(std::uint64_t steps, const std::function<bool()>& keep_going) {
   const bool follow = follows_ && stale_;
   refresh();
-  const Listening listening(go_on, go_on_, stop_);
+  const Listening listening(keep_going, keep_going_, stop_);
   if (follow) {
     run_.warm_up({.steps = steps, .follow = true});
   } else {
@@ -56,9 +57,9 @@ void Stepper::step(std::uint64_t steps, const std::function<bool()>& go_on) {
   }
 }
 
-void Stepper::warm_up(std::uint64_t steps, const std::function<bool()>& go_on) {
+void Stepper::warm_up(std::uint64_t steps, const std::function<bool()>& keep_going) {
   refresh();
-  const Listening listening(go_on, go_on_, stop_);
+  const Listening listening(keep_going, keep_going_, stop_);
   run_.warm_up({.steps = steps});
 }
 

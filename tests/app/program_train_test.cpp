@@ -79,7 +79,7 @@ TEST_F(TrainProgramTest, AnInterruptSavesWhatWasLearned) {
   EXPECT_NE(outcome.out.find("interrupted"), std::string::npos) << outcome.out;
   EXPECT_EQ(read_rbm(in_work("x.npz")).hidden, 4U);
   EXPECT_EQ(nlohmann::json::parse(read_text(work() / "x.json"))["interrupted"], true);
-  EXPECT_NE(outcome.err.find("'poise resume x.npz' goes on with it"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("'poise resume x.npz' continues it"), std::string::npos) << outcome.err;
   const Outcome draws = run({"resume", "x.npz", "--draws", "3"});
   EXPECT_EQ(draws.code, 2);
   EXPECT_NE(draws.err.find("is a training"), std::string::npos) << draws.err;
@@ -108,7 +108,7 @@ TEST_F(TrainProgramTest, AKilledTrainingGoesOnBitByBit) {
       if (kill == 0) {
         const Outcome anew = run(words("x.npz"));
         EXPECT_EQ(anew.code, 2);
-        EXPECT_NE(anew.err.find("has an unfinished training: 'poise resume x.npz' goes on with it"), std::string::npos);
+        EXPECT_NE(anew.err.find("has an unfinished training: 'poise resume x.npz' continues it"), std::string::npos);
       }
       start({"resume", "x.npz", "--quiet"});
     }

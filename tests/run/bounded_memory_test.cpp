@@ -8,8 +8,8 @@
 
 #include <poise/report.hpp>
 #include <poise/run.hpp>
-#include "store/netcdf.hpp"
 #include "store/chunk_writer.hpp"
+#include "store/netcdf.hpp"
 #include "support/output.hpp"
 
 namespace poise {

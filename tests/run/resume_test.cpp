@@ -8,8 +8,8 @@
 
 #include <sys/prctl.h>
 
-#include "run/checkpoint.hpp"
 #include "models/rbm/rbm_weights.hpp"
+#include "run/checkpoint.hpp"
 #include "support/mpi_program.hpp"
 #include "support/small_rbms.hpp"
 
@@ -237,7 +237,7 @@ TEST_F(Resume, InterruptedRunsGoOn) {
     EXPECT_EQ(read_netcdf(in_work("run.nc")).results["interrupted"], true);
     const Outcome again = run(sample(c, "run.nc"));
     EXPECT_EQ(again.code, 2);
-    EXPECT_NE(again.err.find("has an unfinished run: 'poise resume run.nc' goes on with it"), std::string::npos);
+    EXPECT_NE(again.err.find("has an unfinished run: 'poise resume run.nc' continues it"), std::string::npos);
     ASSERT_EQ(run({"resume", "run.nc", "--quiet"}).code, 0);
     ASSERT_EQ(run(sample(c, "all.nc", {"--threads", "1"})).code, 0);
     expect_same_draws("run.nc", "all.nc");
@@ -264,7 +264,7 @@ TEST_F(Resume, CheckpointsOfTheWarmUpStay) {
   last = read_checkpoint(in_work("run.nc"), note);
   EXPECT_FALSE(last.finished);
   EXPECT_GE(last.draws, 200U);
-  EXPECT_EQ(last.command["words"]["draws"], "1000000");
+  EXPECT_EQ(last.command["options"]["draws"], 1000000);
   std::filesystem::remove(in_work("run.nc.checkpoint"));
   if (exists("run.nc.checkpoint.old")) EXPECT_FALSE(read_checkpoint(in_work("run.nc"), note).finished);
 }

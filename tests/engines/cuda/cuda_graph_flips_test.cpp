@@ -10,6 +10,7 @@
 #include "engines/cuda/flips/flip_chains.hpp"
 #include "engines/rows.hpp"
 #endif
+#include "engines/dispatch.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"

@@ -12,24 +12,24 @@
 #include <string>
 #include <vector>
 
-#include <poise/extend/engines/candidates.hpp>
 #include <poise/choice.hpp>
+#include <poise/extend/engines/candidates.hpp>
 #include <poise/run.hpp>
 #include "run/chains.hpp"
 #include "run/pilot.hpp"
 
 namespace poise {
 
-class Race {
+class SamplerPilot {
  public:
-  Race(Model model, const RunOptions& options);
+  SamplerPilot(Model model, const RunOptions& options);
 
   /// The candidate whose run is the cheapest.
-  [[nodiscard]] const Sampler& first() const { return entrants_.front().candidate.sampler; }
+  [[nodiscard]] const Sampler& first() const { return trials_.front().candidate.sampler; }
   /// As they were given.
   [[nodiscard]] const RunOptions& options() const { return options_; }
   /// Whether there is nothing to find out: one candidate, or the cheapest has independent draws.
-  [[nodiscard]] bool is_walkover() const;
+  [[nodiscard]] bool is_decided() const;
   /// Whether the first steps of a candidate's run can be those of the pilot: not where the warm-up is too short.
   [[nodiscard]] bool reuses() const { return reuses_; }
 
@@ -65,7 +65,7 @@ class Race {
     double spent = 0.0;
     bool late = false;
   };
-  struct Entrant {
+  struct Trial {
     Candidate candidate;
     double step_work = 0.0;  // of all chains
     double run_work = 0.0;
@@ -89,54 +89,54 @@ class Race {
     [[nodiscard]] double sure_value(double wariness) const;
   };
 
-  [[nodiscard]] Entrant entrant(Candidate candidate) const;
+  [[nodiscard]] Trial make_trial(Candidate candidate) const;
   [[nodiscard]] double limit() const;
   [[nodiscard]] double spent() const;
-  [[nodiscard]] Entrant* leader();
+  [[nodiscard]] Trial* leader();
   /// What the leader is found by: beside draws that are known to be independent, what is sure.
-  [[nodiscard]] double worth(const Entrant& entrant) const;
+  [[nodiscard]] double worth(const Trial& trial) const;
   /// Whether a candidate with independent draws is still in.
   [[nodiscard]] bool has_certain() const;
-  [[nodiscard]] double least_slice(const Entrant& entrant) const;
-  [[nodiscard]] std::vector<Entrant*> contenders();
-  void compete();
+  [[nodiscard]] double least_slice(const Trial& trial) const;
+  [[nodiscard]] std::vector<Trial*> remaining();
+  void run_trials();
   /// Whether clusters are chosen because single changes were not seen to mix.
   bool take_clusters();
-  void final_heat();
+  void final_round();
   /// Makes steps of this work, if there is room for as many as can be judged. Scores everybody anew.
-  bool pilot(Entrant& entrant, double work);
+  bool pilot(Trial& trial, double work);
   /// The steps, up to `possible` of them or work of `left`.
-  void make_steps(Entrant& entrant, std::uint64_t possible, double left);
-  [[nodiscard]] std::unique_ptr<Run> make_run(const Entrant& entrant) const;
+  void make_steps(Trial& trial, std::uint64_t possible, double left);
+  [[nodiscard]] std::unique_ptr<Run> make_run(const Trial& trial) const;
   /// Takes the saved state up, with all candidates as they were then.
   void resume();
-  /// Whether this pilot was made before the state was saved: the entrant is then as it was after it.
-  bool repeat(Entrant& entrant);
-  /// Puts the entrant where the saved state was in the pilot that has just begun, if it was in it.
-  void take_up_present(Entrant& entrant);
+  /// Whether this pilot was made before the state was saved: the trial is then as it was after it.
+  bool repeat(Trial& trial);
+  /// Puts the trial where the saved state was in the pilot that has just begun, if it was in it.
+  void take_up_present(Trial& trial);
   void score_all();
   /// Whether a pilot of it can be long enough to see that it mixes.
-  [[nodiscard]] bool can_show(const Entrant& entrant) const;
+  [[nodiscard]] bool can_show(const Trial& trial) const;
   /// Sweeps that are long enough.
   [[nodiscard]] double telling_sweeps() const;
   void drop_hopeless();
   /// Frees the memory of a candidate that is out; the first one may be needed once more.
-  void forget(Entrant& entrant);
+  void forget(Trial& trial);
   void drop_disagreeing();
   [[nodiscard]] bool stopped() const;
   [[nodiscard]] double seconds() const { return seconds_before_ + seconds_since(began_); }
-  void tell(const Entrant& entrant) const;
+  void tell(const Trial& trial) const;
   [[nodiscard]] Choice choose();
-  [[nodiscard]] std::string reason(const Entrant& winner) const;
+  [[nodiscard]] std::string reason(const Trial& winner) const;
   /// Whether all that was tried is stuck, and the model can be tempered: a ladder, which takes longer than a pilot to
   /// find its temperatures, is then taken unseen.
-  [[nodiscard]] bool calls_for_tempering(const Entrant& winner) const;
+  [[nodiscard]] bool calls_for_tempering(const Trial& winner) const;
 
   Model model_;
   RunOptions options_;
   ModelFacts facts_;
   bool reuses_ = true;
-  std::vector<Entrant> entrants_;  // by the work of a run
+  std::vector<Trial> trials_;  // by the work of a run
   View view_;
   Clock::time_point began_;
   double seconds_before_ = 0.0;  // by the race that was saved
@@ -144,12 +144,12 @@ class Race {
   bool told_to_stop_ = false;
   bool broken_ = false;  // by the target
   bool too_short_ = false;
-  Entrant* taken_ = nullptr;  // without a pilot of its own
+  Trial* taken_ = nullptr;  // without a pilot of its own
 
   std::vector<Slice> slices_;  // that are over
   /// The one that is not.
   struct Present {
-    std::uint64_t entrant = 0;
+    std::uint64_t trial = 0;
     std::uint64_t point_end = 0;  // steps of its run at which the next point is recorded
     Evals evals_before;
   };

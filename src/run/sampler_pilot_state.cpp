@@ -3,7 +3,7 @@
 /// Decisions depend on what pilots have shown and on nothing else, so only that is saved: the runs of the candidates,
 /// what was recorded of them, and how far each pilot went. The race that resumes is begun once more; the pilots that
 /// were over give what they had given at once, and the one that was not goes on.
-#include "run/race.hpp"
+#include "run/sampler_pilot.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -12,12 +12,12 @@
 
 namespace poise {
 
-std::string Race::save() {
+std::string SamplerPilot::save() {
   if (!resumed_.empty()) return resumed_;  // of which not all has been repeated yet
   if (!present_ && slices_.empty()) return "";
   Saver out;
   out(seconds(), slices_, present_.has_value(), present_.value_or(Present{}));
-  for (Entrant& one : entrants_) {
+  for (Trial& one : trials_) {
     if (const Division* division = one.run && one.record ? one.run->engine().division() : nullptr) {
       one.record->share(*division);
     }
@@ -28,14 +28,14 @@ std::string Race::save() {
   return out.take();
 }
 
-void Race::resume() {
+void SamplerPilot::resume() {
   Loader in(resumed_);
   Repeated saved;
   bool has_present = false;
   in(seconds_before_, saved.slices, has_present, saved.present);
-  if (has_present && saved.present.entrant >= entrants_.size()) throw std::runtime_error("the saved pilot is another");
-  for (std::size_t k = 0; k < entrants_.size(); ++k) {
-    Entrant& one = entrants_[k];
+  if (has_present && saved.present.trial >= trials_.size()) throw std::runtime_error("the saved pilot is another");
+  for (std::size_t k = 0; k < trials_.size(); ++k) {
+    Trial& one = trials_[k];
     bool has_record = false;
     Slice at;
     in(has_record, at.steps, at.spent);
@@ -47,38 +47,38 @@ void Race::resume() {
       if (!one.run) one.run = make_run(one);
       one.run->load_rest(state);
     }
-    if (!has_present || k != saved.present.entrant || !record) continue;
+    if (!has_present || k != saved.present.trial || !record) continue;
     at.points = record->points();
     saved.at = at;
   }
-  if (!has_present) saved.present.entrant = entrants_.size();
+  if (!has_present) saved.present.trial = trials_.size();
   repeated_ = std::move(saved);
 }
 
-bool Race::repeat(Entrant& entrant) {
+bool SamplerPilot::repeat(Trial& trial) {
   if (!repeated_ || repeated_->next == repeated_->slices.size()) return false;
   const Slice& slice = repeated_->slices[repeated_->next++];
-  const auto& record = repeated_->records[static_cast<std::size_t>(&entrant - entrants_.data())];
+  const auto& record = repeated_->records[static_cast<std::size_t>(&trial - trials_.data())];
   if (!record || record->points() < slice.points) throw std::runtime_error("the saved pilot is of another run");
-  entrant.record = record->first(slice.points);
-  entrant.steps = slice.steps;
-  entrant.spent = slice.spent;
+  trial.record = record->first(slice.points);
+  trial.steps = slice.steps;
+  trial.spent = slice.spent;
   late_ = slice.late;
   slices_.push_back(slice);
   return true;
 }
 
-void Race::take_up_present(Entrant& entrant) {
+void SamplerPilot::take_up_present(Trial& trial) {
   if (!repeated_) return;
   const Repeated saved = std::move(*repeated_);
   repeated_.reset();
   resumed_.clear();
-  if (saved.present.entrant == entrants_.size()) return;
-  if (&entrant != &entrants_[saved.present.entrant]) throw std::runtime_error("the saved pilot is of another run");
+  if (saved.present.trial == trials_.size()) return;
+  if (&trial != &trials_[saved.present.trial]) throw std::runtime_error("the saved pilot is of another run");
   present_ = saved.present;
-  entrant.record = saved.records[saved.present.entrant];
-  entrant.steps = saved.at.steps;
-  entrant.spent = saved.at.spent;
+  trial.record = saved.records[saved.present.trial];
+  trial.steps = saved.at.steps;
+  trial.spent = saved.at.spent;
 }
 
 }  // namespace poise

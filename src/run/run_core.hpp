@@ -8,20 +8,25 @@
 #include <string>
 #include <vector>
 
-#include <poise/run.hpp>
+#include <poise/extend/engines/engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include <poise/run.hpp>
 #include <poise/sampler.hpp>
 #include "run/chains.hpp"
-#include "run/progress.hpp"
-#include "run/race.hpp"
 #include "run/recorder.hpp"
-#include "run/run_result.hpp"
+#include "run/sampler_pilot.hpp"
 #include "run/warmup.hpp"
 
 namespace poise {
 
-struct Run::Parts {
-  Parts(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);
+/// The balancing function on its grid.
+void add_function(const Sampler& sampler, const BalancingFunction& function, RunResult& result);
+
+/// Empirical and Rao-Blackwellised marginals, frozen variables, the best value of an objective function.
+void add_marginals(const Model& model, const Engine& engine, RunResult& result);
+
+struct Run::Core {
+  Core(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);
   /// Makes the chains of this rank.
   void make_chains();
   void take(TunableEngine chains_made);
@@ -89,7 +94,8 @@ struct Run::Parts {
 
   Model model;
   Sampler sampler;
-  std::shared_ptr<Race> race;    // while the sampler is still to be chosen; `sampler` is then the first candidate
+  std::shared_ptr<SamplerPilot>
+      pilot;                     // while the sampler is still to be chosen; `sampler` is then the first candidate
   std::optional<Choice> choice;  // once it is
   RunOptions options;
   RunHooks hooks;

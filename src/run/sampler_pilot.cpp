@@ -1,5 +1,5 @@
 /// Slices, scores and the choice.
-#include "run/race.hpp"
+#include "run/sampler_pilot.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -51,27 +51,27 @@ constexpr double kClusterDraw = 0.25;
 constexpr double kUsualDraws = 1000.0;
 constexpr const char* kFewer = "fewer per unit of work";
 constexpr const char* kNotMixing = "its chains were not seen to mix";
-constexpr const char* kTooDear = "not tried: too dear for a pilot to show that it wins";
+constexpr const char* kTooExpensive = "not tried: too dear for a pilot to show that it wins";
 /// Of a limit in seconds, what the pilot may take by the clock.
 constexpr double kPilotSeconds = 0.15;
 
 }  // namespace
 
-double Race::Entrant::sure_value(double wariness) const { return value() / std::pow(score->r_hat, wariness); }
+double SamplerPilot::Trial::sure_value(double wariness) const { return value() / std::pow(score->r_hat, wariness); }
 
-Race::Race(Model model, const RunOptions& options)
+SamplerPilot::SamplerPilot(Model model, const RunOptions& options)
     : model_(std::move(model)), options_(options), facts_(model_facts(model_, options.chains)) {
   if (options_.warmup) {
     const double all = static_cast<double>(*options_.warmup) + static_cast<double>(options_.draws);
     reuses_ = static_cast<double>(*options_.warmup) >= kPilotFraction * all;
   }
-  for (Candidate& candidate : find_candidates(facts_)) entrants_.push_back(entrant(std::move(candidate)));
-  std::stable_sort(entrants_.begin(), entrants_.end(),
-                   [](const Entrant& a, const Entrant& b) { return a.bound() > b.bound(); });
+  for (Candidate& candidate : find_candidates(facts_)) trials_.push_back(make_trial(std::move(candidate)));
+  std::stable_sort(trials_.begin(), trials_.end(),
+                   [](const Trial& a, const Trial& b) { return a.bound() > b.bound(); });
 }
 
-Race::Entrant Race::entrant(Candidate candidate) const {
-  Entrant made;
+SamplerPilot::Trial SamplerPilot::make_trial(Candidate candidate) const {
+  Trial made;
   const SamplerCost& cost = candidate.cost;
   const auto chains = static_cast<double>(options_.chains);
   made.thin = options_.thin > 0 ? options_.thin : cost.steps_per_sweep;
@@ -97,90 +97,90 @@ Race::Entrant Race::entrant(Candidate candidate) const {
   return made;
 }
 
-bool Race::is_walkover() const { return entrants_.size() == 1 || entrants_.front().candidate.independent; }
+bool SamplerPilot::is_decided() const { return trials_.size() == 1 || trials_.front().candidate.independent; }
 
-double Race::limit() const {
+double SamplerPilot::limit() const {
   double least = std::numeric_limits<double>::infinity();
-  for (const Entrant& one : entrants_) {
+  for (const Trial& one : trials_) {
     if (!one.out) least = std::min(least, one.run_work);
   }
   return kPilotFraction * least;
 }
 
-double Race::spent() const {
+double SamplerPilot::spent() const {
   double sum = 0.0;
-  for (const Entrant& one : entrants_) sum += one.spent;
+  for (const Trial& one : trials_) sum += one.spent;
   return sum;
 }
 
-Race::Entrant* Race::leader() {
-  Entrant* best = nullptr;
-  for (Entrant& one : entrants_) {
+SamplerPilot::Trial* SamplerPilot::leader() {
+  Trial* best = nullptr;
+  for (Trial& one : trials_) {
     if (!one.out && one.score && (best == nullptr || worth(one) > worth(*best))) best = &one;
   }
   return best;
 }
 
-double Race::worth(const Entrant& entrant) const {
-  return has_certain() ? entrant.sure_value(kVeryWary) : entrant.value();
+double SamplerPilot::worth(const Trial& trial) const {
+  return has_certain() ? trial.sure_value(kVeryWary) : trial.value();
 }
 
-bool Race::has_certain() const {
-  return std::any_of(entrants_.begin(), entrants_.end(),
-                     [](const Entrant& one) { return !one.out && one.candidate.independent; });
+bool SamplerPilot::has_certain() const {
+  return std::any_of(trials_.begin(), trials_.end(),
+                     [](const Trial& one) { return !one.out && one.candidate.independent; });
 }
 
-std::vector<Race::Entrant*> Race::contenders() {
-  std::vector<Entrant*> found;
-  for (Entrant& one : entrants_) {
+std::vector<SamplerPilot::Trial*> SamplerPilot::remaining() {
+  std::vector<Trial*> found;
+  for (Trial& one : trials_) {
     if (!one.out && !one.candidate.independent) found.push_back(&one);
   }
   return found;
 }
 
-double Race::least_slice(const Entrant& entrant) const {
-  return entrant.step_work * static_cast<double>(kFewestPoints);
+double SamplerPilot::least_slice(const Trial& trial) const {
+  return trial.step_work * static_cast<double>(kFewestPoints);
 }
 
-bool Race::stopped() const {
+bool SamplerPilot::stopped() const {
   // Among ranks only what all of them know counts: the candidate's run has asked them.
   const bool told = view_.collective == nullptr && view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed);
   return broken_ || told_to_stop_ || told;
 }
 
-Race::Outcome Race::run(std::unique_ptr<Run> first, const View& view) {
+SamplerPilot::Outcome SamplerPilot::run(std::unique_ptr<Run> first, const View& view) {
   view_ = view;
   began_ = Clock::now();
-  if (!is_walkover()) {
-    if (reuses_) entrants_.front().run = std::move(first);
+  if (!is_decided()) {
+    if (reuses_) trials_.front().run = std::move(first);
     if (!resumed_.empty()) resume();
-    compete();
-    if (broken_) return {{}, first ? std::move(first) : std::move(entrants_.front().run)};
+    run_trials();
+    if (broken_) return {{}, first ? std::move(first) : std::move(trials_.front().run)};
     if (stopped()) return {};
   }
   Outcome outcome{choose(), nullptr};
-  const auto chosen = std::find_if(entrants_.begin(), entrants_.end(), [&](const Entrant& one) {
+  const auto chosen = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& one) {
     return one.candidate.sampler.name == outcome.choice->sampler;
   });
-  if (chosen == entrants_.end()) return outcome;
+  if (chosen == trials_.end()) return outcome;
   if (reuses_ && chosen->run) {
     outcome.run = std::move(chosen->run);
-  } else if (chosen == entrants_.begin()) {
+  } else if (chosen == trials_.begin()) {
     outcome.run = std::move(first);
   }
   return outcome;
 }
 
-void Race::compete() {
-  Entrant& first = entrants_.front();
+void SamplerPilot::run_trials() {
+  Trial& first = trials_.front();
   if (!pilot(first, std::max(kFirstFraction * limit(), least_slice(first)))) {
     too_short_ = !stopped();
     return;
   }
   if (take_clusters()) return;
   drop_hopeless();
-  const std::vector<Entrant*> others = contenders();
-  for (Entrant* one : others) {
+  const std::vector<Trial*> others = remaining();
+  for (Trial* one : others) {
     if (one == &first || one->out || stopped()) continue;
     const double share = kOthersFraction * limit() / static_cast<double>(others.size());
     if (!pilot(*one, std::max(share, least_slice(*one))) && !stopped()) {
@@ -191,16 +191,16 @@ void Race::compete() {
     drop_hopeless();
   }
   drop_disagreeing();
-  final_heat();
+  final_round();
 }
 
-bool Race::take_clusters() {
-  const auto moves_clusters = [](const Entrant& one) {
+bool SamplerPilot::take_clusters() {
+  const auto moves_clusters = [](const Trial& one) {
     return is_row<WolffRow>(one.candidate.sampler) || is_row<SwendsenWangRow>(one.candidate.sampler);
   };
-  Entrant& first = entrants_.front();
+  Trial& first = trials_.front();
   if (moves_clusters(first) || first.score->mixed || has_certain() || stopped()) return false;
-  for (Entrant& one : entrants_) {
+  for (Trial& one : trials_) {
     // What is not so dear can compete.
     if (!moves_clusters(one) || kFarBehind * one.bound() > first.bound()) continue;
     if (kClusterDraw * one.bound() <= first.sure_value(kWary)) continue;
@@ -208,57 +208,57 @@ bool Race::take_clusters() {
     break;
   }
   if (taken_ == nullptr) return false;
-  for (Entrant& one : entrants_) one.verdict = &one == &first ? kNotMixing : "not tried: clusters were taken";
+  for (Trial& one : trials_) one.verdict = &one == &first ? kNotMixing : "not tried: clusters were taken";
   return true;
 }
 
-void Race::final_heat() {
-  std::vector<Entrant*> finalists = contenders();
-  std::erase_if(finalists, [](const Entrant* one) { return !one->score; });
+void SamplerPilot::final_round() {
+  std::vector<Trial*> finalists = remaining();
+  std::erase_if(finalists, [](const Trial* one) { return !one->score; });
   if (finalists.empty() || stopped()) return;
   std::stable_sort(finalists.begin(), finalists.end(),
-                   [](const Entrant* a, const Entrant* b) { return a->value() > b->value(); });
+                   [](const Trial* a, const Trial* b) { return a->value() > b->value(); });
   const double best = leader()->value();
-  std::erase_if(finalists, [&](const Entrant* one) { return one->value() < best / kFarBehind; });
+  std::erase_if(finalists, [&](const Trial* one) { return one->value() < best / kFarBehind; });
   if (finalists.size() > 2) finalists.resize(2);
   // The one that is left alone needs no more proof.
-  const bool alone = finalists.size() == 1 && leader() == finalists[0] && contenders().size() == 1 && !has_certain();
+  const bool alone = finalists.size() == 1 && leader() == finalists[0] && remaining().size() == 1 && !has_certain();
   if (alone) return;
   const double share = (limit() - spent()) / static_cast<double>(finalists.size());
-  for (Entrant* one : finalists) {
+  for (Trial* one : finalists) {
     if (!stopped()) pilot(*one, share);
   }
   drop_disagreeing();
 }
 
-bool Race::pilot(Entrant& entrant, double work) {
+bool SamplerPilot::pilot(Trial& trial, double work) {
   const double left = std::min(work, limit() - spent());
-  const auto steps = static_cast<std::uint64_t>(std::max(0.0, left / entrant.step_work));
-  const std::uint64_t possible = std::min(steps, entrant.most_steps - std::min(entrant.most_steps, entrant.steps));
-  if (entrant.spacing == 0) {
+  const auto steps = static_cast<std::uint64_t>(std::max(0.0, left / trial.step_work));
+  const std::uint64_t possible = std::min(steps, trial.most_steps - std::min(trial.most_steps, trial.steps));
+  if (trial.spacing == 0) {
     if (possible < kFewestPoints) return false;
-    const std::uint64_t draws = possible / entrant.thin;
-    entrant.spacing = draws < kFewestPoints ? std::min(entrant.thin, possible / kFewestPoints)
-                                            : entrant.thin * ((draws + kMostPoints - 1) / kMostPoints);
+    const std::uint64_t draws = possible / trial.thin;
+    trial.spacing = draws < kFewestPoints ? std::min(trial.thin, possible / kFewestPoints)
+                                          : trial.thin * ((draws + kMostPoints - 1) / kMostPoints);
   }
-  if (possible < entrant.spacing) return false;
-  if (!repeat(entrant)) {
+  if (possible < trial.spacing) return false;
+  if (!repeat(trial)) {
     try {
-      if (!entrant.run) entrant.run = make_run(entrant);
+      if (!trial.run) trial.run = make_run(trial);
     } catch (const RunStopped&) {
       broken_ = true;
       return false;
     }
-    make_steps(entrant, possible, left);
+    make_steps(trial, possible, left);
   }
-  if (stopped() || entrant.record->points() < kFewestPoints / 2) return false;
-  const Division* const division = entrant.run ? entrant.run->engine().division() : nullptr;
-  if (division != nullptr) entrant.record->share(*division);
+  if (stopped() || trial.record->points() < kFewestPoints / 2) return false;
+  const Division* const division = trial.run ? trial.run->engine().division() : nullptr;
+  if (division != nullptr) trial.record->share(*division);
   score_all();
   return true;
 }
 
-std::unique_ptr<Run> Race::make_run(const Entrant& entrant) const {
+std::unique_ptr<Run> SamplerPilot::make_run(const Trial& trial) const {
   RunOptions options = options_;
   if (!reuses_) options.warmup.reset();
   options.memory = std::numeric_limits<double>::max();  // pilots make no draws
@@ -266,41 +266,41 @@ std::unique_ptr<Run> Race::make_run(const Entrant& entrant) const {
   hooks.stop = view_.stop;
   hooks.collective = view_.collective;
   if (view_.after_round) hooks.after_round = [this](const Run&) { view_.after_round(); };
-  return std::make_unique<Run>(model_, entrant.candidate.sampler, options, hooks);
+  return std::make_unique<Run>(model_, trial.candidate.sampler, options, hooks);
 }
 
-void Race::make_steps(Entrant& entrant, std::uint64_t possible, double left) {
-  Run& run = *entrant.run;
-  if (!entrant.record) entrant.record.emplace(model_, options_.chains);
-  const std::uint64_t end = entrant.steps + possible;
-  const double spent_before = entrant.spent;
+void SamplerPilot::make_steps(Trial& trial, std::uint64_t possible, double left) {
+  Run& run = *trial.run;
+  if (!trial.record) trial.record.emplace(model_, options_.chains);
+  const std::uint64_t end = trial.steps + possible;
+  const double spent_before = trial.spent;
   present_.emplace();
-  present_->entrant = static_cast<std::uint64_t>(&entrant - entrants_.data());
+  present_->trial = static_cast<std::uint64_t>(&trial - trials_.data());
   present_->evals_before = total_evals(run.engine());
-  present_->point_end = run.steps() + entrant.spacing;
-  take_up_present(entrant);
-  for (; entrant.steps + entrant.spacing <= end && !stopped(); present_->point_end = run.steps() + entrant.spacing) {
+  present_->point_end = run.steps() + trial.spacing;
+  take_up_present(trial);
+  for (; trial.steps + trial.spacing <= end && !stopped(); present_->point_end = run.steps() + trial.spacing) {
     run.begin_warm_up(present_->point_end - std::min(present_->point_end, run.steps()));
     broken_ = run.is_broken();
     told_to_stop_ = run.stopped();
     if (run.ended()) break;
-    entrant.record->record(run.engine());
-    entrant.steps += entrant.spacing;
-    entrant.spent = spent_before + entrant.candidate.cost.of(total_evals(run.engine()) - present_->evals_before);
-    tell(entrant);
+    trial.record->record(run.engine());
+    trial.steps += trial.spacing;
+    trial.spent = spent_before + trial.candidate.cost.of(total_evals(run.engine()) - present_->evals_before);
+    tell(trial);
     late_ = options_.seconds > 0.0 && seconds() > kPilotSeconds * options_.seconds;
     if (options_.seconds > 0.0 && view_.collective != nullptr) late_ = view_.collective->any(late_);
-    if (late_ || entrant.spent - spent_before >= left) break;
+    if (late_ || trial.spent - spent_before >= left) break;
   }
   if (stopped()) return;  // in the middle of it
-  slices_.push_back({entrant.record->points(), entrant.steps, entrant.spent, late_});
+  slices_.push_back({trial.record->points(), trial.steps, trial.spent, late_});
   present_.reset();
 }
 
-void Race::score_all() {
+void SamplerPilot::score_all() {
   std::vector<PilotSummary> summaries;
-  std::vector<Entrant*> scored;
-  for (Entrant& one : entrants_) {
+  std::vector<Trial*> scored;
+  for (Trial& one : trials_) {
     if (!one.record || one.record->points() < kFewestPoints / 2) continue;
     summaries.push_back(one.record->summarize());
     scored.push_back(&one);
@@ -311,8 +311,8 @@ void Race::score_all() {
     const double points_per_draw = static_cast<double>(scored[k]->thin) / static_cast<double>(scored[k]->spacing);
     scored[k]->score = score_pilot(summaries[k], all, points_per_draw);
   }
-  const Entrant& first = entrants_.front();
-  for (Entrant* one : scored) {
+  const Trial& first = trials_.front();
+  for (Trial* one : scored) {
     const std::uint64_t steps = one->record->points() / 2 * one->spacing;
     const double sweeps = static_cast<double>(steps) / static_cast<double>(one->candidate.cost.steps_per_sweep);
     one->score->mixed = one->score->mixed && sweeps >= telling_sweeps();
@@ -321,24 +321,24 @@ void Race::score_all() {
   }
 }
 
-double Race::telling_sweeps() const {
-  const auto& first = entrants_.front().score;
+double SamplerPilot::telling_sweeps() const {
+  const auto& first = trials_.front().score;
   return first && first->r_hat > kDisagree ? kTellingSweepsElsewhere : kTellingSweeps;
 }
 
-bool Race::can_show(const Entrant& entrant) const {
-  const double sweep = entrant.step_work * static_cast<double>(entrant.candidate.cost.steps_per_sweep);
+bool SamplerPilot::can_show(const Trial& trial) const {
+  const double sweep = trial.step_work * static_cast<double>(trial.candidate.cost.steps_per_sweep);
   return limit() - spent() >= 2.0 * telling_sweeps() * sweep;
 }
 
-void Race::drop_hopeless() {
-  const Entrant* best = nullptr;
-  for (const Entrant& one : entrants_) {
+void SamplerPilot::drop_hopeless() {
+  const Trial* best = nullptr;
+  for (const Trial& one : trials_) {
     if (!one.out && one.score && (best == nullptr || one.sure_value(kWary) > best->sure_value(kWary))) best = &one;
   }
   if (best == nullptr) return;
-  const Entrant& first = entrants_.front();
-  for (Entrant& one : entrants_) {
+  const Trial& first = trials_.front();
+  for (Trial& one : trials_) {
     if (&one == best || one.out) continue;
     const double doubt = one.candidate.independent ? kDoubt : 1.0;
     const bool lost = doubt * one.bound() <= best->sure_value(kWary);
@@ -347,19 +347,19 @@ void Race::drop_hopeless() {
     if (!lost && !too_dear) continue;
     one.out = true;
     forget(one);
-    one.verdict = one.record ? kFewer : lost ? "not tried: even independent draws would lose" : kTooDear;
+    one.verdict = one.record ? kFewer : lost ? "not tried: even independent draws would lose" : kTooExpensive;
   }
 }
 
-void Race::forget(Entrant& entrant) {
-  if (&entrant != &entrants_.front()) entrant.run.reset();
+void SamplerPilot::forget(Trial& trial) {
+  if (&trial != &trials_.front()) trial.run.reset();
 }
 
-void Race::drop_disagreeing() {
-  const auto disagrees = [](const Entrant& one) { return one.score && one.score->r_hat > kDisagree; };
-  const bool somebody_agrees = std::any_of(
-      entrants_.begin(), entrants_.end(), [](const Entrant& one) { return !one.out && one.score && one.score->mixed; });
-  for (Entrant& one : entrants_) {
+void SamplerPilot::drop_disagreeing() {
+  const auto disagrees = [](const Trial& one) { return one.score && one.score->r_hat > kDisagree; };
+  const bool somebody_agrees = std::any_of(trials_.begin(), trials_.end(),
+                                           [](const Trial& one) { return !one.out && one.score && one.score->mixed; });
+  for (Trial& one : trials_) {
     if (!somebody_agrees || one.out || !disagrees(one)) continue;
     one.out = true;
     forget(one);
@@ -367,41 +367,41 @@ void Race::drop_disagreeing() {
   }
 }
 
-void Race::tell(const Entrant& entrant) const {
+void SamplerPilot::tell(const Trial& trial) const {
   if (!view_.listens) return;
   Progress progress;
   progress.phase = Phase::pilot;
   progress.done = static_cast<std::uint64_t>(spent());
   progress.total = std::max(progress.done, static_cast<std::uint64_t>(limit()));
   progress.seconds = seconds();
-  const double steps = static_cast<double>(entrant.steps) * static_cast<double>(options_.chains);
+  const double steps = static_cast<double>(trial.steps) * static_cast<double>(options_.chains);
   progress.steps_per_second = steps / std::max(progress.seconds, 1e-9);
   progress.seconds_left = progress.seconds * static_cast<double>(progress.total - progress.done) /
                           static_cast<double>(std::max<std::uint64_t>(1, progress.done));
-  progress.acceptance_rate = total_accepted(entrant.run->engine()) / std::max(1.0, steps);
-  progress.log_prob = mean_log_prob(entrant.run->engine());
+  progress.acceptance_rate = total_accepted(trial.run->engine()) / std::max(1.0, steps);
+  progress.log_prob = mean_log_prob(trial.run->engine());
   progress.ess_log_prob = std::numeric_limits<double>::quiet_NaN();
   if (view_.progress) view_.progress(progress);
 }
 
-Choice Race::choose() {
-  Entrant* winner = leader();
-  if (winner == nullptr || too_short_) winner = &entrants_.front();
+Choice SamplerPilot::choose() {
+  Trial* winner = leader();
+  if (winner == nullptr || too_short_) winner = &trials_.front();
   if (taken_ != nullptr) winner = taken_;
   Choice choice;
   choice.sampler = winner->candidate.sampler.name;
   choice.unit = work_unit(facts_.kind);
   choice.pilot_work = spent();
   choice.reason = reason(*winner);
-  std::vector<Entrant*> order;
-  for (Entrant& one : entrants_) order.push_back(&one);
+  std::vector<Trial*> order;
+  for (Trial& one : trials_) order.push_back(&one);
   // The winner, then those with scores, then by what independent draws would be worth.
-  std::stable_sort(order.begin(), order.end(), [&](const Entrant* a, const Entrant* b) {
+  std::stable_sort(order.begin(), order.end(), [&](const Trial* a, const Trial* b) {
     if ((a == winner) != (b == winner)) return a == winner;
     if (a->score.has_value() != b->score.has_value()) return a->score.has_value();
     return a->score ? a->value() > b->value() : a->bound() > b->bound();
   });
-  for (const Entrant* one : order) {
+  for (const Trial* one : order) {
     CandidateScore row;
     row.sampler = one->candidate.sampler.name;
     row.setup = one->candidate.cost.setup;
@@ -437,27 +437,27 @@ Choice Race::choose() {
   return choice;
 }
 
-bool Race::calls_for_tempering(const Entrant& winner) const {
+bool SamplerPilot::calls_for_tempering(const Trial& winner) const {
   const bool can = facts_.kind != ModelKind::callback && facts_.kind != ModelKind::own;
   const double sweeps = static_cast<double>(winner.steps) / static_cast<double>(winner.candidate.cost.steps_per_sweep);
   return can && !winner.candidate.independent && winner.score && winner.score->r_hat > kDisagree &&
          sweeps >= kStuckSweeps;
 }
 
-std::string Race::reason(const Entrant& winner) const {
-  if (entrants_.size() == 1) return "it is the only candidate for this model";
+std::string SamplerPilot::reason(const Trial& winner) const {
+  if (trials_.size() == 1) return "it is the only candidate for this model";
   if (too_short_) return "the run is too short for a pilot, and this is the cheapest";
   if (&winner == taken_) return "single changes were not seen to mix, and clusters move what they cannot";
   const std::string late = late_ ? "; the pilot was cut short by the limit of time" : "";
-  const bool disagreed = std::any_of(entrants_.begin(), entrants_.end(),
-                                     [](const Entrant& one) { return one.verdict.starts_with("disqualified"); });
+  const bool disagreed = std::any_of(trials_.begin(), trials_.end(),
+                                     [](const Trial& one) { return one.verdict.starts_with("disqualified"); });
   if (winner.candidate.independent) {
     return (disagreed ? "its draws are independent, and the chains of others disagree"
                       : "its draws are independent, and others need more work for as many effective ones") +
            late;
   }
-  const Entrant* second = nullptr;
-  for (const Entrant& one : entrants_) {
+  const Trial* second = nullptr;
+  for (const Trial& one : trials_) {
     if (&one == &winner || !one.score || one.out) continue;
     if (second == nullptr || one.value() > second->value()) second = &one;
   }
@@ -467,7 +467,7 @@ std::string Race::reason(const Entrant& winner) const {
            late;
   }
   const bool unproven =
-      std::any_of(entrants_.begin(), entrants_.end(), [](const Entrant& one) { return one.verdict == kTooDear; });
+      std::any_of(trials_.begin(), trials_.end(), [](const Trial& one) { return one.verdict == kTooExpensive; });
   return (disagreed  ? "the chains of the others disagree"
           : unproven ? "no other could be shown to do better in a tenth of its work"
                      : "no other could do better, even with independent draws") +
