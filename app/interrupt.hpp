@@ -1,4 +1,4 @@
-/// Ctrl-C: the first asks the run to end, the second ends the program.
+/// Signals that end a run: the first SIGINT or SIGTERM asks it to end, a second SIGINT (Ctrl-C) ends the program.
 #pragma once
 
 #include <atomic>

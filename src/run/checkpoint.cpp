@@ -86,7 +86,8 @@ CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const R
       resumed_(std::move(resumed)),
       shape_(draw_shape(model.layout, run.chains, num_monitors(model), run.keep == Keep::draws)),
       file_(path_, file_shape(model, run)),
-      due_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)) {
+      keeps_from_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)),
+      due_(keeps_from_) {
   if (!options_.enabled) return;
   journal_.emplace(journal_path(path_), shape_);
   if (resumed_) {
@@ -181,21 +182,33 @@ void CheckpointedSink::write(const DrawBlock& block) {
 void CheckpointedSink::finish(const std::string& results) {
   file_.finish(results);
   if (!journal_) return;
+  if (has_first_ && leaves_none_) remove_states(path_);
   remove_leftovers(path_);
   journal_->remove();
 }
 
 void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
-  bool due = sink != nullptr && sink->journal_ && Clock::now() >= sink->due_;
+  // A launcher kills ranks about a second after it has told them to stop, and a busy machine may take longer to write
+  // the last state. So a run on ranks has one on the disk before its first draw.
+  const bool is_first =
+      sink != nullptr && sink->journal_ && run.collective() != nullptr && !sink->resumed_ && !sink->has_first_;
+  bool due = is_first || (sink != nullptr && sink->journal_ && Clock::now() >= sink->due_);
   if (run.collective() != nullptr) due = run.collective()->of_root(due);
   if (!due) return;
   save(sink, run, false);
-  if (sink != nullptr) sink->due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(sink->options_.interval);
+  if (sink == nullptr) return;
+  sink->due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(sink->options_.interval);
+  if (!is_first) return;
+  sink->settle();
+  sink->has_first_ = true;
 }
 
 void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, bool finished) {
-  bool wanted = sink != nullptr && sink->journal_ &&
-                (sink->options_.always || sink->saved_ || sink->resumed_ || !finished || Clock::now() >= sink->due_);
+  bool wanted = false;
+  if (sink != nullptr && sink->journal_) {
+    wanted = sink->options_.always || sink->resumed_ || !finished || Clock::now() >= sink->keeps_from_;
+    sink->leaves_none_ = !wanted;
+  }
   if (run.collective() != nullptr) wanted = run.collective()->of_root(wanted);
   if (wanted) save(sink, run, finished);
   if (sink != nullptr) sink->settle();

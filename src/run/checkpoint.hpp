@@ -62,7 +62,7 @@ class CheckpointedSink final : public Sink {
 
   /// Makes a new run the one that was resumed.
   static void load(CheckpointedSink* sink, Run& run);
-  /// To be called between rounds; writes a checkpoint where one is due.
+  /// To be called between rounds; writes a checkpoint where one is due, and the first time where there are ranks.
   static void after_round(CheckpointedSink* sink, const Run& run);
   /// To be called when the run ends, before its draws are handed over.
   static void after_last_round(CheckpointedSink* sink, const Run& run, bool finished);
@@ -87,9 +87,12 @@ class CheckpointedSink final : public Sink {
   DrawShape shape_;
   NetcdfSink file_;
   std::optional<DrawJournal> journal_;
-  Clock::time_point due_;
-  std::future<void> writing_;  // of a checkpoint
-  bool saved_ = false;         // a checkpoint, by this object
+  Clock::time_point keeps_from_;  // runs that end later leave a checkpoint
+  Clock::time_point due_;         // of the next one
+  std::future<void> writing_;     // of a checkpoint
+  bool saved_ = false;            // a checkpoint, by this object
+  bool has_first_ = false;        // the one of a run on ranks, which is taken before the first draw
+  bool leaves_none_ = false;      // the run is finished and was too short to leave one behind
   std::vector<std::string> notes_;
 };
 

@@ -1,10 +1,11 @@
 /// The program as several ranks, started by mpirun: one file, one summary, one exit code, and the draws of one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
-#include "run/checkpoint.hpp"
 #include "models/rbm/rbm_weights.hpp"
+#include "run/checkpoint.hpp"
 #include "support/mpi_program.hpp"
 #include "support/small_rbms.hpp"
 
@@ -43,6 +44,27 @@ class Mpi : public MpiProgramTest {
     EXPECT_EQ(a.settings["sampler"], b.settings["sampler"]) << what;
     EXPECT_EQ(a.results["evals"], b.results["evals"]) << what;
   }
+  /// Of three ranks; longer than any test waits.
+  Arguments endless_run(const Arguments& more = {}) const {
+    Arguments words = {"--warmup", "50"};
+    words.insert(words.end(), more.begin(), more.end());
+    return sample("ising:size=12,lambda=0.3,mu=0.5,sigma=1", "lsb", "100000000", "run.nc", words);
+  }
+  /// Makes a run that has ended a little longer, on two ranks: it must have the draws of one that nothing happened to.
+  void expect_that_it_resumes(const std::string& what) {
+    ASSERT_TRUE(exists("run.nc.checkpoint")) << what;
+    std::string note;
+    const std::string draws = std::to_string(read_checkpoint(in_work("run.nc"), note).draws + 200);
+    const Outcome resumed = run_on(2, {"resume", "run.nc", "--draws", draws, "--quiet"});
+    ASSERT_EQ(resumed.code, 0) << what << resumed.err;
+    Arguments alone = endless_run();
+    std::replace(alone.begin(), alone.end(), std::string("100000000"), draws);
+    std::replace(alone.begin(), alone.end(), std::string("run.nc"), std::string("all.nc"));
+    ASSERT_EQ(run_on(1, alone).code, 0);
+    expect_same_draws("run.nc", "all.nc", what);
+    clear("run.nc");
+    clear("all.nc");
+  }
   [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(work() / name); }
   void clear(const std::string& name) const {
     for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
@@ -67,6 +89,7 @@ TEST_F(Mpi, FilesAreThoseOfOneProcess) {
       ASSERT_EQ(outcome.code, 0) << what << outcome.err;
       expect_same_draws("many.nc", "one.nc", what);
       EXPECT_EQ(count(outcome.out, "\nmonitor "), 1) << outcome.out;
+      EXPECT_FALSE(exists("many.nc.checkpoint")) << "of a short run";
       clear("many.nc");
     }
     clear("one.nc");
@@ -91,21 +114,15 @@ TEST_F(Mpi, RunsGoOnWithOtherRanks) {
 }
 
 TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
-  const std::string model = "ising:size=12,lambda=0.3,mu=0.5,sigma=1";
   for (const std::size_t victim : {0U, 1U, 2U}) {
     use_ranks(3);
-    start(sample(model, "lsb", "30000", "run.nc", {"--checkpoint-every", "0.05"}));
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!exists("run.nc.checkpoint.old") && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    start(endless_run({"--checkpoint-every", "0.05"}));
+    wait_until("second checkpoint", [&] { return exists("run.nc.checkpoint.old"); });
     const std::vector<pid_t> ranks = ranks_of_child();
     ASSERT_EQ(ranks.size(), 3U);
     ::kill(ranks[victim], SIGKILL);
-    const auto killed = std::chrono::steady_clock::now();
     const Outcome outcome = wait();
-    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count(), 30.0);
-    EXPECT_NE(outcome.code, 0);
+    EXPECT_GT(outcome.code, 0) << "the launcher ended by itself";
     EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
     EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
     EXPECT_EQ(count(outcome.err,
@@ -113,41 +130,31 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
                     "checkpoint, if there is one.\n"),
               1)
         << outcome.err;
-    ASSERT_TRUE(exists("run.nc.checkpoint"));
-    const Outcome resumed = run_on(2, {"resume", "run.nc", "--quiet"});
-    ASSERT_EQ(resumed.code, 0) << resumed.err;
-    if (!exists("all.nc")) ASSERT_EQ(run_on(1, sample(model, "lsb", "30000", "all.nc")).code, 0);
-    expect_same_draws("run.nc", "all.nc", "killed");
-    clear("run.nc");
+    expect_that_it_resumes("killed");
   }
 }
 
 TEST_F(Mpi, ASignalToTheLauncherLeavesACheckpoint) {
-  const std::string model = "ising:size=12,lambda=0.3,mu=0.5,sigma=1";
   for (const int signal : {SIGTERM, SIGINT}) {
     use_ranks(3);
-    start(sample(model, "lsb", "30000", "run.nc"));
+    start(endless_run());
     wait_for_draws(in_work("run.nc"));
+    EXPECT_TRUE(exists("run.nc.checkpoint")) << "before it is needed: the launcher kills ranks that take a second";
     ::kill(child_, signal);
     const Outcome outcome = wait();
-    EXPECT_NE(outcome.code, 0);
-    ASSERT_TRUE(exists("run.nc.checkpoint")) << outcome.err;
-    const Outcome resumed = run_on(2, {"resume", "run.nc", "--quiet"});
-    ASSERT_EQ(resumed.code, 0) << resumed.err;
-    if (!exists("all.nc")) ASSERT_EQ(run_on(1, sample(model, "lsb", "30000", "all.nc")).code, 0);
-    expect_same_draws("run.nc", "all.nc", "interrupted");
-    clear("run.nc");
+    EXPECT_GT(outcome.code, 0);
+    expect_that_it_resumes("interrupted");
   }
 }
 
-/// As batch systems do that send signals to the processes themselves.
+/// As batch systems do that send signals to the processes themselves, and again through the launcher.
 TEST_F(Mpi, ASignalToOneRankStopsAll) {
   use_ranks(3);
   start(sample("ising:size=12,lambda=0.3", "lsb", "1000000", "run.nc"));
   wait_for_draws(in_work("run.nc"));
   const std::vector<pid_t> ranks = ranks_of_child();
   ASSERT_EQ(ranks.size(), 3U);
-  ::kill(ranks[1], SIGTERM);
+  for (int times = 0; times < 2; ++times) ::kill(ranks[1], SIGTERM);
   const Outcome outcome = wait();
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_TRUE(exists("run.nc.checkpoint"));

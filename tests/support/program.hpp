@@ -24,12 +24,9 @@ namespace poise::testing_program {
 using Arguments = std::vector<std::string>;
 using namespace std::chrono_literals;
 
-/// Seconds that a program may take.
-#ifdef POISE_SANITIZED
+/// Seconds after which a program that does not end, or does not get anywhere, fails its test. No test waits so long
+/// where all is well, on a busy machine either.
 constexpr unsigned kPatience = 600;
-#else
-constexpr unsigned kPatience = 60;
-#endif
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -110,26 +107,33 @@ class ProgramTest : public testing::Test {
 
   /// Until its progress shows one thing, and after it another.
   void wait_for_progress(const std::string& first, const std::string& then) {
-    for (int attempt = 0; attempt < 6000; ++attempt) {
+    wait_until("progress", [&] {
       const std::string shown = read_text(root_ / "err");
       const std::size_t start = shown.find(first);
-      if (start != std::string::npos && shown.find(then, start) != std::string::npos) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    FAIL() << "no progress: " << read_text(root_ / "err");
+      return start != std::string::npos && shown.find(then, start) != std::string::npos;
+    });
   }
 
   /// Waits until the child has stored a few draws for good.
   void wait_for_draws(const std::string& path) {
-    const auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(50ms);
+    wait_until("draws in " + path, [&] {
       try {
-        if (read_netcdf(path).trace.draws > 2) return;
-      } catch (const InputError&) {  // not there yet, or just being written
+        return read_netcdf(path).trace.draws > 2;
+      } catch (const InputError&) {
+        return false;  // not there yet, or just being written
       }
+    });
+  }
+
+  /// Waits for a condition, however long the machine takes.
+  template <class Condition>
+  void wait_until(const std::string& what, const Condition& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (holds()) return;
+      std::this_thread::sleep_for(20ms);
     }
-    FAIL() << "no draws in " << path << ": " << read_text(root_ / "err");
+    FAIL() << "no " << what << ": " << read_text(root_ / "err");
   }
 
   std::filesystem::path root_;
