@@ -10,7 +10,6 @@
 
 #include <poise/mmd.hpp>
 #include <poise/report.hpp>
-#include <poise/thinning.hpp>
 #include "report/text.hpp"
 #include "store/netcdf.hpp"
 

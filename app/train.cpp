@@ -18,7 +18,8 @@
 #include <poise/report.hpp>
 #include "base/image/idx.hpp"
 #include "base/file.hpp"
-#include "base/checksum.hpp"
+#include "base/file.hpp"
+#include "base/state_file.hpp"
 #include "inference/train/rbm_trainer.hpp"
 #include "report/text.hpp"
 

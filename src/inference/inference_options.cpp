@@ -3,7 +3,6 @@
 
 #include <poise/log_partition.hpp>
 #include <poise/marginals.hpp>
-#include <poise/network_log_partition.hpp>
 
 namespace poise {
 

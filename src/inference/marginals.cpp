@@ -23,6 +23,8 @@ using marginals_parts::sample_marginals;
 
 /// Of the time there is, what the search for a plan may take where the answer is to be sampled or time is short.
 constexpr double kPlanFraction = 0.1;
+/// What parts of a network that are exact may take where the others are to be sampled.
+constexpr double kExactFraction = 0.25;
 /// What is automatic must not take hours: a plan of small memory can still visit a vast number of table entries.
 constexpr double kLongest = 600.0;        // seconds of exact inference
 constexpr double kLongestAsked = 3600.0;  // the same, where it was asked for
@@ -77,15 +79,17 @@ class PartlyExact {
     if (parts.size() < 2) return;
     PlanOptions planning{.memory_limit = options.memory_limit};
     if (options.seconds) planning.seconds = kPlanFraction * *options.seconds / static_cast<double>(parts.size());
+    double spent = 0.0;  // seconds of one core, on parts that are exact
     for (const std::vector<Index>& part : parts) {
       const Network own = component_network(network, part);
       const ExactPlan plan = plan_exact(own, planning);
-      // Exact parts leave most of the time to the others.
-      const std::optional<double> most = options.seconds ? std::optional(0.25 * *options.seconds) : std::nullopt;
+      // Exact parts, all together, leave most of the time to the others.
+      const auto most = options.seconds ? std::optional(kExactFraction * *options.seconds - spent) : std::nullopt;
       if (!fits(plan, options.memory_limit, most)) {
         sampled_.insert(sampled_.end(), part.begin(), part.end());
         continue;
       }
+      spent += plan.seconds();
       const ExactAnswer exact = solve_exact(own, plan, exact_options(options, hooks));
       copy_part(exact.marginals, part, marginals_);
       log_partition_ += exact.log_partition;

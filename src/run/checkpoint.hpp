@@ -17,9 +17,8 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/run.hpp>
-#include "base/clock.hpp"
-#include "base/state_file.hpp"
 #include "base/thread_pool.hpp"
+#include "base/state_file.hpp"
 #include "store/journal.hpp"
 #include "store/netcdf.hpp"
 

@@ -6,7 +6,6 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/engines/engine.hpp>
-#include <poise/variables.hpp>
 
 namespace poise {
 

@@ -13,7 +13,6 @@
 #include <poise/extend/learning/learner.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
-#include "kernels/learning/settled.hpp"
 #include "run/chains.hpp"
 
 namespace poise {

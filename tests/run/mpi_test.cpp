@@ -45,23 +45,23 @@ class Mpi : public MpiProgramTest {
     EXPECT_EQ(a.results["evals"], b.results["evals"]) << what;
   }
   /// Of three ranks; longer than any test waits.
-  Arguments endless_run(const Arguments& more = {}) const {
+  static Arguments endless_run(const std::string& sampler, const Arguments& more = {}) {
     Arguments words = {"--warmup", "50"};
     words.insert(words.end(), more.begin(), more.end());
-    return sample("ising:size=12,lambda=0.3,mu=0.5,sigma=1", "lsb", "100000000", "run.nc", words);
+    return sample("ising:size=12,lambda=0.3,mu=0.5,sigma=1", sampler, "100000000", "run.nc", words);
   }
   /// Makes a run that has ended a little longer, on two ranks: it must have the draws of one that nothing happened to.
-  void expect_that_it_resumes(const std::string& what) {
-    ASSERT_TRUE(exists("run.nc.checkpoint")) << what;
+  void expect_that_it_resumes(const std::string& sampler) {
+    ASSERT_TRUE(exists("run.nc.checkpoint")) << sampler;
     std::string note;
     const std::string draws = std::to_string(read_checkpoint(in_work("run.nc"), note).draws + 200);
     const Outcome resumed = run_on(2, {"resume", "run.nc", "--draws", draws, "--quiet"});
-    ASSERT_EQ(resumed.code, 0) << what << resumed.err;
-    Arguments alone = endless_run();
+    ASSERT_EQ(resumed.code, 0) << sampler << resumed.err;
+    Arguments alone = endless_run(sampler);
     std::replace(alone.begin(), alone.end(), std::string("100000000"), draws);
     std::replace(alone.begin(), alone.end(), std::string("run.nc"), std::string("all.nc"));
     ASSERT_EQ(run_on(1, alone).code, 0);
-    expect_same_draws("run.nc", "all.nc", what);
+    expect_same_draws("run.nc", "all.nc", sampler);
     clear("run.nc");
     clear("all.nc");
   }
@@ -116,7 +116,7 @@ TEST_F(Mpi, RunsGoOnWithOtherRanks) {
 TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
   for (const std::size_t victim : {0U, 1U, 2U}) {
     use_ranks(3);
-    start(endless_run({"--checkpoint-every", "0.05"}));
+    start(endless_run("lsb", {"--checkpoint-every", "0.05"}));
     wait_until("second checkpoint", [&] { return exists("run.nc.checkpoint.old"); });
     const std::vector<pid_t> ranks = ranks_of_child();
     ASSERT_EQ(ranks.size(), 3U);
@@ -130,20 +130,20 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
                     "checkpoint, if there is one.\n"),
               1)
         << outcome.err;
-    expect_that_it_resumes("killed");
+    expect_that_it_resumes("lsb");
   }
 }
 
 TEST_F(Mpi, ASignalToTheLauncherLeavesACheckpoint) {
   for (const int signal : {SIGTERM, SIGINT}) {
     use_ranks(3);
-    start(endless_run());
+    start(endless_run("gibbs"));
     wait_for_draws(in_work("run.nc"));
     EXPECT_TRUE(exists("run.nc.checkpoint")) << "before it is needed: the launcher kills ranks that take a second";
     ::kill(child_, signal);
     const Outcome outcome = wait();
     EXPECT_GT(outcome.code, 0);
-    expect_that_it_resumes("interrupted");
+    expect_that_it_resumes("gibbs");
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <poise/log_partition.hpp>
 #include <poise/marginals.hpp>
-#include <poise/network_log_partition.hpp>
 #include <poise/run.hpp>
 #include "base/options.hpp"
 

@@ -182,5 +182,26 @@ TEST(Marginals, SecondsAreABudgetForEverything) {
   EXPECT_LT(took, 1.5 + 0.5);
 }
 
+/// Where everything is summed out, steps of the warm-up cost nothing and draws do: what was learned from the one says
+/// nothing of the other, and one long round would overrun every limit.
+TEST(Limits, RoundsOfSamplingBeginShort) {
+  RunOptions options;
+  options.chains = 2;
+  options.warmup = 1 << 20;
+  std::vector<std::size_t> rounds;
+  std::size_t before = 0;
+  RunHooks hooks;
+  hooks.after_round = [&](const poise::Run& now) {
+    if (now.draws() > before) rounds.push_back(now.draws() - before);
+    before = now.draws();
+  };
+  const auto network = std::make_shared<const Network>(mixed_network(0.0, 1));
+  poise::Run run(network_model(network), parse_sampler("temper"), options, hooks);
+  run.warm_up();
+  ASSERT_EQ(run.draws(), 0U);
+  run.sample(1000);
+  for (std::size_t k = 0; k < rounds.size(); ++k) EXPECT_LE(rounds[k], std::size_t{1} << k) << k;
+}
+
 }  // namespace
 }  // namespace poise

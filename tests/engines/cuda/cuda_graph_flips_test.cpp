@@ -10,7 +10,6 @@
 #include "engines/cuda/flips/flip_chains.hpp"
 #include "engines/rows.hpp"
 #endif
-#include "engines/dispatch.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"
