@@ -15,6 +15,70 @@
 
 namespace poise {
 
+/// What engines on a GPU have in common: all chains are moved on together.
+template <class T>
+[[nodiscard]] EngineTraits device_traits(const T& target, const EngineOptions& options) {
+  EngineTraits traits;
+  traits.chains = options.starts.size();
+  traits.variables = target.num_variables();
+  traits.entries = target.num_moves();
+  if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
+  traits.group = traits.chains;
+  return traits;
+}
+
+/// Counts over `steps` steps as fractions; zeros where nothing was counted.
+template <class Count>
+void copy_fractions(const std::vector<Count>& counts, std::uint64_t steps, std::span<double> out) {
+  const auto all = static_cast<double>(std::max<std::uint64_t>(1, steps));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = counts.empty() ? 0.0 : static_cast<double>(counts[i]) / all;
+}
+
+/// What is told of each chain by itself, except acceptance: `of` has evals(c), get_levels(c, out) and
+/// copy_marginals(c, out). No variable is frozen.
+template <class Of>
+void observe_each(const Of& of, const EngineTraits& traits, ChainGroup group, const Observables& out) {
+  const std::size_t n = traits.variables;
+  std::fill(out.frozen.begin(), out.frozen.end(), std::uint8_t{0});
+  for (std::size_t k = 0; k < group.count; ++k) {
+    const std::size_t c = group.first + k;
+    if (!out.evals.empty()) out.evals[k] = of.evals(c);
+    if (!out.levels.empty()) of.get_levels(c, out.levels.subspan(k * n, n));
+    if (!out.empirical_marginals.empty()) of.copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
+  }
+}
+
+/// log p, statistics and distances of RBMs from sums over all chains.
+template <class Sums>
+void observe_rbm_sums(const Sums& sums, ChainGroup group, const Observables& out) {
+  for (std::size_t k = 0; k < group.count; ++k) {
+    const std::size_t c = group.first + k;
+    if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
+    if (!out.statistics.empty()) out.statistics[k] = static_cast<double>(sums.on[c]);
+    if (!out.distance.empty()) out.distance[k] = static_cast<std::int64_t>(sums.different[c]);
+  }
+}
+
+/// Whether log p, statistics or distances are wanted, which follow from sums over states.
+[[nodiscard]] inline bool wants_sums(const Observables& out) {
+  return !out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty();
+}
+/// Whether sums are all that is wanted of draws.
+[[nodiscard]] inline bool wants_sums_alone(const Observables& out) {
+  return out.levels.empty() && out.frozen.empty() && out.empirical_marginals.empty() && out.evals.empty();
+}
+
+/// Adds conditional probabilities of states to averages, where these are wanted. average_of(c) and levels_of(c) are
+/// those of a chain.
+template <class T, class AverageOf, class LevelsOf>
+void visit_conditionals(const T& target, ChainGroup group, AverageOf&& average_of, LevelsOf&& levels_of) {
+  std::vector<double> log_ratios;
+  for (std::size_t c = group.first; c < group.first + group.count; ++c) {
+    RaoBlackwell& average = average_of(c);
+    if (!average.sums.empty()) add_conditionals(target, target.make_state(levels_of(c)), log_ratios, average);
+  }
+}
+
 /// `Chains` are those of cuda/: CudaFlipChains, CudaGraphFlipChains, CudaRbmChains, CudaUserChains.
 template <class T, class Chains>
 class CudaChainsEngine : public Engine {
@@ -39,20 +103,22 @@ class CudaChainsEngine : public Engine {
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) observe_states(group, out);
+    if (wants_sums(out)) observe_states(group, out);
     if (!out.accepted.empty()) {
       const std::vector<double> accepted = chains_->accepted();
       std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
     }
-    const std::size_t n = traits_.variables;
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.evals.empty()) out.evals[k] = evals();
-      if (!out.levels.empty()) chains_->get_levels(c, out.levels.subspan(k * n, n));
-      if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
-      if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
-    }
+    observe_each(*this, traits_, group, out);
   }
+
+  // For observe_each.
+  void get_levels(std::size_t c, std::span<Value> out) const { chains_->get_levels(c, out); }
+  void copy_marginals(std::size_t c, std::span<double> out) const {
+    copy_fractions(chains_->counts() ? chains_->up_counts(c) : std::vector<std::int64_t>(),
+                   chains_->steps() - counted_from_[c], out);
+  }
+  /// So far.
+  [[nodiscard]] virtual Evals evals(std::size_t c) const = 0;
 
   void restart(std::size_t chain, std::span<const Value> levels) override {
     chains_->set_levels(chain, levels);
@@ -76,11 +142,9 @@ class CudaChainsEngine : public Engine {
   }
 
   void visit_marginals(ChainGroup group) override {
-    std::vector<double> log_ratios;
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      if (rao_blackwell_[c].sums.empty()) continue;
-      add_conditionals(*target_, target_->make_state(levels_of(c)), log_ratios, rao_blackwell_[c]);
-    }
+    visit_conditionals(
+        *target_, group, [&](std::size_t c) -> RaoBlackwell& { return rao_blackwell_[c]; },
+        [&](std::size_t c) { return levels_of(c); });
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return rao_blackwell_[chain]; }
@@ -124,19 +188,12 @@ class CudaChainsEngine : public Engine {
   virtual void use_function(const BalancingFunction& function) = 0;
   /// log p, statistics and distances.
   virtual void observe_states(ChainGroup group, const Observables& out) const = 0;
-  /// Of each chain so far.
-  [[nodiscard]] virtual Evals evals() const = 0;
 
   [[nodiscard]] const T& target() const { return *target_; }
   [[nodiscard]] Chains& chains() const { return *chains_; }
 
   static EngineTraits traits_of(const T& target, const EngineOptions& options) {
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
-    traits.group = traits.chains;
+    EngineTraits traits = device_traits(target, options);
     traits.together = true;
     traits.of_device = true;
     return traits;
@@ -149,16 +206,6 @@ class CudaChainsEngine : public Engine {
     if (chains_->counts()) counts = chains_->up_counts(c);  // which depend on the state until they are asked for
     chains_->set_levels(c, levels);
     if (chains_->counts()) chains_->set_up_counts(c, counts);
-  }
-
-  void copy_marginals(std::size_t c, std::span<double> out) const {
-    if (!chains_->counts()) {
-      std::fill(out.begin(), out.end(), 0.0);
-      return;
-    }
-    const auto steps = static_cast<double>(std::max<std::uint64_t>(1, chains_->steps() - counted_from_[c]));
-    const std::vector<std::int64_t> counts = chains_->up_counts(c);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / steps;
   }
 
   std::shared_ptr<const T> target_;

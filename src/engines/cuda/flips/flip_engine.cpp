@@ -108,7 +108,7 @@ class LatticeFlipEngine final : public FlipEngine<LatticeIsing, CudaFlipChains> 
     chains().set_weights(log_g);
   }
 
-  [[nodiscard]] Evals evals() const override {
+  [[nodiscard]] Evals evals(std::size_t) const override {
     Evals evals;
     evals.ratio = traits_.variables + 4 * chains().steps();
     return evals;
@@ -145,7 +145,7 @@ class GraphFlipEngine final : public FlipEngine<T, CudaGraphFlipChains> {
   void use_function(const BalancingFunction& function) override { this->chains().set_function(function); }
 
   /// By the mean of what flips affect.
-  [[nodiscard]] Evals evals() const override {
+  [[nodiscard]] Evals evals(std::size_t) const override {
     Evals evals;
     evals.ratio =
         this->traits_.variables + static_cast<std::uint64_t>(affected_ * static_cast<double>(this->chains().steps()));

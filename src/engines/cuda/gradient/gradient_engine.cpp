@@ -38,7 +38,7 @@ class GradientEngine : public CudaChainsEngine<T, Chains> {
  private:
   void use_function(const BalancingFunction& function) final { this->chains().set_function(function); }
 
-  [[nodiscard]] Evals evals() const final {
+  [[nodiscard]] Evals evals(std::size_t) const final {
     Evals evals;
     evals.target = 1;
     evals.gradient = this->chains().steps() + 1;
@@ -152,13 +152,7 @@ class CudaRbmEngine final : public GradientEngine<Rbm, CudaRbmChains> {
 
  private:
   void observe_states(ChainGroup group, const Observables& out) const override {
-    const CudaRbmChains::Sums sums = chains().sums();
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
-      if (!out.statistics.empty()) out.statistics[k] = static_cast<double>(sums.on[c]);
-      if (!out.distance.empty()) out.distance[k] = sums.different[c];
-    }
+    observe_rbm_sums(chains().sums(), group, out);
   }
 };
 

@@ -15,9 +15,6 @@ namespace {
 
 static_assert(cuda::kWordStep64 == kWordStep && cuda::kMostLevels == LaneModel::kMostLevels);
 
-/// Random words that an update may need, as on the CPU.
-constexpr std::uint64_t kWordsPerUpdate64 = 2;
-
 /// Lanes: chains of the run by their numbers, from an even one on, as two share random words.
 cuda::LaneBatch lanes_of(ChainGroup group, std::uint64_t first_chain) {
   const auto first = static_cast<std::uint32_t>((first_chain + group.first) % 2);
@@ -47,22 +44,16 @@ class CudaLaneBlock::OnDevice {
     keys = cuda::Array<cuda::PairKey>(all);
   }
 
-  [[nodiscard]] cuda::LaneBlockView view(const CudaLaneModel& from, bool counting, bool averaging) const {
-    return {.image = model.packed(),
-            .exact = model.exact(),
-            .colours = model.colours(),
-            .num_colours = static_cast<std::uint32_t>(model.image().colours.size() - 1),
-            .levels = levels.words(),
-            .counts = counting ? totals.counts() : nullptr,
-            .sums = averaging ? totals.sums() : nullptr,
-            .keys = keys.data(),
-            .pairs = lanes.lanes / 2,
-            .first_lane = lanes.first,
-            .end_lane = lanes.first + lanes.count,
-            .positions = model.used_positions(),
-            .entries = from.model->num_entries(),
-            .words = from.model->num_variables() * kWordsPerUpdate64,
-            .two_levels = model.most_levels() <= 2};
+  [[nodiscard]] cuda::LaneBlockView view(bool counting, bool averaging) const {
+    cuda::LaneBlockView view = model.view();
+    view.levels = levels.words();
+    view.counts = counting ? totals.counts() : nullptr;
+    view.sums = averaging ? totals.sums() : nullptr;
+    view.keys = keys.data();
+    view.pairs = lanes.lanes / 2;
+    view.first_lane = lanes.first;
+    view.end_lane = lanes.first + lanes.count;
+    return view;
   }
 
   [[nodiscard]] cuda::LanePlan plan(const cuda::LaneBlockView& view) const {
@@ -153,7 +144,7 @@ void CudaLaneBlock::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& r
   OnDevice& device = *device_;
   device.levels.to_device();
   device.levels.changed();
-  cuda::LaneBlockView view = device.view(*model_, counting_, averaging_);
+  cuda::LaneBlockView view = device.view(counting_, averaging_);
   view.record = record;
   const cuda::LanePlan plan = device.plan(view);
   // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
@@ -193,60 +184,27 @@ void CudaLaneBlock::get_levels(std::size_t chain, std::span<Value> levels) const
   std::copy(own.begin(), own.end(), levels.begin());
 }
 
-/// Calls `use` with the number of each entry in the order of variables, and in that of updates.
-template <class Use>
-void CudaLaneBlock::for_each_entry(Use&& use) const {
-  for (const ImageVariable& variable : device_->model.image().variables) {
-    const Index first = model_->model->entries()[variable.variable];
-    for (Index level = 1; level < variable.levels; ++level) use(first + level - 1, variable.entry + level - 1);
-  }
-}
-
 void CudaLaneBlock::set_totals(std::size_t chain, const LaneTotals& totals) {
   const std::lock_guard lock(device_->mutex);
-  const std::size_t entries = model_->model->num_entries();
-  if (counting_) {
-    std::vector<std::uint64_t> counts(entries);
-    for_each_entry([&](std::size_t outside, std::size_t inside) { counts[inside] = totals.counts[outside]; });
-    device_->totals.set_counts(lane(chain), counts);
-  }
-  if (averaging_) {
-    cuda::LaneTotalsOnDevice::Sums sums{std::vector<double>(entries), std::vector<float>(entries)};
-    for_each_entry([&](std::size_t outside, std::size_t inside) {
-      sums.earlier[inside] = totals.sums[outside];
-      sums.recent[inside] = totals.recent[outside];
-    });
-    device_->totals.set_sums(lane(chain), sums);
-  }
+  device_->totals.set(lane(chain), {counting_, averaging_}, device_->model, totals);
 }
 
 LaneTotals CudaLaneBlock::get_totals(std::size_t chain) const {
-  LaneTotals totals;
-  totals.counts.resize(counting_ ? model_->model->num_entries() : 0);
-  if (counting_) get_counts(chain, totals.counts);
-  if (!averaging_) return totals;
-  totals.sums.resize(model_->model->num_entries());
-  totals.recent.resize(totals.sums.size());
   const std::lock_guard lock(device_->mutex);
-  const cuda::LaneTotalsOnDevice::Sums sums = device_->totals.sums_of(lane(chain));
-  for_each_entry([&](std::size_t outside, std::size_t inside) {
-    totals.sums[outside] = sums.earlier[inside];
-    totals.recent[outside] = sums.recent[inside];
-  });
-  return totals;
+  return device_->totals.get(lane(chain), {counting_, averaging_}, device_->model);
 }
 
 void CudaLaneBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   if (!counting_) return std::fill(counts.begin(), counts.end(), std::uint64_t{0});
   const std::lock_guard lock(device_->mutex);
   const std::vector<std::uint64_t> own = device_->totals.counts_of(lane(chain));
-  for_each_entry([&](std::size_t outside, std::size_t inside) { counts[outside] = own[inside]; });
+  device_->model.for_each_entry([&](std::size_t outside, std::size_t inside) { counts[outside] = own[inside]; });
 }
 
 void CudaLaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
   const std::lock_guard lock(device_->mutex);
   const cuda::LaneTotalsOnDevice::Sums own = device_->totals.sums_of(lane(chain));
-  for_each_entry([&](std::size_t outside, std::size_t inside) {
+  device_->model.for_each_entry([&](std::size_t outside, std::size_t inside) {
     sums[outside] = own.earlier[inside] + static_cast<double>(own.recent[inside]);
   });
 }
@@ -278,11 +236,7 @@ void CudaLaneBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
                                  .made = 0});
     recording.start(recording.states(), size, batch);
   };
-  recording.batches().run(
-      draws, together,
-      {.start = start,
-       .wait = [&](std::size_t batch) { recording.wait(batch); },
-       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, recording.sums(batch, draw)); }});
+  recording.run(draws, start, use);
 }
 
 void CudaLaneBlock::get_all_levels(std::span<Value> levels) const { device_->levels.get_all(levels); }

@@ -99,8 +99,6 @@ class CudaLaneBlock {
   class OnDevice;
   /// Without waiting for them; what is recorded goes to where `record` says.
   void start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record);
-  template <class Use>
-  void for_each_entry(Use&& use) const;
   [[nodiscard]] std::uint32_t lane(std::size_t chain) const;
 
   std::shared_ptr<const CudaLaneModel> model_;
@@ -116,11 +114,6 @@ class CudaLaneBlock {
 
 [[nodiscard]] constexpr CudaLogSums log_sums_of(const MarkovNetwork&) { return CudaLogSums::in_order; }
 [[nodiscard]] constexpr CudaLogSums log_sums_of(const GraphIsing&) { return CudaLogSums::in_integers; }
-
-/// Whether sums are all that is wanted of draws.
-[[nodiscard]] inline bool wants_sums_alone(const Observables& out) {
-  return out.levels.empty() && out.frozen.empty() && out.empirical_marginals.empty() && out.evals.empty();
-}
 
 inline void observe_states(const MarkovNetwork& target, const CudaLaneSums& sums, const Observables& out) {
   for (std::size_t k = 0; k < out.log_prob.size(); ++k) out.log_prob[k] = target.log_prob_of(sums.units[k]);

@@ -24,7 +24,8 @@ std::size_t append(std::vector<unsigned char>& bytes, const std::vector<T>& valu
 }  // namespace
 
 ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
-    : image_(*from.model),
+    : host_(from.model),
+      image_(*from.model),
       log_sums_(from.log_sums),
       unit_(from.exact.unit),
       values_(from.exact.values),
@@ -58,6 +59,21 @@ ModelOnDevice::ModelOnDevice(const CudaLaneModel& from)
 PackedImage ModelOnDevice::packed() const {
   return {bytes_.data(), bytes_.size(), pairs_at_, terms_at_,      others_at_,
           tables_at_,    has_zeros(),   zeros_at_, zero_tables_at_};
+}
+
+LaneBlockView ModelOnDevice::view() const {
+  // As on the CPU.
+  constexpr std::uint64_t kWordsOfUpdate = 2;
+  LaneBlockView view{};
+  view.image = packed();
+  view.exact = exact();
+  view.colours = colours_.data();
+  view.num_colours = static_cast<std::uint32_t>(image_.colours.size() - 1);
+  view.positions = used_positions_;
+  view.entries = host_->num_entries();
+  view.words = host_->num_variables() * kWordsOfUpdate;
+  view.two_levels = most_levels_ <= 2;
+  return view;
 }
 
 ExactView ModelOnDevice::exact() const {
@@ -240,6 +256,39 @@ void LevelsOnDevice::get_all(std::span<Value> levels) const {
   copy_out(levels);
 }
 
+LaneTotals LaneTotalsOnDevice::get(std::uint32_t lane, Kept kept, const ModelOnDevice& model) {
+  LaneTotals totals;
+  if (kept.counts) {
+    const std::vector<std::uint64_t> counts = counts_of(lane);
+    totals.counts.resize(entries_);
+    model.for_each_entry([&](std::size_t outside, std::size_t inside) { totals.counts[outside] = counts[inside]; });
+  }
+  if (!kept.sums) return totals;
+  const Sums sums = sums_of(lane);
+  totals.sums.resize(entries_);
+  totals.recent.resize(entries_);
+  model.for_each_entry([&](std::size_t outside, std::size_t inside) {
+    totals.sums[outside] = sums.earlier[inside];
+    totals.recent[outside] = sums.recent[inside];
+  });
+  return totals;
+}
+
+void LaneTotalsOnDevice::set(std::uint32_t lane, Kept kept, const ModelOnDevice& model, const LaneTotals& totals) {
+  if (kept.counts) {
+    std::vector<std::uint64_t> counts(entries_);
+    model.for_each_entry([&](std::size_t outside, std::size_t inside) { counts[inside] = totals.counts[outside]; });
+    set_counts(lane, counts);
+  }
+  if (!kept.sums) return;
+  Sums sums{std::vector<double>(entries_), std::vector<float>(entries_)};
+  model.for_each_entry([&](std::size_t outside, std::size_t inside) {
+    sums.earlier[inside] = totals.sums[outside];
+    sums.recent[inside] = totals.recent[outside];
+  });
+  set_sums(lane, sums);
+}
+
 // Batches of draws: how large they are, and how their sums come to the host.
 
 namespace {
@@ -267,12 +316,16 @@ void LaneRecording::make_room(std::size_t draws) {
   host_ = PinnedArray<unsigned char>(found_.size());
 }
 
-DrawBatches& LaneRecording::batches() {
+void LaneRecording::run(std::size_t draws, const std::function<void(std::size_t batch, std::size_t size)>& start,
+                        const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
   if (!batches_) {
     make_room(draws_);
     batches_ = std::make_unique<DrawBatches>(kPlaces);
   }
-  return *batches_;
+  batches_->run(draws, draws_,
+                {.start = start,
+                 .wait = [&](std::size_t batch) { wait(batch); },
+                 .use = [&](std::size_t batch, std::size_t draw) { use(batch * draws_ + draw, sums(batch, draw)); }});
 }
 
 std::uint8_t* LaneRecording::states() {

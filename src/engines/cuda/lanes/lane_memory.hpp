@@ -32,10 +32,23 @@ class ModelOnDevice {
   [[nodiscard]] std::uint32_t used_positions() const { return used_positions_; }
   [[nodiscard]] std::uint32_t most_levels() const { return most_levels_; }
   [[nodiscard]] CudaLogSums log_sums() const { return log_sums_; }
+  [[nodiscard]] const LaneModel& host() const { return *host_; }
+
+  /// Calls `use` with the number of each entry in the order of variables, and in that of updates.
+  template <class Use>
+  void for_each_entry(Use&& use) const {
+    for (const ImageVariable& variable : image_.variables) {
+      const Index first = host_->entries()[variable.variable];
+      for (Index level = 1; level < variable.levels; ++level) use(first + level - 1, variable.entry + level - 1);
+    }
+  }
+  /// What sweeps read of the model; the rest is still to be filled in.
+  [[nodiscard]] LaneBlockView view() const;
 
  private:
   [[nodiscard]] bool has_zeros() const { return !image_.zeros.empty(); }
 
+  std::shared_ptr<const LaneModel> host_;
   LaneImage image_;
   std::size_t pairs_at_ = 0, terms_at_ = 0, others_at_ = 0, tables_at_ = 0, zeros_at_ = 0, zero_tables_at_ = 0;
   std::uint32_t used_positions_ = 0;
@@ -77,6 +90,15 @@ class LaneTotalsOnDevice {
   [[nodiscard]] Sums sums_of(std::uint32_t lane);
   void set_counts(std::uint32_t lane, std::span<const std::uint64_t> counts);
   void set_sums(std::uint32_t lane, const Sums& sums);
+
+  /// Which of them there are.
+  struct Kept {
+    bool counts;
+    bool sums;
+  };
+  // Of one lane, in the order of variables.
+  [[nodiscard]] LaneTotals get(std::uint32_t lane, Kept kept, const ModelOnDevice& model);
+  void set(std::uint32_t lane, Kept kept, const ModelOnDevice& model, const LaneTotals& totals);
 
  private:
   [[nodiscard]] std::uint32_t lanes() const { return 2 * pairs_; }
@@ -157,8 +179,9 @@ class LaneRecording {
   /// Of a draw of a batch that was waited for.
   [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
 
-  /// For many draws; room for their sums is made when this is asked for first.
-  [[nodiscard]] DrawBatches& batches();
+  /// So many draws, in batches that start(batch, size) has the device begin with: calls use(draw, sums), on any thread.
+  void run(std::size_t draws, const std::function<void(std::size_t batch, std::size_t size)>& start,
+           const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use);
 
  private:
   void make_room(std::size_t draws);

@@ -42,7 +42,8 @@ struct CudaRbmGibbsChains::OnDevice {
              static_cast<std::uint32_t>(random_words), steps.data()},
             unit,
             1.0 / unit,
-            {static_cast<std::uint32_t>(chains), visible.on_device(), hidden.data(), planes.data(), counts.data()}};
+            {static_cast<std::uint32_t>(chains), visible.on_device(), hidden.data(), counted.planes.data(),
+             counted.counts.data()}};
   }
   void sweep(std::uint32_t sweeps, cudaStream_t where) const {
     const cuda::GibbsView all = view();
@@ -68,8 +69,7 @@ struct CudaRbmGibbsChains::OnDevice {
   Array<std::uint32_t> hidden;
   Array<std::uint32_t> reference;
   Array<std::uint64_t> steps;
-  Array<uint4> planes;
-  Array<std::uint64_t> counts;
+  cuda::GibbsCountsOnDevice counted;
   Array<double> sums;  // [draw][sum][chain]
 };
 
@@ -83,9 +83,7 @@ CudaRbmGibbsChains::CudaRbmGibbsChains(const Rbm& target, std::size_t chains, st
 CudaRbmGibbsChains::~CudaRbmGibbsChains() = default;
 
 void CudaRbmGibbsChains::set_reference(std::span<const Value> reference) {
-  std::vector<std::uint32_t> bits(device_->words);
-  cuda::put_bits(reference, bits);
-  device_->reference.upload(bits);
+  cuda::upload_bits(reference, device_->reference);
 }
 
 void CudaRbmGibbsChains::start_steps(std::uint64_t steps) {
@@ -117,33 +115,21 @@ void CudaRbmGibbsChains::get_levels(std::size_t chain, std::span<Value> levels) 
 }
 
 void CudaRbmGibbsChains::start_counting() {
-  if (!counting_) {
-    Array<uint4> planes(chains_ * device_->words);
-    device_->counts = Array<std::uint64_t>(chains_ * visible_);
-    device_->planes = std::move(planes);  // once there is room for both
-    device_->graph = {};
-    counting_ = true;
-  }
-  device_->planes.clear();
-  device_->counts.clear();
+  if (device_->counted.start(chains_, device_->words, visible_)) device_->graph = {};
+  counting_ = true;
 }
 
 std::vector<std::uint64_t> CudaRbmGibbsChains::up_counts(std::size_t chain) const {
-  std::vector<std::uint64_t> counts(visible_);
-  cuda::check(cudaMemcpy(counts.data(), device_->counts.data() + chain * visible_, visible_ * sizeof(std::uint64_t),
-                         cudaMemcpyDeviceToHost),
-              "data were copied from it");
-  return counts;
+  return device_->counted.get(chain, visible_);
 }
 
 void CudaRbmGibbsChains::set_up_counts(std::size_t chain, std::span<const std::uint64_t> counts) {
-  device_->counts.upload(counts, chain * visible_);
+  device_->counted.counts.upload(counts, chain * visible_);
 }
 
 void CudaRbmGibbsChains::start_sums(std::size_t draw) const {
   double* const to = device_->sums.data() + draw * kSums * chains_;
-  cuda::launch_gibbs_sums(device_->view(), {to, to + chains_, to + 2 * chains_, device_->reference.data()},
-                          device_->stream);
+  cuda::launch_gibbs_sums(device_->view(), cuda::sums_at(to, chains_, device_->reference.data()), device_->stream);
   cuda::check_launch("states were summed");
 }
 
@@ -167,14 +153,8 @@ std::vector<CudaRbmGibbsChains::Sums> CudaRbmGibbsChains::advance_and_sum(std::u
 std::vector<CudaRbmGibbsChains::Sums> CudaRbmGibbsChains::fetch_sums(std::size_t draws) const {
   std::vector<double> all(draws * kSums * chains_);
   device_->sums.download(all);
-  std::vector<Sums> out(draws);
-  auto from = all.begin();
-  for (Sums& sums : out) {
-    for (auto* part : {&sums.log_prob, &sums.on, &sums.different}) {
-      part->assign(from, from + static_cast<std::ptrdiff_t>(chains_));
-      from += static_cast<std::ptrdiff_t>(chains_);
-    }
-  }
+  std::vector<Sums> out;
+  for (std::size_t draw = 0; draw < draws; ++draw) out.emplace_back(all.data() + draw * kSums * chains_, chains_);
   return out;
 }
 

@@ -11,6 +11,19 @@
 
 namespace poise {
 
+/// Sums of states of block Gibbs, by chain.
+struct CudaRbmSums {
+  /// Takes them from [sum][chain].
+  CudaRbmSums(const double* from, std::size_t chains)
+      : log_prob(from, from + chains),
+        on(from + chains, from + 2 * chains),
+        different(from + 2 * chains, from + 3 * chains) {}
+
+  std::vector<double> log_prob;
+  std::vector<double> on;
+  std::vector<double> different;  ///< units that are not as in the reference
+};
+
 class CudaRbmGibbsChains {
  public:
   /// Units of a layer that there may be: sums of weights of sixteen bits have 31.
@@ -43,12 +56,7 @@ class CudaRbmGibbsChains {
   [[nodiscard]] std::vector<std::uint64_t> up_counts(std::size_t chain) const;
   void set_up_counts(std::size_t chain, std::span<const std::uint64_t> counts);
 
-  /// By chain.
-  struct Sums {
-    std::vector<double> log_prob;
-    std::vector<double> on;
-    std::vector<double> different;  ///< units that are not as in the reference
-  };
+  using Sums = CudaRbmSums;
   [[nodiscard]] Sums sums() const;
   /// Makes so many steps before each of the draws, and gives sums of all of them; the host waits once.
   std::vector<Sums> advance_and_sum(std::uint64_t steps, std::size_t draws);

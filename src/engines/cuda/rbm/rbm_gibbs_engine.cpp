@@ -8,6 +8,7 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/cuda/rbm/saved_rbm_chain.hpp"
@@ -99,27 +100,30 @@ class CudaRbmGibbsEngine final : public Engine {
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(chains_.sums(), group, out);
-    const std::size_t n = traits_.variables;
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.accepted.empty()) out.accepted[k] = static_cast<double>(chains_.steps());
-      if (!out.evals.empty()) out.evals[k] = evals(c);
-      if (!out.levels.empty()) chains_.get_levels(c, out.levels.subspan(k * n, n));
-      if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
-      if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
-    }
+    if (wants_sums(out)) observe_rbm_sums(chains_.sums(), group, out);
+    std::fill(out.accepted.begin(), out.accepted.end(), static_cast<double>(chains_.steps()));
+    observe_each(*this, traits_, group, out);
+  }
+
+  // For observe_each.
+  void get_levels(std::size_t c, std::span<Value> out) const { chains_.get_levels(c, out); }
+  void copy_marginals(std::size_t c, std::span<double> out) const {
+    copy_fractions(up_counts(c), chains_.steps() - kept_[c].counted_from, out);
+  }
+  [[nodiscard]] Evals evals(std::size_t chain) const {
+    Evals evals;
+    evals.target = kept_[chain].placed;
+    evals.gradient = chains_.steps();
+    return evals;
   }
 
   void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
-    const Observables& wanted = draws.front();
-    const bool plain =
-        wanted.levels.empty() && wanted.frozen.empty() && wanted.empirical_marginals.empty() && wanted.evals.empty();
-    if (!plain || group.count != traits_.chains) return Engine::advance_and_observe(group, steps, draws);
+    if (!wants_sums_alone(draws.front()) || group.count != traits_.chains)
+      return Engine::advance_and_observe(group, steps, draws);
     const std::uint64_t before = chains_.steps();
     const std::vector<CudaRbmGibbsChains::Sums> sums = chains_.advance_and_sum(steps, draws.size());
     for (std::size_t k = 0; k < draws.size(); ++k) {
-      tell(sums[k], group, draws[k]);
+      observe_rbm_sums(sums[k], group, draws[k]);
       std::fill(draws[k].accepted.begin(), draws[k].accepted.end(), static_cast<double>(before + (k + 1) * steps));
     }
   }
@@ -140,11 +144,9 @@ class CudaRbmGibbsEngine final : public Engine {
   }
 
   void visit_marginals(ChainGroup group) override {
-    std::vector<double> log_ratios;
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      if (kept_[c].rao_blackwell.sums.empty()) continue;
-      add_conditionals(*target_, target_->make_state(levels_of(c)), log_ratios, kept_[c].rao_blackwell);
-    }
+    visit_conditionals(
+        *target_, group, [&](std::size_t c) -> RaoBlackwell& { return kept_[c].rao_blackwell; },
+        [&](std::size_t c) { return levels_of(c); });
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return kept_[chain].rao_blackwell; }
@@ -160,7 +162,7 @@ class CudaRbmGibbsEngine final : public Engine {
                    {.levels = levels_of(c),
                     .steps = chains_.steps(),
                     .counted_from = kept.counted_from,
-                    .up_counts = chains_.counts() ? chains_.up_counts(c) : std::vector<std::uint64_t>(),
+                    .up_counts = up_counts(c),
                     .placed = kept.placed,
                     .rao_blackwell = kept.rao_blackwell},
                    out);
@@ -187,12 +189,7 @@ class CudaRbmGibbsEngine final : public Engine {
   };
 
   static EngineTraits traits_of(const Rbm& target, const EngineOptions& options) {
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    traits.statistics = Rbm::statistic_names().size();
-    traits.group = traits.chains;
+    EngineTraits traits = device_traits(target, options);
     traits.draws_at_once = 64;
     // Microseconds that a sweep takes: some at least, and so many weights of all chains in one more.
     constexpr double least = 8.0, weights = 6e7, milliseconds = 5.0;
@@ -200,15 +197,6 @@ class CudaRbmGibbsEngine final : public Engine {
         least + static_cast<double>(traits.chains) * static_cast<double>(target.weights().weights.size()) / weights;
     traits.chunk = static_cast<std::uint64_t>(std::clamp(1000.0 * milliseconds / sweep, 1.0, 512.0));
     return traits;
-  }
-
-  static void tell(const CudaRbmGibbsChains::Sums& sums, ChainGroup group, const Observables& out) {
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
-      if (!out.statistics.empty()) out.statistics[k] = sums.on[c];
-      if (!out.distance.empty()) out.distance[k] = static_cast<std::int64_t>(sums.different[c]);
-    }
   }
 
   void place(std::size_t chain, std::span<const Value> levels) {
@@ -226,21 +214,9 @@ class CudaRbmGibbsEngine final : public Engine {
     return {*target_, reference_, seed_, first_chain_ + chain};
   }
 
-  [[nodiscard]] Evals evals(std::size_t chain) const {
-    Evals evals;
-    evals.target = kept_[chain].placed;
-    evals.gradient = chains_.steps();
-    return evals;
-  }
-
-  void copy_marginals(std::size_t c, std::span<double> out) const {
-    if (!chains_.counts()) {
-      std::fill(out.begin(), out.end(), 0.0);
-      return;
-    }
-    const auto steps = static_cast<double>(std::max<std::uint64_t>(1, chains_.steps() - kept_[c].counted_from));
-    const std::vector<std::uint64_t> counts = chains_.up_counts(c);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / steps;
+  /// Empty where nothing is counted.
+  [[nodiscard]] std::vector<std::uint64_t> up_counts(std::size_t c) const {
+    return chains_.counts() ? chains_.up_counts(c) : std::vector<std::uint64_t>();
   }
 
   std::shared_ptr<const Rbm> target_;

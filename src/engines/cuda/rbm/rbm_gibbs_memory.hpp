@@ -25,6 +25,43 @@ inline void get_bits(std::span<const std::uint32_t> words, std::span<Value> leve
   for (Index i = 0; i < levels.size(); ++i) levels[i] = static_cast<Value>(words[i / 32] >> i % 32 & 1U);
 }
 
+/// Uploads a state as bits.
+inline void upload_bits(std::span<const Value> levels, Array<std::uint32_t>& to) {
+  std::vector<std::uint32_t> bits(to.size());
+  put_bits(levels, bits);
+  to.upload(bits);
+}
+
+/// Where launch_gibbs_sums writes three sums of each chain: [sum][chain].
+inline GibbsSums sums_at(double* to, std::size_t chains, const std::uint32_t* reference) {
+  return {to, to + chains, to + 2 * chains, reference};
+}
+
+/// Steps of chains at which units are on, in planes of bits first.
+struct GibbsCountsOnDevice {
+  /// Counts from here on. Says whether there was no memory for that before.
+  bool start(std::size_t chains, std::size_t words, std::size_t units) {
+    const bool is_new = counts.empty();
+    if (is_new) {
+      Array<uint4> both(chains * words);
+      counts = Array<std::uint64_t>(chains * units);
+      planes = std::move(both);  // once there is room for both
+    }
+    planes.clear();
+    counts.clear();
+    return is_new;
+  }
+  [[nodiscard]] std::vector<std::uint64_t> get(std::size_t chain, std::size_t units) const {
+    std::vector<std::uint64_t> out(units);
+    check(cudaMemcpy(out.data(), counts.data() + chain * units, units * sizeof(std::uint64_t), cudaMemcpyDeviceToHost),
+          "data were copied from it");
+    return out;
+  }
+
+  Array<uint4> planes;
+  Array<std::uint64_t> counts;
+};
+
 /// A layer, at beta = 1 until it is heated.
 class GibbsLayerOnDevice {
  public:

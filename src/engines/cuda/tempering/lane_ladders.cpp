@@ -17,8 +17,6 @@ namespace {
 
 static_assert(cuda::kHardZero == LaneModel::kZero);
 
-/// Random words that an update may need, as on the CPU.
-constexpr std::uint64_t kWordsOfUpdate = 2;
 /// Sweeps that a byte can count.
 constexpr std::uint64_t kMostRecentSteps = 255;
 
@@ -33,9 +31,7 @@ class CudaLaneLadders::OnDevice {
         totals(from.model->num_entries(), static_cast<std::uint32_t>((options.ladders + 1) / 2)),
         components(options.first_neighbour, options.neighbours, options.ladders / 2),
         device(cuda::this_device()),
-        words(from.model->num_variables() * kWordsOfUpdate),
-        variables(from.model->num_variables()),
-        entries(from.model->num_entries()) {}
+        variables(from.model->num_variables()) {}
 
   void set_rungs(std::span<const LaneHeat> heats, std::span<const CudaRungStep> steps) {
     options.rungs = heats.size();
@@ -72,23 +68,14 @@ class CudaLaneLadders::OnDevice {
   }
 
   [[nodiscard]] cuda::LaneBlockView view(bool averaging) const {
-    return {
-        .image = model.packed(),
-        .exact = model.exact(),
-        .colours = model.colours(),
-        .num_colours = static_cast<std::uint32_t>(model.image().colours.size() - 1),
-        .levels = levels->words(),
-        .counts = nullptr,
-        .sums = averaging ? totals.sums() : nullptr,
-        .keys = keys.data(),
-        .pairs = lanes().lanes / 2,
-        .first_lane = 0,
-        .end_lane = lanes().lanes,
-        .positions = model.used_positions(),
-        .entries = entries,
-        .words = words,
-        .two_levels = model.most_levels() <= 2,
-        .heat = {ladders->rung_of(), rung_heats.data(), static_cast<std::uint32_t>(options.rungs), stride_of_totals()}};
+    cuda::LaneBlockView view = model.view();
+    view.levels = levels->words();
+    view.sums = averaging ? totals.sums() : nullptr;
+    view.keys = keys.data();
+    view.pairs = lanes().lanes / 2;
+    view.end_lane = lanes().lanes;
+    view.heat = {ladders->rung_of(), rung_heats.data(), static_cast<std::uint32_t>(options.rungs), stride_of_totals()};
+    return view;
   }
   [[nodiscard]] std::uint32_t stride_of_totals() const {
     return static_cast<std::uint32_t>((options.ladders + 1) / 2 * 2);
@@ -166,9 +153,7 @@ class CudaLaneLadders::OnDevice {
   cuda::LaneTotalsOnDevice totals;
   cuda::ComponentsOnDevice components;
   cuda::DeviceShape device;
-  std::uint64_t words;
   std::uint32_t variables;
-  std::uint32_t entries;
   cuda::Array<cuda::RungHeat> rung_heats;
   cuda::Array<cuda::RungStep> rung_steps;
   cuda::Array<cuda::ReplicaEnergy> energies;
@@ -263,7 +248,6 @@ CudaLaneSums CudaLaneLadders::sums() const {
 void CudaLaneLadders::sum_draws(std::size_t draws, const std::function<void()>& start_draw,
                                 const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
   cuda::LaneRecording& recording = device_->recording();
-  const std::size_t together = recording.draws();
   const auto start = [&](std::size_t batch, std::size_t size) {
     for (std::size_t draw = 0; draw < size; ++draw) {
       start_draw();
@@ -271,11 +255,7 @@ void CudaLaneLadders::sum_draws(std::size_t draws, const std::function<void()>& 
     }
     recording.start(recording.states(), size, batch);
   };
-  recording.batches().run(
-      draws, together,
-      {.start = start,
-       .wait = [&](std::size_t batch) { recording.wait(batch); },
-       .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, recording.sums(batch, draw)); }});
+  recording.run(draws, start, use);
 }
 
 CudaLaneLadders::Energies CudaLaneLadders::energies() const {
@@ -308,50 +288,14 @@ std::span<const Value> CudaLaneLadders::cold_levels(std::size_t ladder) const {
   return std::span<const Value>(device_->cold_levels).subspan(ladder * device_->variables, device_->variables);
 }
 
-/// Calls `use` with the number of each entry in the order of variables, and in that of updates.
-template <class Use>
-void CudaLaneLadders::for_each_entry(Use&& use) const {
-  for (const ImageVariable& variable : device_->model.image().variables) {
-    const Index first = model_->model->entries()[variable.variable];
-    for (Index level = 1; level < variable.levels; ++level) use(first + level - 1, variable.entry + level - 1);
-  }
-}
-
 LaneTotals CudaLaneLadders::totals(std::size_t ladder) const {
   const std::lock_guard lock(device_->mutex);
-  const auto number = static_cast<std::uint32_t>(ladder);
-  LaneTotals totals;
-  if (counting_) {
-    const std::vector<std::uint64_t> counts = device_->totals.counts_of(number);
-    totals.counts.resize(counts.size());
-    for_each_entry([&](std::size_t outside, std::size_t inside) { totals.counts[outside] = counts[inside]; });
-  }
-  if (!averaging_) return totals;
-  const cuda::LaneTotalsOnDevice::Sums sums = device_->totals.sums_of(number);
-  totals.sums.resize(sums.earlier.size());
-  totals.recent.resize(sums.recent.size());
-  for_each_entry([&](std::size_t outside, std::size_t inside) {
-    totals.sums[outside] = sums.earlier[inside];
-    totals.recent[outside] = sums.recent[inside];
-  });
-  return totals;
+  return device_->totals.get(static_cast<std::uint32_t>(ladder), {counting_, averaging_}, device_->model);
 }
 
 void CudaLaneLadders::set_totals(std::size_t ladder, const LaneTotals& totals) {
   const std::lock_guard lock(device_->mutex);
-  const auto number = static_cast<std::uint32_t>(ladder);
-  if (counting_) {
-    std::vector<std::uint64_t> counts(device_->entries);
-    for_each_entry([&](std::size_t outside, std::size_t inside) { counts[inside] = totals.counts[outside]; });
-    device_->totals.set_counts(number, counts);
-  }
-  if (!averaging_) return;
-  cuda::LaneTotalsOnDevice::Sums sums{std::vector<double>(device_->entries), std::vector<float>(device_->entries)};
-  for_each_entry([&](std::size_t outside, std::size_t inside) {
-    sums.earlier[inside] = totals.sums[outside];
-    sums.recent[inside] = totals.recent[outside];
-  });
-  device_->totals.set_sums(number, sums);
+  device_->totals.set(static_cast<std::uint32_t>(ladder), {counting_, averaging_}, device_->model, totals);
 }
 
 }  // namespace poise

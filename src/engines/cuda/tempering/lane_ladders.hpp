@@ -101,8 +101,6 @@ class CudaLaneLadders {
 
  private:
   class OnDevice;
-  template <class Use>
-  void for_each_entry(Use&& use) const;
 
   std::shared_ptr<const CudaLaneModel> model_;
   bool counting_ = false;

@@ -1,5 +1,6 @@
 /// Ladders on a GPU as an engine: the host knows of them what it has last asked for.
 #include "engines/cpu/tempering/temper.hpp"
+#include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 
 #include <algorithm>

@@ -104,8 +104,8 @@ struct CudaRbmLadders::OnDevice {
                        static_cast<std::uint32_t>(random_words), steps.data()},
             .unit = unit,
             .in_one = 1.0 / unit,
-            .chains = {static_cast<std::uint32_t>(replicas()), visible->on_device(), hidden.data(), planes.data(),
-                       counts.data()},
+            .chains = {static_cast<std::uint32_t>(replicas()), visible->on_device(), hidden.data(),
+                       counted.planes.data(), counted.counts.data()},
             .rungs = {ladders->rung_of(), static_cast<std::uint32_t>(num_rungs), units.data()}};
   }
   /// The cold replicas as chains: what is told of them.
@@ -150,8 +150,7 @@ struct CudaRbmLadders::OnDevice {
   Array<std::uint32_t> cold;  // [ladder][word]
   Array<double> sums;         // [sum][ladder]
   Array<std::uint64_t> steps;
-  Array<uint4> planes;
-  Array<std::uint64_t> counts;
+  cuda::GibbsCountsOnDevice counted;
   mutable std::mutex mutex;  // of the cold replicas and
   mutable std::vector<std::uint32_t> cold_on_host;
   mutable bool cold_is_current = false;
@@ -169,9 +168,7 @@ void CudaRbmLadders::set_rungs(const Rungs& rungs) {
 }
 
 void CudaRbmLadders::set_reference(std::span<const Value> reference) {
-  std::vector<std::uint32_t> bits(device_->words);
-  cuda::put_bits(reference, bits);
-  device_->reference.upload(bits);
+  cuda::upload_bits(reference, device_->reference);
 }
 
 void CudaRbmLadders::advance(std::uint64_t step, std::uint64_t steps) {
@@ -237,22 +234,17 @@ void CudaRbmLadders::get_levels(std::size_t ladder, std::size_t replica, std::sp
   cuda::get_bits(device_->visible->row(ladder * device_->num_rungs + replica), levels);
 }
 
-CudaRbmLadders::Cold CudaRbmLadders::cold_sums() const {
+CudaRbmSums CudaRbmLadders::cold_sums() const {
   const std::lock_guard lock(device_->mutex);
   const std::size_t count = device_->options.ladders;
   device_->gather_cold();
-  double* const to = device_->sums.data();
-  cuda::launch_gibbs_sums(device_->cold_view(), {to, to + count, to + 2 * count, device_->reference.data()},
+  cuda::launch_gibbs_sums(device_->cold_view(), cuda::sums_at(device_->sums.data(), count, device_->reference.data()),
                           device_->stream);
   cuda::check_launch("states were summed");
   device_->wait();
   std::vector<double> all(3 * count);
   device_->sums.download(all);
-  const auto part = [&](std::size_t k) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(k * count);
-    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
-  return {part(0), part(1), part(2)};
+  return {all.data(), count};
 }
 
 void CudaRbmLadders::get_cold_levels(std::size_t ladder, std::span<Value> levels) const {
@@ -270,25 +262,16 @@ void CudaRbmLadders::get_cold_levels(std::size_t ladder, std::span<Value> levels
 }
 
 void CudaRbmLadders::start_counting() {
-  if (!counting_) {
-    device_->planes = Array<uint4>(device_->options.ladders * device_->words);
-    device_->counts = Array<std::uint64_t>(device_->options.ladders * visible_);
-    counting_ = true;
-  }
-  device_->planes.clear();
-  device_->counts.clear();
+  static_cast<void>(device_->counted.start(device_->options.ladders, device_->words, visible_));
+  counting_ = true;
 }
 
 std::vector<std::uint64_t> CudaRbmLadders::up_counts(std::size_t ladder) const {
-  std::vector<std::uint64_t> counts(visible_);
-  cuda::check(cudaMemcpy(counts.data(), device_->counts.data() + ladder * visible_, visible_ * sizeof(std::uint64_t),
-                         cudaMemcpyDeviceToHost),
-              "data were copied from it");
-  return counts;
+  return device_->counted.get(ladder, visible_);
 }
 
 void CudaRbmLadders::set_up_counts(std::size_t ladder, std::span<const std::uint64_t> counts) {
-  device_->counts.upload(counts, ladder * visible_);
+  device_->counted.counts.upload(counts, ladder * visible_);
 }
 
 }  // namespace poise

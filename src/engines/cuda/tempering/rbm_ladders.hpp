@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <poise/types.hpp>
+#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "models/rbm/rbm.hpp"
 
@@ -69,12 +70,7 @@ class CudaRbmLadders {
   void get_levels(std::size_t ladder, std::size_t replica, std::span<Value> levels) const;
 
   /// Of the cold replicas, by ladder.
-  struct Cold {
-    std::vector<double> log_prob;
-    std::vector<double> on;
-    std::vector<double> different;  ///< units that are not as in the reference
-  };
-  [[nodiscard]] Cold cold_sums() const;
+  [[nodiscard]] CudaRbmSums cold_sums() const;
   void get_cold_levels(std::size_t ladder, std::span<Value> levels) const;
 
   /// Counts sweeps after which units of the cold replicas are on, from here on.

@@ -1,4 +1,5 @@
 /// Ladders of an RBM on a GPU as an engine: the host knows of them what it has last asked for.
+#include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 
 #include <algorithm>
@@ -65,17 +66,18 @@ class CudaTemperedRbm final : public TemperedEngine {
 
   void observe(ChainGroup group, const Observables& out) const override {
     send_ladders();
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) observe_sums(group, out);
-    const std::size_t n = traits_.variables;
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.accepted.empty()) out.accepted[k] = accepted(c);
-      if (!out.evals.empty()) out.evals[k] = evals(c);
-      if (!out.levels.empty()) ladders_.get_cold_levels(c, out.levels.subspan(k * n, n));
-      if (!out.frozen.empty()) std::fill_n(out.frozen.begin() + static_cast<std::ptrdiff_t>(k * n), n, std::uint8_t{0});
-      if (!out.empirical_marginals.empty()) copy_marginals(c, out.empirical_marginals.subspan(k * n, n));
-    }
+    if (wants_sums(out)) observe_rbm_sums(ladders_.cold_sums(), group, out);
+    for (std::size_t k = 0; k < out.accepted.size(); ++k) out.accepted[k] = accepted(group.first + k);
+    observe_each(*this, traits_, group, out);
   }
+
+  // For observe_each.
+  void get_levels(std::size_t c, std::span<Value> out) const { ladders_.get_cold_levels(c, out); }
+  void copy_marginals(std::size_t c, std::span<double> out) const {
+    copy_fractions(ladders_.counts() ? ladders_.up_counts(c) : std::vector<std::uint64_t>(),
+                   ladders_.sweeps() - chains_[c].counted_from, out);
+  }
+  [[nodiscard]] Evals evals(std::size_t c) const { return evals(c, betas().size()); }
 
   void restart(std::size_t c, std::span<const Value> levels) override {
     set_replicas(c, levels);
@@ -97,13 +99,13 @@ class CudaTemperedRbm final : public TemperedEngine {
 
   void visit_marginals(ChainGroup group) override {
     send_ladders();
-    std::vector<double> log_ratios;
     std::vector<Value> levels(traits_.variables);
-    for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      if (chains_[c].rao_blackwell.sums.empty()) continue;
-      ladders_.get_cold_levels(c, levels);
-      add_conditionals(*target_, target_->make_state(levels), log_ratios, chains_[c].rao_blackwell);
-    }
+    visit_conditionals(
+        *target_, group, [&](std::size_t c) -> RaoBlackwell& { return chains_[c].rao_blackwell; },
+        [&](std::size_t c) -> std::span<const Value> {
+          ladders_.get_cold_levels(c, levels);
+          return levels;
+        });
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override { return chains_[c].rao_blackwell; }
@@ -201,12 +203,7 @@ class CudaTemperedRbm final : public TemperedEngine {
   };
 
   static EngineTraits traits_of(const Rbm& target, const EngineOptions& options) {
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    traits.statistics = Rbm::statistic_names().size();
-    traits.group = traits.chains;
+    EngineTraits traits = device_traits(target, options);
     // Microseconds that a step takes: some at least, and so many weights of all replicas in one more.
     constexpr double least = 60.0, weights = 1e7, milliseconds = 5.0;
     const auto replicas = static_cast<double>(traits.chains * kFirstRungs);
@@ -253,37 +250,16 @@ class CudaTemperedRbm final : public TemperedEngine {
     }
   }
 
-  void observe_sums(ChainGroup group, const Observables& out) const {
-    const CudaRbmLadders::Cold sums = ladders_.cold_sums();
-    for (std::size_t k = 0; k < group.count; ++k) {
-      const std::size_t c = group.first + k;
-      if (!out.log_prob.empty()) out.log_prob[k] = sums.log_prob[c];
-      if (!out.statistics.empty()) out.statistics[k] = sums.on[c];
-      if (!out.distance.empty()) out.distance[k] = static_cast<std::int64_t>(sums.different[c]);
-    }
-  }
-
   /// Every sweep counts as accepted, and a step is one, however many sweeps it has.
   [[nodiscard]] double accepted(std::size_t c) const {
     return chains_[c].past.accepted + static_cast<double>(ladders_.sweeps()) / static_cast<double>(kSweepsOfRbm);
   }
 
-  [[nodiscard]] Evals evals(std::size_t c) const { return evals(c, betas().size()); }
   [[nodiscard]] Evals evals(std::size_t c, std::uint64_t rungs) const {
     Evals all = chains_[c].past.evals;
     all.target += rungs * chains_[c].placed;
     all.gradient += rungs * ladders_.sweeps();
     return all;
-  }
-
-  void copy_marginals(std::size_t c, std::span<double> out) const {
-    if (!ladders_.counts()) {
-      std::fill(out.begin(), out.end(), 0.0);
-      return;
-    }
-    const auto sweeps = static_cast<double>(std::max<std::uint64_t>(1, ladders_.sweeps() - chains_[c].counted_from));
-    const std::vector<std::uint64_t> counts = ladders_.up_counts(c);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / sweeps;
   }
 
   std::shared_ptr<const Heat> heat_;
