@@ -44,13 +44,13 @@ class HostGraphChain {
     return cuda::sum_of_children(top == 0 ? leaves_.data() : nodes_.data() + graph_.tree.first[top]);
   }
 
-  [[nodiscard]] Index find(double place) const {
+  [[nodiscard]] Index find(double offset) const {
     Index index = 0;
     for (std::uint32_t level = graph_.tree.levels - 1; level > 0; --level) {
       const double* const nodes = nodes_.data() + graph_.tree.first[level];
-      index = index * cuda::kChildren + choose(nodes + index * cuda::kChildren, place);
+      index = index * cuda::kChildren + choose(nodes + index * cuda::kChildren, offset);
     }
-    return index * cuda::kChildren + choose(leaves_.data() + index * cuda::kChildren, place);
+    return index * cuda::kChildren + choose(leaves_.data() + index * cuda::kChildren, offset);
   }
 
   /// The sum of all weights after a flip, which is put into the tree.
@@ -121,7 +121,7 @@ class HostGraphChain {
   }
 
   /// The sums of the lanes up to each are those of shuffles: by one, two, four, ... lanes.
-  static Index choose(const double* children, double& place) {
+  static Index choose(const double* children, double& offset) {
     double end[cuda::kChildren];
     std::copy_n(children, cuda::kChildren, end);
     for (Index step = 1; step < cuda::kChildren; step *= 2) {
@@ -129,13 +129,13 @@ class HostGraphChain {
     }
     Index child = cuda::kChildren;
     for (Index lane = cuda::kChildren; lane-- > 0;) {
-      if (children[lane] > 0.0 && end[lane] > place) child = lane;
+      if (children[lane] > 0.0 && end[lane] > offset) child = lane;
     }
     for (Index lane = 0; lane < cuda::kChildren && child == cuda::kChildren; ++lane) {
       const Index last = cuda::kChildren - 1 - lane;
       if (children[last] > 0.0) child = last;
     }
-    if (child > 0) place = std::max(0.0, place - end[child - 1]);
+    if (child > 0) offset = std::max(0.0, offset - end[child - 1]);
     return child;
   }
 

@@ -132,7 +132,7 @@ class HostRbmGibbs {
           multiply(low[j], inputs, second);
         }
       }
-      const cuda::GibbsPlace place = cuda::gibbs_place(first_block, first_slice + slice);
+      const cuda::GibbsOffset offset = cuda::gibbs_offset(first_block, first_slice + slice);
       for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned t = lane % 4;
         for (unsigned down = 0; down < 2; ++down) {
@@ -140,23 +140,23 @@ class HostRbmGibbs {
           const auto& [stream, rung] = rows_[chain];
           cuda::GibbsUnit units[8];
           for (unsigned k = 0; k < 8; ++k) units[k] = heated.bounds[rung][slice * 32 + k / 2 * 8 + 2 * t + k % 2];
-          const cuda::Philox blocks[2] = {cuda::philox(place.block + t, stream, seed_),
-                                          cuda::philox(place.block + 4 + t, stream, seed_)};
+          const cuda::Philox blocks[2] = {cuda::philox(offset.block + t, stream, seed_),
+                                          cuda::philox(offset.block + 4 + t, stream, seed_)};
           std::int32_t sums[8];
           for (unsigned k = 0; k < 8; ++k) {
             sums[k] = 256 * high[k / 2][lane][2 * down + k % 2] + low[k / 2][lane][2 * down + k % 2];
           }
-          const cuda::GibbsDrawn own = cuda::draw_units(units, sums, t, blocks, place.word);
+          const cuda::GibbsDrawn own = cuda::draw_units(units, sums, t, blocks, offset.word);
           const Index left = layer.units() - slice * 32;
           const std::uint32_t valid = left < 32 ? (1U << left) - 1 : ~0U;
           drawn[chain][slice] |= own.on & valid;
           for (std::uint32_t rest = own.open & valid; rest != 0; rest &= rest - 1) {
             const auto inside = static_cast<unsigned>(__builtin_ctz(rest));
             const Index unit = slice * 32 + inside;
-            const cuda::Philox block = cuda::philox(place.block + cuda::gibbs_block(inside), stream, seed_);
+            const cuda::Philox block = cuda::philox(offset.block + cuda::gibbs_block(inside), stream, seed_);
             const std::uint64_t at = 8 * first_block + (first_slice + slice) * 32 + 2 * (inside % 16) + inside / 16;
             const cuda::GibbsOpen open{at, stream + static_cast<std::uint64_t>(Stream::further_digits),
-                                       cuda::gibbs_bits(block, place.word, inside)};
+                                       cuda::gibbs_bits(block, offset.word, inside)};
             const double in_one = 1.0 / target_.activation_unit();
             std::int64_t sum = cuda::whole_units(biases[unit], in_one);
             for (std::size_t input = 0; input < layer.stride(); ++input) {

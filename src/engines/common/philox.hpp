@@ -28,18 +28,18 @@ POISE_BOTH Philox philox(std::uint64_t step, std::uint64_t stream, std::uint64_t
   return at;
 }
 
-/// A stream from some place on.
+/// A stream from some offset on.
 struct UniformStream {
   std::uint64_t seed;
   std::uint64_t stream;
-  std::uint64_t taken;  ///< numbers before that place
+  std::uint64_t taken;  ///< numbers before that offset
 };
 
-/// Number `place` from there on, as `Rng::uniform` would give it: blocks are made sixteen at a time, and of these first
-/// the words 0 and 1 of each, then the words 2 and 3.
-POISE_BOTH double uniform_at(const UniformStream& from, std::uint64_t place) {
+/// Number `offset` from there on, as `Rng::uniform` would give it: blocks are made sixteen at a time, and of these
+/// first the words 0 and 1 of each, then the words 2 and 3.
+POISE_BOTH double uniform_at(const UniformStream& from, std::uint64_t offset) {
   constexpr unsigned kBlocks = 16;
-  const std::uint64_t number = from.taken + place;
+  const std::uint64_t number = from.taken + offset;
   const auto within = static_cast<unsigned>(number % (2 * kBlocks));
   const Philox words = philox(number / (2 * kBlocks) * kBlocks + within % kBlocks, from.stream, from.seed);
   const std::uint64_t high = within < kBlocks ? words.word[0] : words.word[2];

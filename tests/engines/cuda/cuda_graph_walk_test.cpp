@@ -148,7 +148,7 @@ TEST(CudaGraphFlips, StepsOfAWarpAreThoseOfTheHost) {
                                        .first_step = 0,
                                        .counted_from = 0};
     cuda::HostWarp::run([&](unsigned lane) {
-      cuda::Walk walk(view, host.weigher(), cuda::place_of(view, chains, 0), lane);
+      cuda::Walk walk(view, host.weigher(), cuda::memory_of(view, chains, 0), lane);
       cuda::make_steps(walk, view, chains, {0, lane}, steps);
     });
     for (std::uint64_t step = 0; step < steps; ++step) {

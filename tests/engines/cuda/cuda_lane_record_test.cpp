@@ -24,7 +24,7 @@ TEST(CudaLaneRecordPlace, ADrawEndsAfterSoManySweeps) {
         const std::uint64_t made = record.made + sweep + 1;
         ASSERT_EQ(record.is_due(sweep), made == (draw + 1) * every);
         if (!record.is_due(sweep)) continue;
-        EXPECT_EQ(record.place(sweep), states.data() + draw * 10);
+        EXPECT_EQ(record.slot(sweep), states.data() + draw * 10);
         ++draw;
       }
       record.made += sweeps;

@@ -1,4 +1,4 @@
-/// Draws that are looked at in batches: every one once, places in turns, and what is thrown.
+/// Draws that are looked at in batches: every one once, slots in turns, and what is thrown.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,30 +10,30 @@
 namespace poise::cuda {
 namespace {
 
-/// A device that fills places when it is waited for.
-struct Places {
-  std::vector<std::vector<std::size_t>> place;
+/// A device that fills slots when it is waited for.
+struct Slots {
+  std::vector<std::vector<std::size_t>> slot;
   std::vector<std::atomic<unsigned>> being_read;
   std::vector<std::atomic<unsigned>> looks;
   std::size_t together;
   bool was_disturbed = false;
 
-  Places(std::size_t draws, std::size_t the_together, std::size_t places)
-      : place(places), being_read(places), looks(draws), together(the_together) {}
+  Slots(std::size_t draws, std::size_t the_together, std::size_t slots)
+      : slot(slots), being_read(slots), looks(draws), together(the_together) {}
 
   DrawBatches::Work work() {
     return {.start =
                 [this](std::size_t batch, std::size_t size) {
-                  was_disturbed = was_disturbed || being_read[batch % place.size()] != 0;
-                  place[batch % place.size()].assign(size, batch);
+                  was_disturbed = was_disturbed || being_read[batch % slot.size()] != 0;
+                  slot[batch % slot.size()].assign(size, batch);
                 },
             .wait = [](std::size_t) {},
             .use =
                 [this](std::size_t batch, std::size_t draw) {
-                  ++being_read[batch % place.size()];
-                  if (place[batch % place.size()].at(draw) != batch) was_disturbed = true;
+                  ++being_read[batch % slot.size()];
+                  if (slot[batch % slot.size()].at(draw) != batch) was_disturbed = true;
                   ++looks[batch * together + draw];
-                  --being_read[batch % place.size()];
+                  --being_read[batch % slot.size()];
                 }};
   }
 };
@@ -43,10 +43,10 @@ TEST(DrawBatches, LooksAtEveryDrawOnce) {
     DrawBatches batches(count);
     for (const std::size_t draws : {0, 1, 15, 16, 17, 32, 1000}) {
       for (const std::size_t together : {1, 16}) {
-        Places places(draws, together, count);
-        batches.run(draws, together, places.work());
-        EXPECT_FALSE(places.was_disturbed);
-        for (const auto& looks : places.looks) EXPECT_EQ(looks, 1U);
+        Slots slots(draws, together, count);
+        batches.run(draws, together, slots.work());
+        EXPECT_FALSE(slots.was_disturbed);
+        for (const auto& looks : slots.looks) EXPECT_EQ(looks, 1U);
       }
     }
   }
@@ -54,9 +54,9 @@ TEST(DrawBatches, LooksAtEveryDrawOnce) {
 
 TEST(DrawBatches, WhatIsThrownComesOut) {
   DrawBatches batches(4);
-  Places places(1000, 16, 4);
+  Slots slots(1000, 16, 4);
   const auto thrown = [&](auto&& spoil) {
-    DrawBatches::Work work = places.work();
+    DrawBatches::Work work = slots.work();
     spoil(work);
     EXPECT_THROW(batches.run(1000, 16, work), std::domain_error);
   };
@@ -71,7 +71,7 @@ TEST(DrawBatches, WhatIsThrownComesOut) {
   });
   thrown([&](DrawBatches::Work& work) { work.wait = fail_at; });
   thrown([&](DrawBatches::Work& work) { work.use = [&](std::size_t batch, std::size_t) { fail_at(batch); }; });
-  Places again(100, 16, 4);
+  Slots again(100, 16, 4);
   batches.run(100, 16, again.work());
   for (const auto& looks : again.looks) EXPECT_EQ(looks, 1U);
 }

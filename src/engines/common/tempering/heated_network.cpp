@@ -48,11 +48,11 @@ double SoftenedNetwork::change(std::span<const Value> x, double from, double to)
   double energy = 0.0;
   double zeros = 0.0;
   for (std::size_t f = 0; f < network_->num_factors(); ++f) {
-    std::size_t place = 0;
-    for (const Index i : network_->scope(f)) place = place * network_->cardinalities[i] + x[i];
-    place += network_->table_start[f];
-    energy += logs_[place];
-    if (!zeros_.empty()) zeros += zeros_[place];
+    std::size_t index = 0;
+    for (const Index i : network_->scope(f)) index = index * network_->cardinalities[i] + x[i];
+    index += network_->table_start[f];
+    energy += logs_[index];
+    if (!zeros_.empty()) zeros += zeros_[index];
   }
   if (zeros == 0.0) return (to - from) * energy;
   return (to - from) * energy + kHardening * zeros * (std::log1p(-to) - std::log1p(-from));

@@ -26,9 +26,9 @@ struct CudaBitBlock::OnDevice {
         terms(std::move(the_terms)),
         sweeps(tables, lanes, seed),
         counts(std::size_t{positions} * words) {
-    std::vector<std::uint32_t> places(positions);
-    for (Index i = 0; i < positions; ++i) places[i] = tables.position(i);
-    position = Array<std::uint32_t>(places);
+    std::vector<std::uint32_t> positions_of(positions);
+    for (Index i = 0; i < positions; ++i) positions_of[i] = tables.position(i);
+    position = Array<std::uint32_t>(positions_of);
     std::vector<std::uint8_t> reference = terms->reference;
     reference.resize(positions, 0);
     fields = Array<std::uint32_t>(cuda::rows_of_sums(positions, terms->fields, reference));
@@ -47,10 +47,10 @@ struct CudaBitBlock::OnDevice {
             weights.data(), reference_bits};
   }
   [[nodiscard]] std::size_t width_of_sums() const { return 4 * std::size_t{words} * cuda::kWordChains; }
-  /// Sums of draws, which come to places for batches of them on the host, in turns: it looks at some while others are
+  /// Sums of draws, which come to slots for batches of them on the host, in turns: it looks at some while others are
   /// filled.
   struct Recording {
-    static constexpr std::size_t kPlaces = cuda::BitSweeps::kSets;
+    static constexpr std::size_t kSlots = cuda::BitSweeps::kSets;
     static constexpr std::size_t kMostOneByOne = 16;  // draws of a batch that are summed by a launch each
 
     Recording(const OnDevice& device, std::size_t the_draws)
@@ -58,8 +58,8 @@ struct CudaBitBlock::OnDevice {
           parts(std::max(draws * device.slices(draws), std::min(draws, kMostOneByOne) * device.slices(1)) *
                 device.width_of_sums()),
           whole(draws * device.width_of_sums()),
-          host(kPlaces * whole.size()) {}
-    [[nodiscard]] std::int64_t* place(std::size_t batch) const { return host.data() + batch % kPlaces * whole.size(); }
+          host(kSlots * whole.size()) {}
+    [[nodiscard]] std::int64_t* slot(std::size_t batch) const { return host.data() + batch % kSlots * whole.size(); }
 
     std::size_t draws;          // of a batch
     Array<std::int64_t> parts;  // [draw][slice][sum][lane]
@@ -67,7 +67,7 @@ struct CudaBitBlock::OnDevice {
     cuda::PinnedArray<std::int64_t> host;
     cuda::CudaStream summing;  // while sweeps go on
     cuda::Event made;
-    cuda::Event done[kPlaces];
+    cuda::Event done[kSlots];
   };
   /// Of a draw, where so many are summed by one launch.
   [[nodiscard]] std::uint32_t slices(std::size_t draws) const {
@@ -87,7 +87,7 @@ struct CudaBitBlock::OnDevice {
     if (!recorded || recorded->draws < most_draws()) recorded = std::make_unique<Recording>(*this, most_draws());
   }
   cuda::DrawBatches& draw_batches() {
-    if (!batches) batches = std::make_unique<cuda::DrawBatches>(Recording::kPlaces);
+    if (!batches) batches = std::make_unique<cuda::DrawBatches>(Recording::kSlots);
     return *batches;
   }
   /// Draws, and into how many slices each is divided.
@@ -96,7 +96,7 @@ struct CudaBitBlock::OnDevice {
     std::size_t count;
     std::uint32_t slices;
   };
-  /// Of states one after the other, to the places of these draws.
+  /// Of states one after the other, to the slots of these draws.
   void launch_sums(const std::uint32_t* states, const SlicedDraws& draws, cudaStream_t stream) {
     const std::size_t of_draw = draws.slices * width_of_sums();
     cuda::launch_sums(
@@ -110,13 +110,13 @@ struct CudaBitBlock::OnDevice {
     cuda::launch_whole_sums({terms_view(nullptr), draws.slices, to.parts.data()},
                             static_cast<std::uint32_t>(draws.count), to.whole.data(), stream);
     cuda::check_launch("states were summed");
-    cuda::check(cudaMemcpyAsync(to.place(batch), to.whole.data(), draws.count * width_of_sums() * sizeof(std::int64_t),
+    cuda::check(cudaMemcpyAsync(to.slot(batch), to.whole.data(), draws.count * width_of_sums() * sizeof(std::int64_t),
                                 cudaMemcpyDeviceToHost, stream),
                 "sums were copied from it");
-    to.done[batch % Recording::kPlaces].record(stream);
+    to.done[batch % Recording::kSlots].record(stream);
   }
   [[nodiscard]] CudaSpinSums fetched(std::size_t draw, std::size_t batch) const {
-    const std::int64_t* const from = recorded->place(batch) + draw * width_of_sums();
+    const std::int64_t* const from = recorded->slot(batch) + draw * width_of_sums();
     const auto part = [&](std::size_t number) {
       return std::span<const std::int64_t>(from + number * words * cuda::kWordChains + first, count);
     };
@@ -266,22 +266,22 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
   device.to_device();
   device.host_is_current = false;
   OnDevice::Recording& recording = device.recording();
-  constexpr std::size_t kPlaces = OnDevice::Recording::kPlaces;
+  constexpr std::size_t kSlots = OnDevice::Recording::kSlots;
   const std::size_t of_graph = device.sweeps.draws_of_graph(sweeps, recording.draws);
   const std::size_t together = of_graph > 0 ? of_graph : std::min(recording.draws, OnDevice::Recording::kMostOneByOne);
   const std::uint32_t slices = device.slices(of_graph > 0 ? recording.draws : 1);
   const cudaStream_t sweeping = device.sweeps.stream();
   const auto start = [&](std::size_t batch, std::size_t size) {
     if (size == of_graph) {
-      device.sweeps.start_draws(sweeps_, {sweeps, size}, counts_if_any(), batch % kPlaces);
+      device.sweeps.start_draws(sweeps_, {sweeps, size}, counts_if_any(), batch % kSlots);
       sweeps_ += sweeps * size;
       recording.made.record(sweeping);
       recording.made.hold(recording.summing);
-      device.launch_sums(device.sweeps.draws(batch % kPlaces), {0, size, slices}, recording.summing);
+      device.launch_sums(device.sweeps.draws(batch % kSlots), {0, size, slices}, recording.summing);
       device.launch_fetch({0, size, slices}, batch, recording.summing);
       return;
     }
-    recording.done[(batch + kPlaces - 1) % kPlaces].hold(sweeping);  // the batch before may still be summed
+    recording.done[(batch + kSlots - 1) % kSlots].hold(sweeping);  // the batch before may still be summed
     for (std::size_t draw = 0; draw < size; ++draw) {
       start_sweeps(sweeps);
       device.launch_sums(device.sweeps.state(), {draw, 1, slices}, sweeping);
@@ -291,7 +291,7 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
   device.draw_batches().run(
       draws, together,
       {.start = start,
-       .wait = [&](std::size_t batch) { recording.done[batch % kPlaces].wait("sweeps were made"); },
+       .wait = [&](std::size_t batch) { recording.done[batch % kSlots].wait("sweeps were made"); },
        .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 

@@ -24,37 +24,37 @@ namespace poise::cuda {
 
 /// Where positions are: runs begin with words of their own, and the variable that is always 0 has two words behind
 /// them.
-class ChainPlaces {
+class ChainOffsets {
  public:
-  explicit ChainPlaces(const BitTables& tables) : place_(tables.variables() + std::size_t{1}) {
+  explicit ChainOffsets(const BitTables& tables) : offset_(tables.variables() + std::size_t{1}) {
     for (const BitTables::Run& run : tables.runs()) {
-      for (std::size_t k = 0; k < run.count; ++k) place_[run.first + k] = static_cast<std::uint32_t>(32 * words_ + k);
+      for (std::size_t k = 0; k < run.count; ++k) offset_[run.first + k] = static_cast<std::uint32_t>(32 * words_ + k);
       words_ += (run.count + 31) / 32;
     }
-    place_.back() = static_cast<std::uint32_t>(32 * words_);
+    offset_.back() = static_cast<std::uint32_t>(32 * words_);
     words_ += 2;
   }
 
   [[nodiscard]] std::size_t words() const { return words_; }
-  [[nodiscard]] std::uint32_t of(std::size_t position) const { return place_[position]; }
-  [[nodiscard]] std::uint32_t zero() const { return place_.back(); }
+  [[nodiscard]] std::uint32_t of(std::size_t position) const { return offset_[position]; }
+  [[nodiscard]] std::uint32_t zero() const { return offset_.back(); }
 
  private:
-  std::vector<std::uint32_t> place_;
+  std::vector<std::uint32_t> offset_;
   std::size_t words_ = 0;
 };
 
 class ChainRun {
  public:
-  ChainRun(const BitTables& tables, const BitTables::Run& run, const ChainPlaces& places)
-      : count_(static_cast<std::uint32_t>(run.count)), size_(run.size), first_(places.of(run.first) / 32) {
+  ChainRun(const BitTables& tables, const BitTables::Run& run, const ChainOffsets& offsets)
+      : count_(static_cast<std::uint32_t>(run.count)), size_(run.size), first_(offsets.of(run.first) / 32) {
     std::vector<std::uint32_t> sorted(run.count * run.size);
     for (std::size_t k = 0; k < run.count; ++k) {
-      for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = places.of(run.blanket[k * run.size + j]);
+      for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = offsets.of(run.blanket[k * run.size + j]);
     }
     variable_ = Array<std::uint32_t>(std::span<const std::uint32_t>(run.variable).first(run.count));
     blanket_ = Array<std::uint32_t>(sorted);
-    together_ = Array<std::uint32_t>(side_by_side(sorted, places.zero()));
+    together_ = Array<std::uint32_t>(side_by_side(sorted, offsets.zero()));
     if (size_ == 4) make_tables<4>({tables, run}, run);
     if (size_ == 5) make_tables<5>({tables, run}, run);
     if (size_ == 6) make_tables<6>({tables, run}, run);
@@ -174,10 +174,10 @@ struct CudaBitChains::OnDevice {
   OnDevice(std::shared_ptr<const BitTables> the_tables, const CudaSpinTerms& terms, ChainGroup group,
            std::uint64_t seed, std::uint64_t first_chain)
       : tables(std::move(the_tables)),
-        places(*tables),
+        offsets(*tables),
         chains(static_cast<std::uint32_t>(group.count)),
-        state(group.count, places.words()),
-        counts(group.count * places.words()),
+        state(group.count, offsets.words()),
+        counts(group.count * offsets.words()),
         edges(static_cast<std::uint32_t>(terms.edges.size())) {
     std::vector<cuda::ChainKey> some;
     for (std::uint64_t number = first_chain + group.first; number < first_chain + group.first + group.count; ++number) {
@@ -186,30 +186,30 @@ struct CudaBitChains::OnDevice {
     }
     keys = Array<cuda::ChainKey>(some);
     for (const BitTables::Run& run : tables->runs()) {
-      if (run.count > 0) runs.emplace_back(*tables, run, places);
+      if (run.count > 0) runs.emplace_back(*tables, run, offsets);
     }
     upload(terms);
   }
 
   void upload(const CudaSpinTerms& terms) {
-    std::vector<std::int64_t> by_place(terms.fields.empty() ? 0 : 32 * places.words(), 0);
-    for (std::size_t p = 0; p < terms.fields.size(); ++p) by_place[places.of(p)] = terms.fields[p];
-    fields = Array<std::int64_t>(by_place);
+    std::vector<std::int64_t> by_offset(terms.fields.empty() ? 0 : 32 * offsets.words(), 0);
+    for (std::size_t p = 0; p < terms.fields.size(); ++p) by_offset[offsets.of(p)] = terms.fields[p];
+    fields = Array<std::int64_t>(by_offset);
     std::vector<std::uint32_t> both;
     for (const auto& edge : terms.edges) {
-      for (const std::uint32_t end : edge) both.push_back(places.of(end));
+      for (const std::uint32_t end : edge) both.push_back(offsets.of(end));
     }
     ends = Array<std::uint32_t>(both);
     weights = Array<std::int64_t>(terms.weights);
-    std::vector<std::uint32_t> bits(places.words(), 0);
+    std::vector<std::uint32_t> bits(offsets.words(), 0);
     for (std::size_t p = 0; p < terms.reference.size(); ++p) {
-      bits[places.of(p) / 32] |= std::uint32_t{terms.reference[p] != 0} << places.of(p) % 32;
+      bits[offsets.of(p) / 32] |= std::uint32_t{terms.reference[p] != 0} << offsets.of(p) % 32;
     }
     reference = Array<std::uint32_t>(bits);
   }
 
-  [[nodiscard]] std::uint32_t words() const { return static_cast<std::uint32_t>(places.words()); }
-  [[nodiscard]] std::uint32_t place(Index variable) const { return places.of(tables->position(variable)); }
+  [[nodiscard]] std::uint32_t words() const { return static_cast<std::uint32_t>(offsets.words()); }
+  [[nodiscard]] std::uint32_t offset(Index variable) const { return offsets.of(tables->position(variable)); }
 
   void launch_sweep(std::uint32_t ahead, const cuda::BitCounts* counted, cudaStream_t stream) const {
     const cuda::ChainSweepView view{state.on_device(),    words(), chains, keys.data(), tables->variables(),
@@ -234,7 +234,7 @@ struct CudaBitChains::OnDevice {
   }
 
   std::shared_ptr<const BitTables> tables;
-  cuda::ChainPlaces places;
+  cuda::ChainOffsets offsets;
   std::uint32_t chains;
   cuda::MirroredWords state;
   cuda::BitCounts counts;
@@ -287,16 +287,16 @@ void CudaBitChains::set_levels(std::size_t chain, std::span<const Value> levels)
   const std::span<std::uint32_t> own = device_->state.row_to_change(chain - group_.first);
   std::fill(own.begin(), own.end(), 0U);
   for (Index i = 0; i < levels.size(); ++i) {
-    const std::uint32_t place = device_->place(i);
-    own[place / 32] |= std::uint32_t{levels[i] != 0} << place % 32;
+    const std::uint32_t offset = device_->offset(i);
+    own[offset / 32] |= std::uint32_t{levels[i] != 0} << offset % 32;
   }
 }
 
 void CudaBitChains::get_levels(std::size_t chain, std::span<Value> levels) const {
   const std::span<const std::uint32_t> own = device_->state.row(chain - group_.first);
   for (Index i = 0; i < levels.size(); ++i) {
-    const std::uint32_t place = device_->place(i);
-    levels[i] = static_cast<Value>(own[place / 32] >> place % 32 & 1U);
+    const std::uint32_t offset = device_->offset(i);
+    levels[i] = static_cast<Value>(own[offset / 32] >> offset % 32 & 1U);
   }
 }
 
@@ -306,7 +306,7 @@ void CudaBitChains::set_totals(std::size_t chain, const BitTotals& totals) {
   const std::lock_guard lock(device_->mutex);
   const std::size_t bits = std::size_t{32} * device_->words();
   std::vector<std::uint64_t> sorted(bits, 0);
-  for (Index i = 0; i < totals.counts.size(); ++i) sorted[device_->place(i)] = totals.counts[i];
+  for (Index i = 0; i < totals.counts.size(); ++i) sorted[device_->offset(i)] = totals.counts[i];
   device_->counts.set((chain - group_.first) * bits, 1, sorted);
 }
 
@@ -320,7 +320,7 @@ void CudaBitChains::get_counts(std::size_t chain, std::span<std::uint64_t> count
   const std::lock_guard lock(device_->mutex);
   const std::size_t bits = std::size_t{32} * device_->words();
   const std::vector<std::uint64_t> sorted = device_->counts.get((chain - group_.first) * bits, 1, bits);
-  for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[device_->place(i)];
+  for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[device_->offset(i)];
 }
 
 CudaSpinSums CudaBitChains::sums() const {

@@ -99,7 +99,7 @@ __global__ void gather_kernel(PlanesView view, GatherView which, std::uint64_t* 
 }
 
 /// Which of the threads that sweep this is.
-struct SweepPlace {
+struct SweepAt {
   std::uint32_t variable;  // of the run
   std::uint32_t word;
   unsigned thread;  // of the block
@@ -107,14 +107,14 @@ struct SweepPlace {
 
 /// Where states before and after a sweep are apart, those who are in front of the run have had their turn.
 template <unsigned size, bool apart, bool counts>
-__device__ inline void sweep(const RunView& run, const SweepView& view, const SweepPlace& at, Functions& functions) {
+__device__ inline void sweep(const RunView& run, const SweepView& view, const SweepAt& at, Functions& functions) {
   const std::uint32_t k = at.variable, word = at.word;
   if (k >= run.count || word >= view.words) return;
-  std::size_t place[size];
+  std::size_t offset[size];
 #pragma unroll
   for (unsigned j = 0; j < size; ++j) {
     const std::uint32_t position = run.blanket[j * run.count + k];
-    place[j] = static_cast<std::size_t>(position) * view.words + word;
+    offset[j] = static_cast<std::size_t>(position) * view.words + word;
   }
   const Digits<size>* const digits = static_cast<const Digits<size>*>(run.digits) + run.table[k];
   const Digits<size> four = *digits;
@@ -125,8 +125,8 @@ __device__ inline void sweep(const RunView& run, const SweepView& view, const Sw
   std::uint32_t x[size];
 #pragma unroll
   for (unsigned j = 0; j < size; ++j) {
-    const bool is_new = !apart || place[j] < static_cast<std::size_t>(run.first) * view.words;
-    x[j] = (is_new ? view.state : view.before)[place[j]];
+    const bool is_new = !apart || offset[j] < static_cast<std::size_t>(run.first) * view.words;
+    x[j] = (is_new ? view.state : view.before)[offset[j]];
   }
   functions.fill(at.thread, x[0], x[1]);
   const std::uint64_t first_update = (view.progress->sweeps + view.ahead) * view.variables;

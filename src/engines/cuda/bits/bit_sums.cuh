@@ -16,9 +16,9 @@ namespace poise::cuda {
 /// Positions of random words one after the other differ by this, before they are mixed.
 inline constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
 
-/// `place` is the first key and a position times kStep, added (lanes/keyed_words.hpp).
-__device__ inline std::uint64_t mixed(std::uint64_t place, std::uint64_t second_key) {
-  std::uint64_t word = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9;
+/// `offset` is the first key and a position times kStep, added (lanes/keyed_words.hpp).
+__device__ inline std::uint64_t mixed(std::uint64_t offset, std::uint64_t second_key) {
+  std::uint64_t word = (offset ^ (offset >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27) ^ second_key) * 0x94d049bb133111eb;
   return word ^ (word >> 31);
 }
@@ -34,7 +34,7 @@ struct Functions {
     for (unsigned k = 0; k < 16; ++k) of[k * kThreads + thread] = values[k];
   }
 
-  /// The function whose table is four bits of `digit`, from bit `first` on. `column` is the place of the thread's
+  /// The function whose table is four bits of `digit`, from bit `first` on. `column` is the offset of the thread's
   /// column in bytes, which fits below that of a function: one operation joins them.
   template <unsigned first>
   __device__ std::uint32_t at(std::uint32_t digit, unsigned column) const {

@@ -72,7 +72,7 @@ class BitSweeps {
     });
   }
 
-  /// Draws have places of their own, in sets by turns: those of one can be looked at while others are made.
+  /// Draws have slots of their own, in sets by turns: those of one can be looked at while others are made.
   static constexpr std::size_t kSets = 4;
 
   /// How many draws of so many sweeps are started as a graph, `most` of them at most; 0 where they are better started
@@ -87,7 +87,7 @@ class BitSweeps {
   /// Starts a set of so many draws, each a state after so many sweeps. They go on from the last draw of the set before,
   /// which is where the state is if draws follow each other.
   void start_draws(std::uint64_t first, const DrawsOfGraph& wanted, BitCounts* counts, std::size_t set) {
-    make_places(wanted);
+    make_slots(wanted);
     const auto sweeps = static_cast<std::uint32_t>(wanted.sweeps * wanted.draws);
     progress_.prepare(first, sweeps, counts, stream_);
     const std::size_t before = (set + kSets - 1) % kSets;
@@ -127,7 +127,7 @@ class BitSweeps {
   }
 
   /// For draws of that kind.
-  void make_places(const DrawsOfGraph& wanted) {
+  void make_slots(const DrawsOfGraph& wanted) {
     if (wanted.sweeps == drawn_.sweeps && wanted.draws == drawn_.draws) return;
     static_cast<void>(state());
     check(cudaStreamSynchronize(stream_), "sweeps were made");
@@ -164,11 +164,11 @@ class BitSweeps {
   Array<std::uint32_t> chains_;
   Array<std::uint32_t> state_;
   Array<std::uint32_t> draws_;                   // [set][draw]
-  DrawsOfGraph drawn_{};                         // that there are places and graphs for
+  DrawsOfGraph drawn_{};                         // that there are slots and graphs for
   mutable std::optional<std::size_t> last_set_;  // where the state is the last draw of a set
   SweepProgress progress_;
   CudaStream stream_{StreamOrder::with_default, StreamPriority::high};  // sums of draws are made beside it
-  std::array<std::array<Graph, kSets>, 2> drawings_;                    // without and with counts, by the set of places
+  std::array<std::array<Graph, kSets>, 2> drawings_;                    // without and with counts, by the set of slots
 };
 
 }  // namespace poise::cuda

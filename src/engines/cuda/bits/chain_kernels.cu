@@ -31,14 +31,14 @@ __device__ inline unsigned drawn_digits(std::uint64_t word, unsigned chain) {
   return (low & 1U) << 3 | (low >> 14 & 4U) | (high << 1 & 2U) | (high >> 16 & 1U);
 }
 
-/// Whether a variable is up whose first four digits are those of its probability. `place` is that of its first word.
+/// Whether a variable is up whose first four digits are those of its probability. `offset` is that of its first word.
 template <unsigned size>
 __device__ inline bool is_up_after_all(const ChainRunView& run, std::uint32_t table, unsigned configuration,
-                                       const ChainKey& key, std::uint64_t place) {
+                                       const ChainKey& key, std::uint64_t offset) {
   bool ones = nibble<size>(run, 0, table, configuration) == 15;
   for (unsigned group = 1; group < kDigitGroups; ++group) {
-    place += kStep;
-    const unsigned drawn = drawn_digits(mixed(place, key.second), key.chain);
+    offset += kStep;
+    const unsigned drawn = drawn_digits(mixed(offset, key.second), key.chain);
     const unsigned value = nibble<size>(run, group, table, configuration);
     if (drawn != value) return drawn < value;
     ones = ones && value == 15;
@@ -60,9 +60,9 @@ __device__ inline void gather(const ChainRunView& run, const std::uint32_t* stat
                               std::uint32_t (&x)[size]) {
 #pragma unroll
   for (unsigned j = 0; j < size; ++j) {
-    const std::uint32_t place = run.together[j * run.words + word];
-    if (place != kApart) {
-      x[j] = __funnelshift_r(state[place / 32], state[place / 32 + 1], place % 32);
+    const std::uint32_t offset = run.together[j * run.words + word];
+    if (offset != kApart) {
+      x[j] = __funnelshift_r(state[offset / 32], state[offset / 32 + 1], offset % 32);
     } else {
       const std::uint32_t* const own = run.blanket + static_cast<std::size_t>(j) * run.count + 32 * word;
       const unsigned count = min(32U, run.count - 32 * word);
@@ -85,15 +85,15 @@ __device__ inline std::uint32_t draw_alike(const ChainRunView& run, std::uint32_
   // Digits 0 and 1 of a chain are sixteen bits apart, as are 2 and 3; so they are collected, sixteen variables a time.
   constexpr std::uint32_t kTops = 0x80008000U;
   std::uint32_t low[2], high[2];
-  std::uint64_t place = first;
+  std::uint64_t offset = first;
   const unsigned shift = 15 - key.chain;
 #pragma unroll
   for (unsigned half = 0; half < 2; ++half) {
     std::uint32_t a = 0, b = 0;
 #pragma unroll
     for (unsigned k = 0; k < 16; ++k) {
-      const std::uint64_t random = mixed(place, key.second);
-      place += away;
+      const std::uint64_t random = mixed(offset, key.second);
+      offset += away;
       a = select(kTops, a >> 1, static_cast<std::uint32_t>(random) << shift);
       b = select(kTops, b >> 1, static_cast<std::uint32_t>(random >> 32) << shift);
     }
@@ -131,7 +131,7 @@ __device__ inline std::uint32_t draw_words(const ChainRunView& run, std::uint32_
   const unsigned lane = threadIdx.x % 32;
   const std::uint64_t first = key.first + first_update * (std::uint64_t{kDigitGroups} * kStep);
   const auto variable_of = [&](unsigned w) { return min(32 * (first_word + w) + lane, run.count - 1); };
-  const auto place_of = [&](std::uint32_t k) {
+  const auto offset_of = [&](std::uint32_t k) {
     return first + run.variable[k] * (std::uint64_t{kDigitGroups} * kStep);
   };
   const auto table_of = [&](std::uint32_t k) { return run.table == nullptr ? k : run.table[k]; };
@@ -141,7 +141,7 @@ __device__ inline std::uint32_t draw_words(const ChainRunView& run, std::uint32_
     const std::uint32_t k = variable_of(w);
     const bool is_there = 32 * (first_word + w) + lane < run.count;
     const unsigned value = nibble<size>(run, 0, table_of(k), configuration_of<size>(around[w], lane));
-    const unsigned drawn = drawn_digits(mixed(place_of(k), key.second), key.chain);
+    const unsigned drawn = drawn_digits(mixed(offset_of(k), key.second), key.chain);
     const std::uint32_t word = __ballot_sync(0xffffffffU, is_there && drawn < value);
     if (lane == w) up = word;
     undecided |= static_cast<std::uint32_t>(is_there && drawn == value) << w;
@@ -151,7 +151,7 @@ __device__ inline std::uint32_t draw_words(const ChainRunView& run, std::uint32_
     const unsigned w = __ffs(static_cast<int>(undecided)) - 1;
     const std::uint32_t k = variable_of(w);
     const bool is_up =
-        is_up_after_all<size>(run, table_of(k), configuration_of<size>(around[w], lane), key, place_of(k));
+        is_up_after_all<size>(run, table_of(k), configuration_of<size>(around[w], lane), key, offset_of(k));
     late |= static_cast<std::uint32_t>(is_up) << w;
   }
   __syncwarp();
@@ -201,7 +201,7 @@ __device__ inline void add_up(std::int64_t sum, std::int64_t* to) {
 __global__ void __launch_bounds__(kThreads) chain_sums_kernel(ChainTermsView view, std::int64_t* out) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t* const state = view.state + static_cast<std::size_t>(blockIdx.y) * view.words;
-  const auto at = [&](std::uint32_t place) { return state[place / 32] >> place % 32 & 1U; };
+  const auto at = [&](std::uint32_t offset) { return state[offset / 32] >> offset % 32 & 1U; };
   std::int64_t up = 0, fields = 0, edges = 0, different = 0;
   for (std::uint32_t w = blockIdx.x * kWarps + threadIdx.x / 32; w < view.words; w += gridDim.x * kWarps) {
     const std::uint32_t bits = state[w];

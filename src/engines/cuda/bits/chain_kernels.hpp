@@ -22,8 +22,8 @@ struct ChainRunView {
   std::uint32_t stride;           ///< between numbers of variables side by side, in words whose variables are alike
   std::uint32_t tables;           ///< number of them
   const std::uint32_t* variable;  ///< numbers
-  const std::uint32_t* blanket;   ///< [neighbour][variable]: places
-  const std::uint32_t* together;  ///< [neighbour][word]: the first place, where those of a word are side by side
+  const std::uint32_t* blanket;   ///< [neighbour][variable]: offsets
+  const std::uint32_t* together;  ///< [neighbour][word]: the first offset, where those of a word are side by side
   const std::uint32_t* table;     ///< of each variable; null where each has its own
   const std::uint32_t* alike;     ///< of each word: the table, where all variables have one and the stride; or kApart
   const std::uint32_t* nibbles;   ///< [group of digits][table][configuration]: four digits of P(up | configuration)
@@ -53,8 +53,8 @@ struct ChainTermsView {
   std::uint32_t words;
   std::uint32_t chains;
   std::uint32_t edges;
-  const std::int64_t* fields;      ///< by place; null where all are 0
-  const std::uint32_t* ends;       ///< two places for each edge
+  const std::int64_t* fields;      ///< by offset; null where all are 0
+  const std::uint32_t* ends;       ///< two offsets for each edge
   const std::int64_t* weights;     ///< null where all are 1
   const std::uint32_t* reference;  ///< words
 };

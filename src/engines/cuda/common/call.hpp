@@ -107,7 +107,7 @@ class PinnedArray {
   std::size_t size_ = 0;
 };
 
-/// A place in what the device has been asked to do.
+/// A point in what the device has been asked to do.
 class Event {
  public:
   Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event was made"); }

@@ -13,7 +13,7 @@ namespace poise::cuda {
 class DrawBatches {
  public:
   struct Work {
-    /// Has the device begin with a batch of so many draws. What it finds goes to one of the places, in turns.
+    /// Has the device begin with a batch of so many draws. What it finds goes to one of the slots, in turns.
     std::function<void(std::size_t batch, std::size_t size)> start;
     /// Until it is found.
     std::function<void(std::size_t batch)> wait;
@@ -21,9 +21,9 @@ class DrawBatches {
     std::function<void(std::size_t batch, std::size_t draw)> use;
   };
 
-  explicit DrawBatches(std::size_t places) : places_(places) {}
+  explicit DrawBatches(std::size_t slots) : slots_(slots) {}
 
-  /// So many draws, `together` in a batch. The device is as many batches ahead as there are places, so it need not wait
+  /// So many draws, `together` in a batch. The device is as many batches ahead as there are slots, so it need not wait
   /// for this thread, which starts them and looks at them; others wake up too late to help with less than a tenth of a
   /// millisecond's work (ThreadPool). What any of the functions throws comes out of it when the device has ended.
   void run(std::size_t draws, std::size_t together, const Work& work) {
@@ -32,7 +32,7 @@ class DrawBatches {
     std::size_t batch = 0, started = 0;
     try {
       for (; batch < batches; ++batch) {
-        for (; started < std::min(batches, batch + places_); ++started) work.start(started, size_of(started));
+        for (; started < std::min(batches, batch + slots_); ++started) work.start(started, size_of(started));
         work.wait(batch);
         pool_.for_each(size_of(batch), [&](std::size_t draw) { work.use(batch, draw); });
       }
@@ -50,7 +50,7 @@ class DrawBatches {
     }
   }
 
-  std::size_t places_;
+  std::size_t slots_;
   ThreadPool pool_{std::clamp(std::thread::hardware_concurrency(), 1U, 4U)};
 };
 

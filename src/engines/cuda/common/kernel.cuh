@@ -69,7 +69,7 @@ using Word64 = unsigned long long;
 
 /// Rooms are taken in turns, so that nobody writes where others still read. A single warp needs none.
 template <unsigned kThreads>
-class Meeting {
+class Reduction {
  public:
   __device__ static void wait() {
     if constexpr (kThreads == 32) {
@@ -88,7 +88,7 @@ class Meeting {
   struct Rooms {
     Word64 numbers[2][2][kWarps];
   };
-  __device__ explicit Meeting(Rooms& rooms) : rooms_(rooms) {}
+  __device__ explicit Reduction(Rooms& rooms) : rooms_(rooms) {}
 
   template <class... Numbers>
   __device__ void sum(Numbers&... mine) {
@@ -96,11 +96,11 @@ class Meeting {
       ((mine += __shfl_xor_sync(kAll, mine, static_cast<int>(distance))), ...);
     }
     if constexpr (kWarps == 1) return;
-    unsigned place = 0;
-    if (threadIdx.x % 32 == 0) ((at<Numbers>(place++, threadIdx.x / 32) = mine), ...);
+    unsigned slot = 0;
+    if (threadIdx.x % 32 == 0) ((at<Numbers>(slot++, threadIdx.x / 32) = mine), ...);
     wait();
-    place = 0;
-    ((mine = sum_of<Numbers>(place++)), ...);
+    slot = 0;
+    ((mine = sum_of<Numbers>(slot++)), ...);
     turn_ ^= 1U;
   }
 
@@ -144,13 +144,13 @@ class Meeting {
   static constexpr unsigned kAll = 0xffffffffU;
 
   template <class Number>
-  __device__ Number& at(unsigned place, unsigned warp) const {
-    return *reinterpret_cast<Number*>(&rooms_.numbers[turn_][place][warp]);
+  __device__ Number& at(unsigned slot, unsigned warp) const {
+    return *reinterpret_cast<Number*>(&rooms_.numbers[turn_][slot][warp]);
   }
   template <class Number>
-  __device__ Number sum_of(unsigned place) const {
-    Number whole = at<Number>(place, 0);
-    for (unsigned warp = 1; warp < kWarps; ++warp) whole += at<Number>(place, warp);
+  __device__ Number sum_of(unsigned slot) const {
+    Number whole = at<Number>(slot, 0);
+    for (unsigned warp = 1; warp < kWarps; ++warp) whole += at<Number>(slot, warp);
     return whole;
   }
 

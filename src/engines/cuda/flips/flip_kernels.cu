@@ -100,16 +100,16 @@ class Chain {
   [[nodiscard]] __device__ std::uint64_t all() const { return all_; }
   [[nodiscard]] __device__ double total() const { return total_; }
 
-  /// The site at a place below the sum of all weights.
-  __device__ Site find(std::uint64_t place) const {
-    const unsigned owner = __popc(__ballot_sync(kAll, end_ <= place));
+  /// The site at a offset below the sum of all weights.
+  __device__ Site find(std::uint64_t offset) const {
+    const unsigned owner = __popc(__ballot_sync(kAll, end_ <= offset));
     const std::uint64_t before = shuffle64(end_, (owner + kLanes - 1) % kLanes);
-    if (owner > 0) place -= before;
+    if (owner > 0) offset -= before;
     Site site{owner, 0, false};
     if (wide) {
       const std::uint64_t first = shuffle64(first_, owner);
-      if (place >= first) {
-        place -= first;
+      if (offset >= first) {
+        offset -= first;
         site.row += kLanes;
       }
     }
@@ -117,9 +117,9 @@ class Chain {
     weights_of(site.row, weights);
     const std::uint64_t mine = wide ? weights[0] + weights[kOfLane - 1] : weights[0];
     const std::uint64_t end = scan(mine);
-    site.column = __popc(__ballot_sync(kAll, end <= place));
+    site.column = __popc(__ballot_sync(kAll, end <= offset));
     if (wide) {
-      const bool second = place >= end - mine + weights[0];
+      const bool second = offset >= end - mine + weights[0];
       if (__shfl_sync(kAll, second, site.column)) site.column += kLanes;
     }
     site.up = (rows_[site.row] >> site.column & 1U) != 0;
@@ -225,7 +225,7 @@ class Chain {
     const int at = static_cast<int>(row);
     const Row above = rows_[at - 1], own = rows_[at], below = rows_[at + 1];
     const std::uint32_t last = lattice_.columns - 1;
-    // Neighbours to the left and right, at the place of the column itself.
+    // Neighbours to the left and right, at the offset of the column itself.
     Row left = own << 1, right = own >> 1;
     if (torus) {
       left |= own >> last;
@@ -281,12 +281,12 @@ __global__ void __launch_bounds__(kWarps* kLanes) flip_kernel(LatticeView lattic
   for (std::uint64_t done = 0; done < steps; done += kLanes) {
     // The random numbers of as many steps as there are lanes.
     const Philox mine = philox(view.first_step + done + lane, view.first_chain + number, view.seed);
-    const std::uint64_t place = static_cast<std::uint64_t>(mine.word[0]) << 32 | mine.word[1];
+    const std::uint64_t offset = static_cast<std::uint64_t>(mine.word[0]) << 32 | mine.word[1];
     const double level =
         (static_cast<double>(static_cast<std::uint64_t>(mine.word[2]) << 32 | mine.word[3]) + 0.5) * 0x1p-64;
     const unsigned some = static_cast<unsigned>(steps - done < kLanes ? steps - done : kLanes);
     for (unsigned k = 0; k < some; ++k) {
-      const auto site = chain.find(__umul64hi(shuffle64(place, k), chain.all()));
+      const auto site = chain.find(__umul64hi(shuffle64(offset, k), chain.all()));
       const auto change = chain.look_at(site);
       const double ahead = change.correction * chain.total();
       accepted += fminf(1.0F, __fdividef(static_cast<float>(ahead), static_cast<float>(change.total)));
@@ -316,9 +316,9 @@ __global__ void __launch_bounds__(kWarps* kLanes)
              states + static_cast<std::size_t>(number) * lattice.rows * lattice.words_in_row, lane);
   chain.sum_up();
   // Every site is met by going from one to the next, as a step would find it.
-  std::uint64_t place = 0;
-  while (place < chain.all()) {
-    const auto site = chain.find(place);
+  std::uint64_t offset = 0;
+  while (offset < chain.all()) {
+    const auto site = chain.find(offset);
     const auto change = chain.look_at(site);
     const std::uint64_t weight = chain.weight_of(site);
     const std::size_t index = static_cast<std::size_t>(number) * sites + site.row * lattice.columns + site.column;
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
       weights[index] = weight;
       acceptance[index] = fmin(1.0, change.correction * chain.total() / change.total);
     }
-    place += weight;
+    offset += weight;
   }
 }
 

@@ -23,25 +23,25 @@ __global__ void __launch_bounds__(kLanes)
   extern __shared__ __align__(16) double memory[];
   const unsigned lane = threadIdx.x;
   const std::uint32_t number = blockIdx.x;
-  const Place home = place_of(graph, all, number);
-  Place place = home;
+  const WalkMemory home = memory_of(graph, all, number);
+  WalkMemory here = home;
   if constexpr (held != Held::none) {
-    place.nodes = memory;
-    copy(place.nodes, home.nodes, graph.tree.nodes, lane);
+    here.nodes = memory;
+    copy(here.nodes, home.nodes, graph.tree.nodes, lane);
   }
   if constexpr (held == Held::all) {
-    place.leaves = memory + graph.tree.nodes;
-    place.spin_fields = reinterpret_cast<SpinField*>(place.leaves + graph.tree.leaves);
-    copy(place.leaves, home.leaves, graph.tree.leaves, lane);
-    copy(place.spin_fields, home.spin_fields, graph.tree.leaves, lane);
+    here.leaves = memory + graph.tree.nodes;
+    here.spin_fields = reinterpret_cast<SpinField*>(here.leaves + graph.tree.leaves);
+    copy(here.leaves, home.leaves, graph.tree.leaves, lane);
+    copy(here.spin_fields, home.spin_fields, graph.tree.leaves, lane);
   }
   __syncwarp();
-  Walk walk(graph, weigher, place, lane);
+  Walk walk(graph, weigher, here, lane);
   const double accepted = make_steps(walk, graph, all, {number, lane}, steps);
-  if constexpr (held != Held::none) copy(home.nodes, place.nodes, graph.tree.nodes, lane);
+  if constexpr (held != Held::none) copy(home.nodes, here.nodes, graph.tree.nodes, lane);
   if constexpr (held == Held::all) {
-    copy(home.leaves, place.leaves, graph.tree.leaves, lane);
-    copy(home.spin_fields, place.spin_fields, graph.tree.leaves, lane);
+    copy(home.leaves, here.leaves, graph.tree.leaves, lane);
+    copy(home.spin_fields, here.spin_fields, graph.tree.leaves, lane);
   }
   if (lane == 0) all.accepted[number] += accepted;
 }
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   const std::uint32_t* const state = all.state + static_cast<std::size_t>(number) * all.words;
   const auto bit = [&](std::uint32_t variable) { return state[variable / 32] >> variable % 32 & 1U; };
   const std::uint32_t i = group * kLanes + lane;
-  const Place place = place_of(graph, all, number);
+  const WalkMemory here = memory_of(graph, all, number);
   SpinField of = 0;
   double mine = 0.0;
   if (i < graph.variables) {
@@ -70,10 +70,10 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     of = static_cast<SpinField>(static_cast<std::uint64_t>(local) << 1 | bit(i));
     mine = weight(weigher, of);
   }
-  place.spin_fields[i] = of;
-  place.leaves[i] = mine;
+  here.spin_fields[i] = of;
+  here.leaves[i] = mine;
   const double sum = sum_of_lanes(mine);
-  if (graph.tree.levels > 1 && lane == 0) place.nodes[graph.tree.first[1] + group] = sum;
+  if (graph.tree.levels > 1 && lane == 0) here.nodes[graph.tree.first[1] + group] = sum;
 }
 
 /// A warp for every node of a level above the first.
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   const unsigned lane = threadIdx.x % kLanes;
   const std::uint32_t number = blockIdx.x * kWarps + threadIdx.x / kLanes;
   if (number >= all.chains) return;
-  Walk walk(graph, weigher, place_of(graph, all, number), lane);
+  Walk walk(graph, weigher, memory_of(graph, all, number), lane);
   if (lane == 0) totals[number] = walk.total();
   for (std::uint32_t variable = 0; variable < graph.variables; ++variable) {
     const Walk::Flip flip = walk.look_at(variable);

@@ -35,14 +35,14 @@ __device__ inline double quarter_of(const double* children, unsigned lane) {
   return sum_of_eight(eight);
 }
 
-/// The chain of a warp, at its place in memory.
-struct Place {
+/// The chain of a warp, at its offset in memory.
+struct WalkMemory {
   SpinField* spin_fields;
   double* leaves;
   double* nodes;
 };
 
-__device__ inline Place place_of(const GraphView& graph, const GraphChainsView& all, std::uint32_t number) {
+__device__ inline WalkMemory memory_of(const GraphView& graph, const GraphChainsView& all, std::uint32_t number) {
   const std::size_t leaves = static_cast<std::size_t>(number) * graph.tree.leaves;
   return {all.spin_fields + leaves, all.leaves + leaves,
           all.nodes + static_cast<std::size_t>(number) * graph.tree.nodes};
@@ -50,19 +50,19 @@ __device__ inline Place place_of(const GraphView& graph, const GraphChainsView& 
 
 class Walk {
  public:
-  __device__ Walk(const GraphView& graph, const FlipWeigher& weigher, const Place& place, unsigned lane)
-      : graph_(graph), weigher_(weigher), at_(place), lane_(lane), total_(sum_up()) {}
+  __device__ Walk(const GraphView& graph, const FlipWeigher& weigher, const WalkMemory& memory, unsigned lane)
+      : graph_(graph), weigher_(weigher), at_(memory), lane_(lane), total_(sum_up()) {}
 
   [[nodiscard]] __device__ double total() const { return total_; }
 
-  /// The flip at a place below the sum of all weights.
-  __device__ std::uint32_t find(double place) const {
+  /// The flip at a offset below the sum of all weights.
+  __device__ std::uint32_t find(double offset) const {
     std::uint32_t index = 0;
     for (std::uint32_t level = graph_.tree.levels - 1; level > 0; --level) {
       const double* const nodes = at_.nodes + graph_.tree.first[level];
-      index = index * kChildren + choose(nodes + static_cast<std::size_t>(index) * kChildren, place);
+      index = index * kChildren + choose(nodes + static_cast<std::size_t>(index) * kChildren, offset);
     }
-    return index * kChildren + choose(at_.leaves + static_cast<std::size_t>(index) * kChildren, place);
+    return index * kChildren + choose(at_.leaves + static_cast<std::size_t>(index) * kChildren, offset);
   }
 
   /// What this lane has of a flip: the first 32 of what is affected are held, one by each, and the first nodes above
@@ -183,9 +183,9 @@ class Walk {
     return sum_of_lanes(top == 0 ? at_.leaves[lane_] : at_.nodes[graph_.tree.first[top] + lane_]);
   }
 
-  /// The child in which a place falls, which becomes what is left of it there. Rounding may put it behind the last
+  /// The child in which a offset falls, which becomes what is left of it there. Rounding may put it behind the last
   /// child: then it is in the last one that weighs anything.
-  __device__ std::uint32_t choose(const double* children, double& place) const {
+  __device__ std::uint32_t choose(const double* children, double& offset) const {
     const double mine = children[lane_];
     double end = mine;
 #pragma unroll
@@ -194,17 +194,17 @@ class Walk {
       if (lane_ >= step) end += other;
     }
     const unsigned there = __ballot_sync(kAll, mine > 0.0);
-    const unsigned behind = __ballot_sync(kAll, mine > 0.0 && end > place);
+    const unsigned behind = __ballot_sync(kAll, mine > 0.0 && end > offset);
     const unsigned child =
         behind != 0 ? __ffs(static_cast<int>(behind)) - 1 : kLanes - 1 - __clz(static_cast<int>(there));
     const double before = __shfl_sync(kAll, end, static_cast<int>((child + kLanes - 1) % kLanes));
-    if (child > 0) place = fmax(0.0, place - before);
+    if (child > 0) offset = fmax(0.0, offset - before);
     return child;
   }
 
   const GraphView& graph_;
   const FlipWeigher& weigher_;
-  Place at_;
+  WalkMemory at_;
   unsigned lane_;
   double total_;
 };

@@ -30,10 +30,10 @@ __device__ inline float power_of_two(float x) {
 /// log g(e^u) - u/2 of a table.
 __device__ inline float phi(const GradientLaw& law, float size) {
   const float inside = fminf(size, law.phi_step * (kPhiPoints - 1));
-  const float place = __fdividef(inside, law.phi_step);
-  const unsigned cell = min(static_cast<unsigned>(place), kPhiPoints - 2);
+  const float position = __fdividef(inside, law.phi_step);
+  const unsigned cell = min(static_cast<unsigned>(position), kPhiPoints - 2);
   const float left = __ldg(law.phi + cell), right = __ldg(law.phi + cell + 1);
-  return left + (right - left) * (place - static_cast<float>(cell)) + law.tail_gradient * (size - inside);
+  return left + (right - left) * (position - static_cast<float>(cell)) + law.tail_gradient * (size - inside);
 }
 
 template <GradientFunction function>
@@ -98,11 +98,11 @@ template <GradientFunction function, unsigned kThreads>
 struct GradientWalk {
   static constexpr unsigned kChunk = 1024;                      // variables that are in registers
   static constexpr unsigned kGroups = kChunk / (4 * kThreads);  // of a thread
-  using Sums = typename Meeting<kThreads>::Sums;
+  using Sums = typename Reduction<kThreads>::Sums;
 
   const GradientChainsView& all;
   const GradientLaw& law;
-  Meeting<kThreads> meeting;
+  Reduction<kThreads> reduction;
   std::uint32_t* state;  // words, in shared memory
   std::uint32_t* flips;
   std::uint32_t number;
@@ -116,7 +116,7 @@ struct GradientWalk {
       state[w] = __ldcg(all.state + row(all.words) + w);
       flips[w] = __ldcg(all.flips + row(all.words) + w);
     }
-    meeting.wait();
+    reduction.wait();
   }
 
   /// Calls use(k, u, flips) for the variables i + k of a group; u is the first-order log ratio of changing one.
@@ -169,7 +169,7 @@ struct GradientWalk {
     }
     for_each(gradients, at_proposal, kChunk,
              [&](unsigned, float u, bool) { most = fmaxf(most, log_g<function>(law, u)); });
-    Weights out{meeting.most(most), 0};
+    Weights out{reduction.most(most), 0};
     unsigned whole = 0;
 #pragma unroll
     for (unsigned group = 0; group < kGroups; ++group) {
@@ -190,7 +190,7 @@ struct GradientWalk {
       out.whole += w;
       if (changes) chosen = w;
     });
-    meeting.sum(out.whole);
+    reduction.sum(out.whole);
     return out;
   }
 
@@ -200,7 +200,7 @@ struct GradientWalk {
     Word64 sum = 0;
     for_each(proposed, true, 0,
              [&](unsigned, float u, bool changes) { sum += in_parts(log_chance(chance<function>(law, u), changes)); });
-    meeting.sum(sum);
+    reduction.sum(sum);
     return from_parts(sum);
   }
   /// Logarithms as integers.
@@ -229,7 +229,7 @@ struct GradientWalk {
   __device__ void choose_one(const Gradients& gradients, const Weights& weights, const GroupWeights& groups,
                              GradientChosen& chosen) {
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
-    meeting.wait();
+    reduction.wait();
     Word64 left = __umul64hi(chosen.random, weights.whole);
     bool reached = false;
     unsigned four[4];
@@ -245,7 +245,7 @@ struct GradientWalk {
       return sum;
     };
     const auto look = [&](unsigned i, unsigned mine, bool weighed) {
-      const Sums sums = meeting.scan(mine);
+      const Sums sums = reduction.scan(mine);
       reached = left < sums.whole;
       if (!reached) left -= sums.whole;
       if (!reached || left < sums.before || left - sums.before >= mine) return;
@@ -288,7 +288,7 @@ struct GradientWalk {
   __device__ void choose_many(const Gradients& gradients, std::uint64_t step) {
     const std::uint64_t calls = (all.variables + 3) / 4 + 1;
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
-    meeting.wait();
+    reduction.wait();
     Word64 log_forth = 0;
     Philox random{};
     unsigned drawn = 0;
@@ -302,7 +302,7 @@ struct GradientWalk {
       if (changes) drawn |= 1U << i % 32;
       if ((i % 4 == 3 || i + 1 == all.variables) && drawn != 0) atomicOr(flips + i / 32, drawn);
     });
-    meeting.sum(log_forth);
+    reduction.sum(log_forth);
     if (thread != 0) return;
     all.forth[number] = from_parts(log_forth);
     const Philox last = words(step, calls, calls - 1);
@@ -334,7 +334,7 @@ struct GradientWalk {
   /// The proposal becomes the state. Only after something was summed since states and flips were read.
   __device__ void take_flips(std::uint64_t step) {
     const auto when = static_cast<std::int64_t>(step + 1 - all.counted_from);
-    meeting.wait_after_sum();  // nobody looks at the state that was
+    reduction.wait_after_sum();  // nobody looks at the state that was
     for (unsigned w = thread; w < all.words; w += kThreads) {
       const unsigned before = state[w];
       if (all.up != nullptr) {
@@ -366,7 +366,7 @@ inline constexpr unsigned kGradientBlock = kOfChain == 32 ? kGradientThreads : k
 /// Words of shared memory that a chain has beside its own.
 template <unsigned kOfChain>
 struct GradientShared {
-  typename Meeting<kOfChain>::Rooms rooms;
+  typename Reduction<kOfChain>::Rooms rooms;
   GradientChosen chosen;
 };
 

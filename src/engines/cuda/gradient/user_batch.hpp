@@ -18,26 +18,26 @@ struct UserShape {
   double high;
 };
 
-POISE_BOTH double number_at(const DeviceNumbers& numbers, std::size_t place) {
-  return numbers.is_double ? static_cast<const double*>(numbers.data)[place]
-                           : static_cast<double>(static_cast<const float*>(numbers.data)[place]);
+POISE_BOTH double number_at(const DeviceNumbers& numbers, std::size_t offset) {
+  return numbers.is_double ? static_cast<const double*>(numbers.data)[offset]
+                           : static_cast<double>(static_cast<const float*>(numbers.data)[offset]);
 }
 
-POISE_BOTH void write_number(const DeviceRoom& room, std::size_t place, double number) {
+POISE_BOTH void write_number(const DeviceRoom& room, std::size_t offset, double number) {
   if (room.is_double) {
-    static_cast<double*>(room.data)[place] = number;
+    static_cast<double*>(room.data)[offset] = number;
   } else {
-    static_cast<float*>(room.data)[place] = static_cast<float>(number);
+    static_cast<float*>(room.data)[offset] = static_cast<float>(number);
   }
 }
 
 /// The level of a variable of a state.
-POISE_BOTH void write_level(const UserShape& shape, const DeviceRoom& room, std::size_t place, bool up) {
+POISE_BOTH void write_level(const UserShape& shape, const DeviceRoom& room, std::size_t offset, bool up) {
   if (shape.one_hot) {
-    write_number(room, 2 * place, up ? 0.0 : 1.0);
-    write_number(room, 2 * place + 1, up ? 1.0 : 0.0);
+    write_number(room, 2 * offset, up ? 0.0 : 1.0);
+    write_number(room, 2 * offset + 1, up ? 1.0 : 0.0);
   } else {
-    write_number(room, place, up ? shape.high : shape.low);
+    write_number(room, offset, up ? shape.high : shape.low);
   }
 }
 
@@ -46,10 +46,11 @@ POISE_BOTH bool is_finite(double number) { return number - number == 0.0; }
 
 /// What log p grows by from the lower level of a variable to the upper one, to first order. Beyond all that matters it
 /// ends, so that sums and differences of floats stay finite; what is not finite counts as 0.
-POISE_BOTH float derivative_at(const UserShape& shape, const DeviceNumbers& gradient, std::size_t place, bool& finite) {
+POISE_BOTH float derivative_at(const UserShape& shape, const DeviceNumbers& gradient, std::size_t offset,
+                               bool& finite) {
   constexpr double kSteepest = 1e30;
-  const double derivative = shape.one_hot ? number_at(gradient, 2 * place + 1) - number_at(gradient, 2 * place)
-                                          : number_at(gradient, place) * (shape.high - shape.low);
+  const double derivative = shape.one_hot ? number_at(gradient, 2 * offset + 1) - number_at(gradient, 2 * offset)
+                                          : number_at(gradient, offset) * (shape.high - shape.low);
   finite = is_finite(derivative);
   if (!finite) return 0.0F;
   return static_cast<float>(derivative > kSteepest ? kSteepest : derivative < -kSteepest ? -kSteepest : derivative);

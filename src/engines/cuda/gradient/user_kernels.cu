@@ -21,7 +21,7 @@ struct KeptGradients {
 struct AnsweredGradients {
   const UserShape& shape;
   const DeviceNumbers& gradient;
-  std::size_t first;  // place of the first variable
+  std::size_t first;  // offset of the first variable
 
   __device__ void four(unsigned i, float (&out)[4]) const {
     bool finite;
@@ -36,8 +36,8 @@ template <GradientFunction function, unsigned kThreads>
 struct UserWalk : GradientWalk<function, kThreads> {
   using Walk = GradientWalk<function, kThreads>;
   using Walk::flips;
-  using Walk::meeting;
   using Walk::number;
+  using Walk::reduction;
   using Walk::row;
   using Walk::state;
   using Walk::thread;
@@ -59,7 +59,7 @@ struct UserWalk : GradientWalk<function, kThreads> {
       static_cast<void>(derivative_at(chains.shape, answers.gradient, row(chains.variables) + i, finite));
       if (!finite) ++wrong;
     }
-    meeting.sum(wrong);
+    reduction.sum(wrong);
     if (thread == 0) {
       const std::uint64_t failure = failure_of(log_prob, wrong == 0, number);
       if (failure != kNoFailure) {
@@ -95,13 +95,13 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
     step_kernel(UserChainsView all, GradientLaw law, UserStep now) {
   extern __shared__ std::uint32_t words[];
   __shared__ GradientShared<kOfChain> shared[kGradientBlock<kOfChain> / kOfChain];
-  const unsigned place = threadIdx.x / kOfChain;
-  const std::uint32_t number = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + place;
+  const unsigned slot = threadIdx.x / kOfChain;
+  const std::uint32_t number = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + slot;
   if (number >= all.chains) return;
-  GradientChosen& chosen = shared[place].chosen;
-  std::uint32_t* const own = words + 2 * place * all.words;
+  GradientChosen& chosen = shared[slot].chosen;
+  std::uint32_t* const own = words + 2 * slot * all.words;
   UserWalk<function, kOfChain> chain(
-      all, {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
+      all, {all, law, Reduction<kOfChain>(shared[slot].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
   std::uint64_t step = all.steps[number];
   const double log_prob = all.log_prob[number];  // before anybody writes it
   chain.load_words();
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - all.forth[number])));
     } else {
       weights = chain.weigh(chain.answered(now.answers), true, chosen.weight, groups);
-      chain.meeting.wait_after_sum();
+      chain.reduction.wait_after_sum();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
       // The log ratio may be large where the way back is unlikely, and the other way round.
       const double log_ways = static_cast<double>(logf(back) - logf(static_cast<float>(all.forth[number])));
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
       chain.take_flips(step);
     }
     ++step;
-    chain.meeting.wait();
+    chain.reduction.wait();
     if (chain.thread == 0) all.steps[number] = step;
   }
   if (!now.phases.propose) return;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
     chain.draw_one(step, chosen);
     chain.choose_one(chain.gradients(), weights, groups, chosen);
   }
-  chain.meeting.wait();
+  chain.reduction.wait();
   chain.store_flips();
   chain.write(now.room);
 }
@@ -163,7 +163,7 @@ __device__ void with_chain(const UserChainsView& all, Use&& use) {
   __shared__ GradientShared<kGradientThreads> shared;
   const GradientLaw none{};
   UserWalk<GradientFunction::sqrt, kGradientThreads> chain(
-      all, {all, none, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+      all, {all, none, Reduction<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   use(chain);
 }
 
@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(kGradientThreads) keep_kernel(UserChainsView a
 }
 
 __global__ void __launch_bounds__(kGradientThreads) record_kernel(UserChainsView all, UserRecord record) {
-  __shared__ Meeting<kGradientThreads>::Rooms rooms;
-  Meeting<kGradientThreads> meeting(rooms);
+  __shared__ Reduction<kGradientThreads>::Rooms rooms;
+  Reduction<kGradientThreads> reduction(rooms);
   const std::size_t first = blockIdx.x * static_cast<std::size_t>(all.words);
   Word64 different = 0;
   for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kGradientThreads) record_kernel(UserChainsView
     record.words[first + w] = word;
     different += __popc(word ^ record.reference[w]);
   }
-  meeting.sum(different);
+  reduction.sum(different);
   if (threadIdx.x != 0) return;
   record.log_prob[blockIdx.x] = all.log_prob[blockIdx.x];
   record.accepted[blockIdx.x] = all.accepted[blockIdx.x];
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kGradientThreads)
   extern __shared__ std::uint32_t words[];
   __shared__ GradientShared<kGradientThreads> shared;
   UserWalk<function, kGradientThreads> chain(
-      all, {all, law, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+      all, {all, law, Reduction<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
   chain.tell_law(chain.gradients(), shared.chosen.weight, out + chain.row(all.variables));
 }

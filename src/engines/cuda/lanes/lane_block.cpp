@@ -82,7 +82,7 @@ class CudaLaneBlock::OnDevice {
       }
       if (!view.record.is_due(k)) continue;
       const std::size_t bytes = view.record.words * sizeof(std::uint16_t);
-      cuda::check(cudaMemcpyAsync(view.record.place(k), levels.words(), bytes, cudaMemcpyDeviceToDevice, nullptr),
+      cuda::check(cudaMemcpyAsync(view.record.slot(k), levels.words(), bytes, cudaMemcpyDeviceToDevice, nullptr),
                   "states were recorded");
     }
   }

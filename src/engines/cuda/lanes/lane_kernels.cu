@@ -28,14 +28,14 @@ __global__ void spill_sums_kernel(float* sums, double* earlier, std::size_t size
 constexpr unsigned kTile = 32;
 
 /// Through a tile, so that both sides are read and written in lines.
-__global__ void gather_levels_kernel(const std::uint8_t* levels, const std::uint32_t* place, std::uint32_t rows,
+__global__ void gather_levels_kernel(const std::uint8_t* levels, const std::uint32_t* row_of, std::uint32_t rows,
                                      LaneBatch batch, std::uint8_t* out) {
   __shared__ std::uint8_t tile[kTile][kTile + 4];
   const std::uint32_t row = blockIdx.x * kTile, lane = blockIdx.y * kTile;
   for (std::uint32_t k = threadIdx.y; k < kTile; k += blockDim.y) {
     if (row + k >= rows || lane + threadIdx.x >= batch.count) continue;
     tile[k][threadIdx.x] =
-        levels[static_cast<std::size_t>(place[row + k]) * batch.lanes + batch.first + lane + threadIdx.x];
+        levels[static_cast<std::size_t>(row_of[row + k]) * batch.lanes + batch.first + lane + threadIdx.x];
   }
   __syncthreads();
   for (std::uint32_t k = threadIdx.y; k < kTile; k += blockDim.y) {
@@ -44,7 +44,7 @@ __global__ void gather_levels_kernel(const std::uint8_t* levels, const std::uint
   }
 }
 
-__global__ void scatter_levels_kernel(const std::uint8_t* in, const std::uint32_t* place, std::uint32_t rows,
+__global__ void scatter_levels_kernel(const std::uint8_t* in, const std::uint32_t* row_of, std::uint32_t rows,
                                       LaneBatch batch, std::uint8_t* levels) {
   __shared__ std::uint8_t tile[kTile][kTile + 4];
   const std::uint32_t row = blockIdx.x * kTile, lane = blockIdx.y * kTile;
@@ -55,7 +55,7 @@ __global__ void scatter_levels_kernel(const std::uint8_t* in, const std::uint32_
   __syncthreads();
   for (std::uint32_t k = threadIdx.y; k < kTile; k += blockDim.y) {
     if (row + k >= rows || lane + threadIdx.x >= batch.count) continue;
-    levels[static_cast<std::size_t>(place[row + k]) * batch.lanes + batch.first + lane + threadIdx.x] =
+    levels[static_cast<std::size_t>(row_of[row + k]) * batch.lanes + batch.first + lane + threadIdx.x] =
         tile[k][threadIdx.x];
   }
 }
@@ -106,16 +106,16 @@ void launch_spill_sums(float* sums, double* earlier, std::size_t size) {
   spill_sums_kernel<<<blocks_for(size, 256), 256>>>(sums, earlier, size);
 }
 
-void launch_gather_levels(const std::uint8_t* levels, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+void launch_gather_levels(const std::uint8_t* levels, const std::uint32_t* row_of, std::uint32_t rows, LaneBatch batch,
                           std::uint8_t* out) {
   const dim3 blocks(blocks_for(rows, kTile), blocks_for(batch.count, kTile));
-  gather_levels_kernel<<<blocks, dim3(kTile, 8)>>>(levels, place, rows, batch, out);
+  gather_levels_kernel<<<blocks, dim3(kTile, 8)>>>(levels, row_of, rows, batch, out);
 }
 
-void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* row_of, std::uint32_t rows, LaneBatch batch,
                            std::uint8_t* levels) {
   const dim3 blocks(blocks_for(rows, kTile), blocks_for(batch.count, kTile));
-  scatter_levels_kernel<<<blocks, dim3(kTile, 8)>>>(in, place, rows, batch, levels);
+  scatter_levels_kernel<<<blocks, dim3(kTile, 8)>>>(in, row_of, rows, batch, levels);
 }
 
 void launch_gather_counts(const std::uint8_t* recent, const std::uint32_t* spilled, std::uint32_t rows, LaneBatch batch,

@@ -121,7 +121,7 @@ struct LaneRecord {
 
   /// Whether a sweep of the launch ends a draw.
   POISE_BOTH bool is_due(std::uint32_t sweep) const { return states != nullptr && (made + sweep + 1) % every == 0; }
-  POISE_BOTH std::uint16_t* place(std::uint32_t sweep) const {
+  POISE_BOTH std::uint16_t* slot(std::uint32_t sweep) const {
     return states + ((made + sweep + 1) / every - 1) * words;
   }
 };
@@ -170,10 +170,10 @@ struct LaneBatch {
   std::uint32_t count;
   std::uint32_t lanes;  ///< of all rows
 };
-/// [lane of the batch][row], from [row][lane]; `place` says which row is whose, and may be null.
-void launch_gather_levels(const std::uint8_t* levels, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+/// [lane of the batch][row], from [row][lane]; `row_of` says which row is whose, and may be null.
+void launch_gather_levels(const std::uint8_t* levels, const std::uint32_t* row_of, std::uint32_t rows, LaneBatch batch,
                           std::uint8_t* out);
-void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* place, std::uint32_t rows, LaneBatch batch,
+void launch_scatter_levels(const std::uint8_t* in, const std::uint32_t* row_of, std::uint32_t rows, LaneBatch batch,
                            std::uint8_t* levels);
 void launch_gather_counts(const std::uint8_t* recent, const std::uint32_t* spilled, std::uint32_t rows, LaneBatch batch,
                           std::uint64_t* out);

@@ -312,7 +312,7 @@ LaneRecording::LaneRecording(const ModelOnDevice& model, std::uint32_t rows, Lan
 }
 
 void LaneRecording::make_room(std::size_t draws) {
-  found_ = Array<unsigned char>(kPlaces * draws * DrawSums::size(lanes_.lanes));
+  found_ = Array<unsigned char>(kSlots * draws * DrawSums::size(lanes_.lanes));
   host_ = PinnedArray<unsigned char>(found_.size());
 }
 
@@ -320,7 +320,7 @@ void LaneRecording::run(std::size_t draws, const std::function<void(std::size_t 
                         const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
   if (!batches_) {
     make_room(draws_);
-    batches_ = std::make_unique<DrawBatches>(kPlaces);
+    batches_ = std::make_unique<DrawBatches>(kSlots);
   }
   batches_->run(draws, draws_,
                 {.start = start,
@@ -334,7 +334,7 @@ std::uint8_t* LaneRecording::states() {
 }
 
 void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::size_t batch) {
-  const std::size_t place = batch % kPlaces * (found_.size() / kPlaces);
+  const std::size_t slot = batch % kSlots * (found_.size() / kSlots);
   const SumsOfDraws view{.exact = model_.exact(),
                          .factors = model_.factors(),
                          .states = states,
@@ -344,23 +344,23 @@ void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::si
                          .positions = rows_,
                          .most_levels = model_.most_levels(),
                          .reference = model_.reference(),
-                         .out = {found_.data() + place, lanes_.lanes}};
+                         .out = {found_.data() + slot, lanes_.lanes}};
   if (model_.log_sums() == CudaLogSums::in_integers) {
     launch_sums_in_integers(view);
   } else {
     launch_sums_in_order(view);
   }
   check_launch("states were summed");
-  summed_[batch % kPlaces].record(nullptr);
-  summed_[batch % kPlaces].hold(copying_);
-  check(cudaMemcpyAsync(host_.data() + place, found_.data() + place, draws * DrawSums::size(lanes_.lanes),
+  summed_[batch % kSlots].record(nullptr);
+  summed_[batch % kSlots].hold(copying_);
+  check(cudaMemcpyAsync(host_.data() + slot, found_.data() + slot, draws * DrawSums::size(lanes_.lanes),
                         cudaMemcpyDeviceToHost, copying_),
         "sums were copied from it");
-  done_[batch % kPlaces].record(copying_);
+  done_[batch % kSlots].record(copying_);
 }
 
 CudaLaneSums LaneRecording::sums(std::size_t batch, std::size_t draw) const {
-  const DrawSums all{host_.data() + batch % kPlaces * (found_.size() / kPlaces), lanes_.lanes};
+  const DrawSums all{host_.data() + batch % kSlots * (found_.size() / kSlots), lanes_.lanes};
   return {{all.units(draw) + lanes_.first, lanes_.count},
           {all.different(draw) + lanes_.first, lanes_.count},
           {all.at_level(draw) + lanes_.first, lanes_.count}};

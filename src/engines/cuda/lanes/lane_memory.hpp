@@ -173,9 +173,9 @@ class LaneRecording {
   [[nodiscard]] std::uint8_t* states();
 
   /// Has the device sum so many states, one after the other, once it has made them; a batch takes the
-  /// place of the one kPlaces before.
+  /// slot of the one kSlots before.
   void start(const std::uint8_t* states, std::size_t draws, std::size_t batch);
-  void wait(std::size_t batch) { done_[batch % kPlaces].wait("states were summed"); }
+  void wait(std::size_t batch) { done_[batch % kSlots].wait("states were summed"); }
   /// Of a draw of a batch that was waited for.
   [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
 
@@ -191,12 +191,12 @@ class LaneRecording {
   LaneBatch lanes_;
   std::size_t draws_;
   Array<std::uint8_t> states_;
-  static constexpr std::size_t kPlaces = 2;  // of batches
-  Array<unsigned char> found_;               // [place]
+  static constexpr std::size_t kSlots = 2;  // of batches
+  Array<unsigned char> found_;              // [slot]
   PinnedArray<unsigned char> host_;
   CudaStream copying_{StreamOrder::apart};  // while the device goes on in the default stream
-  Event summed_[kPlaces];
-  Event done_[kPlaces];
+  Event summed_[kSlots];
+  Event done_[kSlots];
   std::unique_ptr<DrawBatches> batches_;
 };
 

@@ -78,7 +78,7 @@ struct Positions {
 
 /// Where a pair of chains is.
 template <class Offset>
-struct PairPlace {
+struct PairMemory {
   std::uint16_t* levels;
   std::uint16_t* counts;
   Offset stride;
@@ -88,12 +88,12 @@ struct PairPlace {
 /// Settles what a thread has updated, wherever floats were not sure. Takes little, so that those who call it rarely
 /// keep their registers.
 template <bool kHeated, bool kMany, class Offset>
-__device__ __noinline__ void settle(const LaneBlockView& view, PairPlace<Offset> place, std::uint64_t sweep,
+__device__ __noinline__ void settle(const LaneBlockView& view, PairMemory<Offset> memory, std::uint64_t sweep,
                                     Positions positions) {
-  auto two = chains_at<ChainsOf<kHeated, Offset>>(view, place.pair, sweep);
-  two.levels = place.levels;
-  two.counts = place.counts;
-  two.stride = place.stride;
+  auto two = chains_at<ChainsOf<kHeated, Offset>>(view, memory.pair, sweep);
+  two.levels = memory.levels;
+  two.counts = memory.counts;
+  two.stride = memory.stride;
   for (std::uint32_t k = positions.first; k < positions.end; k += positions.step) {
     settle_both<kMany>(view_of(view.image, view.image.bytes), view.exact, k, two);
   }
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           if (update_both<kMany, kAverage>(image, k, two)) unsure = true;
         }
         if (unsure) {
-          settle<kHeated, kMany>(view, PairPlace<std::uint32_t>{two.levels, two.counts, two.stride, pair},
+          settle<kHeated, kMany>(view, PairMemory<std::uint32_t>{two.levels, two.counts, two.stride, pair},
                                  first_sweep + sweep, Positions{first + slot, end, slots});
         }
       }
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     two.scattered += view.words * kWordStep64;
     if (view.record.is_due(sweep)) {
-      move_rows<false>(view.record.place(sweep), levels, view.positions, pairs, view);
+      move_rows<false>(view.record.slot(sweep), levels, view.positions, pairs, view);
       __syncthreads();
     }
   }
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
   two.counts = view.counts != nullptr ? view.counts + pair : nullptr;
   two.stride = view.pairs * sizeof(std::uint16_t);
   if (update_both<kMany, kAverage>(view_of(view.image, view.image.bytes), k, two)) {
-    settle<kHeated, kMany>(view, PairPlace<std::size_t>{two.levels, two.counts, two.stride, pair}, sweep,
+    settle<kHeated, kMany>(view, PairMemory<std::size_t>{two.levels, two.counts, two.stride, pair}, sweep,
                            Positions{k, k + 1, 1});
   }
 }

@@ -44,8 +44,8 @@ POISE_BOTH float quotient(float a, float b) {
 
 /// Configurations of a term's other variables, of both chains.
 template <class Offset>
-POISE_BOTH void find_places(const ImageView& image, const ImageTerm& term, const TwoChains<Offset>& two,
-                            std::uint32_t (&places)[2]) {
+POISE_BOTH void find_configurations(const ImageView& image, const ImageTerm& term, const TwoChains<Offset>& two,
+                                    std::uint32_t (&configuration)[2]) {
   if (term.bits <= 16) {
     std::uint32_t both = 0;  // halves of a word: no carry leaves the lower one
     for (std::uint32_t k = term.first_others; k < term.end_others; ++k) {
@@ -53,17 +53,17 @@ POISE_BOTH void find_places(const ImageView& image, const ImageTerm& term, const
       const std::uint32_t first = levels_at(two, others.position[0]), second = levels_at(two, others.position[1]);
       both += in_halves(first) * others.factor[0] + in_halves(second) * others.factor[1];
     }
-    places[0] = both & 0xffffU;
-    places[1] = both >> 16;
+    configuration[0] = both & 0xffffU;
+    configuration[1] = both >> 16;
     return;
   }
-  places[0] = places[1] = 0;
+  configuration[0] = configuration[1] = 0;
   for (std::uint32_t k = term.first_others; k < term.end_others; ++k) {
     const ImageOthers others = image.others[k];
     for (unsigned j = 0; j < 2; ++j) {
       const std::uint32_t levels = levels_at(two, others.position[j]);
-      places[0] += (levels & 0xffU) * others.factor[j];
-      places[1] += (levels >> 8) * others.factor[j];
+      configuration[0] += (levels & 0xffU) * others.factor[j];
+      configuration[1] += (levels >> 8) * others.factor[j];
     }
   }
 }
@@ -101,15 +101,15 @@ POISE_BOTH Drawn draw_two(const ImageView& image, const UpdateAt& at, const Two&
   }
   for (std::uint32_t k = variable.first_term; k < variable.end_term; ++k) {
     const ImageTerm term = image.terms[k];
-    std::uint32_t places[2];
-    find_places(image, term, two, places);
-    sum[0] += image.tables[term.table + places[0]];
-    sum[1] += image.tables[term.table + places[1]];
+    std::uint32_t configuration[2];
+    find_configurations(image, term, two, configuration);
+    sum[0] += image.tables[term.table + configuration[0]];
+    sum[1] += image.tables[term.table + configuration[1]];
     if constexpr (Two::kHeated) {
       const std::uint32_t zero_table = image.zeros != nullptr ? image.zero_tables[k] : 0;
       if (zero_table == 0) continue;
-      zeros[0] += image.tables[zero_table + places[0]];
-      zeros[1] += image.tables[zero_table + places[1]];
+      zeros[0] += image.tables[zero_table + configuration[0]];
+      zeros[1] += image.tables[zero_table + configuration[1]];
     }
   }
   if constexpr (Two::kHeated) {
@@ -149,15 +149,15 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
   }
   for (std::uint32_t k = variable.first_term; k < variable.end_term; ++k) {
     const ImageTerm term = image.terms[k];
-    std::uint32_t places[2];
-    find_places(image, term, two, places);
+    std::uint32_t configuration[2];
+    find_configurations(image, term, two, configuration);
     const std::size_t size = term.bits < 4 ? 16 : std::size_t{1} << term.bits;
     const float* table = image.tables + term.table;
     POISE_UNROLL
     for (unsigned v = 0; v < end; ++v) {
       if (kFew && v >= levels) continue;
       POISE_UNROLL
-      for (unsigned c = 0; c < kChains; ++c) weights[v][c] += table[v * size + places[kChains == 2 ? c : first]];
+      for (unsigned c = 0; c < kChains; ++c) weights[v][c] += table[v * size + configuration[kChains == 2 ? c : first]];
     }
     if constexpr (Two::kHeated) {
       const std::uint32_t zero_table = image.zeros != nullptr ? image.zero_tables[k] : 0;
@@ -167,7 +167,7 @@ POISE_BOTH Drawn draw_many(const ImageView& image, const ImageVariable& variable
         if (kFew && v >= levels) continue;
         POISE_UNROLL
         for (unsigned c = 0; c < kChains; ++c) {
-          zeros[v][c] += image.tables[zero_table + v * size + places[kChains == 2 ? c : first]];
+          zeros[v][c] += image.tables[zero_table + v * size + configuration[kChains == 2 ? c : first]];
         }
       }
     }

@@ -165,7 +165,7 @@ struct CudaRbmChains::OnDevice {
     }
     present = before;
   }
-  /// An even number of steps, so gradients are back at their places.
+  /// An even number of steps, so gradients are back where they were.
   void go_on_by_graphs() {
     static_assert(kStepsOfGraph % 2 == 0);
     for (const auto& part : parts) {

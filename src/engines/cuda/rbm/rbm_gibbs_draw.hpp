@@ -71,13 +71,13 @@ POISE_BOTH GibbsDecision decide(const GibbsUnit& unit, std::int32_t sum, std::ui
 }
 
 /// Where the sixteen random bits of units are: words of a chain's stream as Rng::fill numbers them.
-struct GibbsPlace {
+struct GibbsOffset {
   std::uint64_t
       block;      ///< of Philox, for the first two units of a slice; one further for each two of the first sixteen
   unsigned word;  ///< of the block: 0 or 2
 };
 /// `first_block` is that of the step, `slice` counts those of hidden units first.
-POISE_BOTH GibbsPlace gibbs_place(std::uint64_t first_block, unsigned slice) {
+POISE_BOTH GibbsOffset gibbs_offset(std::uint64_t first_block, unsigned slice) {
   constexpr unsigned kWords = kGibbsSlice / 4, kBatch = 32, kBlocks = 16;  // words of 64 bits
   const unsigned first = slice * kWords;
   return {first_block + first / kBatch * kBlocks + first % kBlocks, first % kBatch / kBlocks * 2};
@@ -172,13 +172,13 @@ POISE_BOTH std::uint64_t replica_stream(std::uint64_t first, std::uint32_t ladde
 
 /// A unit that was left open.
 struct GibbsOpen {
-  std::uint64_t place;       ///< of its sixteen bits in the stream, in sixteens
+  std::uint64_t offset;      ///< of its sixteen bits in the stream, in sixteens
   std::uint64_t stream;      ///< that of further digits of the chain
   std::uint32_t first_bits;  ///< the sixteen
 };
 /// `activation` is the exact sum.
 POISE_BOTH bool is_on(const GibbsOpen& open, std::uint64_t seed, double activation) {
-  const Philox block = philox(open.place, open.stream, seed);
+  const Philox block = philox(open.offset, open.stream, seed);
   const std::uint64_t further = (static_cast<std::uint64_t>(block.word[0]) << 32 | block.word[1]) >> 28;
   const double u = static_cast<double>(static_cast<std::uint64_t>(open.first_bits) << 36 | further) * 0x1p-52;
   return plain_product(u, plain_sum(1.0, plain_exp(-activation))) < 1.0;

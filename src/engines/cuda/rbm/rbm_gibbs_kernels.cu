@@ -28,7 +28,7 @@ struct GibbsShape {
   static constexpr unsigned weight_slot = units / 8 * steps * kWarp;  // fragments
   static constexpr unsigned input_slot = rows * steps;                // words
   static constexpr unsigned turns_bytes = slots * (weight_slot * sizeof(GibbsFragment) + input_slot * 4);
-  // After the product: words of drawn units, sums of other shares, places of open units.
+  // After the product: words of drawn units, sums of other shares, offsets of open units.
   static constexpr unsigned drawn_words = rows * slices;
   static constexpr unsigned sums = (kShares - 1) * tiles * kFragments * kAcross * 4 * kWarp;
   static constexpr unsigned drawn_bytes = (drawn_words + sums) * 4 + rows * units * 2;
@@ -89,11 +89,11 @@ __device__ bool settle(const Pass& pass, std::size_t chain, unsigned unit) {
   const Row row = row_of<kHeated>(pass, chain);
   const std::uint64_t stream = row.stream;
   const std::uint64_t block = first_block(pass);
-  const GibbsPlace place = gibbs_place(block, slice);
-  const Philox words = philox(place.block + gibbs_block(inside), stream, pass.stream.seed);
-  // A block has eight sixteens; those of a unit are at an even or an odd place by the half of the slice it is in.
+  const GibbsOffset start = gibbs_offset(block, slice);
+  const Philox words = philox(start.block + gibbs_block(inside), stream, pass.stream.seed);
+  // A block has eight sixteens; those of a unit are at an even or an odd offset by the half of the slice it is in.
   const std::uint64_t at = 8 * block + std::uint64_t{slice} * kGibbsSlice + 2 * (inside % 16) + inside / 16;
-  const GibbsOpen open{at, stream + pass.stream.further, gibbs_bits(words, place.word, inside)};
+  const GibbsOpen open{at, stream + pass.stream.further, gibbs_bits(words, start.word, inside)};
   if constexpr (kHeated) {
     const double offset = pass.layer.offsets[std::size_t{row.rung} * pass.layer.units + unit];
     return is_on(open, pass.stream.seed, heated_activation(pass.rungs.units[row.rung], sum, offset));
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
     const unsigned first_unit = (first_slice + slice) * kGibbsSlice;
     const unsigned left = layer.units > first_unit ? layer.units - first_unit : 0;
     const std::uint32_t valid = left < kGibbsSlice ? (1U << left) - 1 : ~0U;
-    const GibbsPlace place = gibbs_place(first_block(pass), layer.first_slice + first_slice + slice);
+    const GibbsOffset offset = gibbs_offset(first_block(pass), layer.first_slice + first_slice + slice);
     GibbsUnit units[8];
     const auto fetch_units = [&](std::uint32_t rung) {
       const GibbsUnit* const first = layer.bounds + std::size_t{rung} * layer.words * kGibbsSlice + first_unit;
@@ -258,14 +258,14 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
         const Row chain = row_of<kHeated>(pass, first_row + row);
         if constexpr (kHeated) fetch_units(chain.rung);
         const std::uint64_t stream = chain.stream;
-        const Philox blocks[2] = {philox(place.block + t, stream, pass.stream.seed),
-                                  philox(place.block + 4 + t, stream, pass.stream.seed)};
+        const Philox blocks[2] = {philox(offset.block + t, stream, pass.stream.seed),
+                                  philox(offset.block + 4 + t, stream, pass.stream.seed)};
         std::int32_t sums[8];
 #pragma unroll
         for (unsigned k = 0; k < 8; ++k) {
           sums[k] = 256 * high[i][k / 2][2 * down + k % 2] + low[i][k / 2][2 * down + k % 2];
         }
-        GibbsDrawn own = draw_units(units, sums, t, blocks, place.word);
+        GibbsDrawn own = draw_units(units, sums, t, blocks, offset.word);
         if (first_row + row >= pass.chains) own.open = 0;
         for (std::uint32_t rest = own.open & valid; rest != 0; rest &= rest - 1) {
           open[atomicAdd(&open_count, 1U)] =
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
 
 template <class Shape, bool kHeated>
 void launch(const Pass& pass, cudaStream_t stream) {
-  static_assert(Shape::rows * Shape::units <= 65536, "places of open units have sixteen bits");
+  static_assert(Shape::rows * Shape::units <= 65536, "offsets of open units have sixteen bits");
   static_assert(kGibbsRows % Shape::rows == 0);
   static const cudaError_t allowed = cudaFuncSetAttribute(
       draw_kernel<Shape, kHeated>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Shape::bytes));

@@ -71,10 +71,10 @@ class RbmGibbsLayer {
     const std::int32_t start = round_weight(bias, step, errors);
     for (Index input = 0; input < inputs_; ++input) {
       // The thread, half and byte whose input this is.
-      const unsigned place = input % kStepInputs;
-      const std::size_t lane = unit % kFragment * 4 + place % 8 / 2;
+      const unsigned within = input % kStepInputs;
+      const std::size_t lane = unit % kFragment * 4 + within % 8 / 2;
       const std::size_t word = unit / kFragment * words(inputs_) + input / kStepInputs;
-      put_weight(fragments_[word * kLanes + lane], place % 2, place / 8, round_weight(row[input], step, errors));
+      put_weight(fragments_[word * kLanes + lane], within % 2, within / 8, round_weight(row[input], step, errors));
     }
     rounded_.push_back({start, step, errors});
   }

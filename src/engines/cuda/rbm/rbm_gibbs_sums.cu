@@ -33,13 +33,13 @@ __device__ void sum_activations(const GibbsView& view, const std::uint32_t* word
     std::uint32_t any = 0, own[kChains];
 #pragma unroll
     for (unsigned c = 0; c < kChains; ++c) any |= own[c] = words[c * visible.words + w];
-    for (unsigned place = 0; place < kWordUnits; place += kTogether) {
-      if ((any >> place & 255U) == 0) continue;
+    for (unsigned bit = 0; bit < kWordUnits; bit += kTogether) {
+      if ((any >> bit & 255U) == 0) continue;
       float4 weights[kTogether];
 #pragma unroll
       for (unsigned k = 0; k < kTogether; ++k) {
         // Bits that fill the last word are never set.
-        const unsigned unit = min(w * kWordUnits + place + k, visible.units - 1);
+        const unsigned unit = min(w * kWordUnits + bit + k, visible.units - 1);
         const std::size_t row = static_cast<std::size_t>(unit) * kWordUnits * visible.input_words;
         weights[k] = __ldg(reinterpret_cast<const float4*>(visible.weights + row + first));
       }
@@ -48,7 +48,7 @@ __device__ void sum_activations(const GibbsView& view, const std::uint32_t* word
         const double four[kSummedUnits] = {weights[k].x, weights[k].y, weights[k].z, weights[k].w};
 #pragma unroll
         for (unsigned c = 0; c < kChains; ++c) {
-          if ((own[c] >> (place + k) & 1U) == 0) continue;
+          if ((own[c] >> (bit + k) & 1U) == 0) continue;
 #pragma unroll
           for (unsigned unit = 0; unit < kSummedUnits; ++unit) activations[c][unit] += four[unit];
         }

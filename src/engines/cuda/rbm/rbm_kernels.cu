@@ -29,8 +29,8 @@ struct RbmWalk : GradientWalk<function, kThreads> {
   using Walk = GradientWalk<function, kThreads>;
   using Walk::all;
   using Walk::flips;
-  using Walk::meeting;
   using Walk::number;
+  using Walk::reduction;
   using Walk::row;
   using Walk::state;
   using Walk::thread;
@@ -113,7 +113,7 @@ struct RbmWalk : GradientWalk<function, kThreads> {
       four.add(weights + j, away);
       sum += settle(four, j, 1 - half);
     }
-    meeting.sum(sum);
+    reduction.sum(sum);
     if (thread != 0) return;
     chains.linear[of_half(1 - half)] = linear;
     chains.log_prob[of_half(1 - half)] = static_cast<std::int64_t>(sum) + linear;
@@ -144,14 +144,14 @@ struct RbmWalk : GradientWalk<function, kThreads> {
         change += static_cast<Word64>((off >> shift & 1U) != 0 ? -bias : bias);
       }
     }
-    meeting.sum(sum, change);
+    reduction.sum(sum, change);
     if (thread != 0) return;
     linear += static_cast<std::int64_t>(change);
     chains.linear[of_half(to)] = linear;
     chains.log_prob[of_half(to)] = static_cast<std::int64_t>(sum) + linear;
   }
 
-  /// Where the proposal was rejected, gradients of the state go to the place of its own: the next ones come where those
+  /// Where the proposal was rejected, gradients of the state go to the slot of its own: the next ones come where those
   /// of the state have been.
   __device__ void keep_gradients() const {
     __half* const to = chains.proposed_gradients + row(rbm.visible_stride);
@@ -184,15 +184,15 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>, kStepBlocks<function
     step_kernel(RbmView rbm, RbmChainsView all, RbmRange range, GradientLaw law, GradientPhases phases) {
   extern __shared__ std::uint32_t words[];
   __shared__ GradientShared<kOfChain> shared[kGradientBlock<kOfChain> / kOfChain];
-  const unsigned place = threadIdx.x / kOfChain;
-  const std::uint32_t of_range = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + place;
+  const unsigned slot = threadIdx.x / kOfChain;
+  const std::uint32_t of_range = blockIdx.x * (kGradientBlock<kOfChain> / kOfChain) + slot;
   if (of_range >= range.count) return;
   const std::uint32_t number = range.first + of_range;
-  GradientChosen& chosen = shared[place].chosen;
-  std::uint32_t* const own = words + 2 * place * all.words;
+  GradientChosen& chosen = shared[slot].chosen;
+  std::uint32_t* const own = words + 2 * slot * all.words;
   RbmWalk<function, kOfChain> chain(
       rbm, all,
-      {all, law, Meeting<kOfChain>(shared[place].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
+      {all, law, Reduction<kOfChain>(shared[slot].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
   let_the_next_begin();
   // The product that gradients come from may still be under way; it does not begin before the step before has ended,
   // and does not let this one begin before that (half_product.cu), so everything else is there. What will be needed is
@@ -215,11 +215,11 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>, kStepBlocks<function
     const double log_ratio = rbm.unit * static_cast<double>(gain);
     if constexpr (many) {
       const double log_back = chain.log_back_of_many(chain.proposed_gradients());
-      chain.meeting.wait_after_sum();
+      chain.reduction.wait_after_sum();
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - forth)));
     } else {
       weights = chain.weigh(chain.proposed_gradients(), true, chosen.weight, groups);
-      chain.meeting.wait_after_sum();
+      chain.reduction.wait_after_sum();
       const float back = static_cast<float>(chosen.weight) / static_cast<float>(weights.whole);
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio))) * (back / static_cast<float>(forth));
     }
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>, kStepBlocks<function
     first = chain.first_activations(half);
     chain.choose_one(gradients, weights, groups, chosen);
   }
-  chain.meeting.wait();
+  chain.reduction.wait();
   chain.store_flips();
   if constexpr (many) {
     chain.make_many(chain.flips, chain.activations(half), all.linear[chain.of_half(half)], 1 - half);
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(kGradientThreads) prepare_kernel(RbmView rbm, 
   const GradientLaw none{};
   RbmWalk<GradientFunction::sqrt, kGradientThreads> chain(
       rbm, all,
-      {all, none, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+      {all, none, Reduction<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
   for (unsigned w = threadIdx.x; w < all.words; w += kGradientThreads) all.flips[chain.row(all.words) + w] = 0;
   if (threadIdx.x == 0) all.half[chain.number] = 0;
@@ -279,8 +279,8 @@ __global__ void __launch_bounds__(kGradientThreads) prepare_kernel(RbmView rbm, 
 }
 
 __global__ void __launch_bounds__(kGradientThreads) sums_kernel(RbmView rbm, RbmChainsView all, RbmSums sums) {
-  __shared__ Meeting<kGradientThreads>::Rooms rooms;
-  Meeting<kGradientThreads> meeting(rooms);
+  __shared__ Reduction<kGradientThreads>::Rooms rooms;
+  Reduction<kGradientThreads> reduction(rooms);
   const std::size_t number = blockIdx.x;
   const std::size_t half = all.half[number] * static_cast<std::size_t>(all.chains) + number;
   Word64 positive = 0;
@@ -296,8 +296,8 @@ __global__ void __launch_bounds__(kGradientThreads) sums_kernel(RbmView rbm, Rbm
     on += __popc(word);
     different += __popc(word ^ sums.reference[w]);
   }
-  meeting.sum(positive, soft);
-  meeting.sum(on, different);
+  reduction.sum(positive, soft);
+  reduction.sum(on, different);
   if (threadIdx.x != 0) return;
   const std::int64_t whole = static_cast<std::int64_t>(positive) + all.linear[half];
   sums.log_prob[number] = rbm.unit * static_cast<double>(whole) + soft;
@@ -311,7 +311,8 @@ __global__ void __launch_bounds__(kGradientThreads)
   extern __shared__ std::uint32_t words[];
   __shared__ GradientShared<kGradientThreads> shared;
   RbmWalk<function, kGradientThreads> chain(
-      rbm, all, {all, law, Meeting<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
+      rbm, all,
+      {all, law, Reduction<kGradientThreads>(shared.rooms), words, words + all.words, blockIdx.x, threadIdx.x});
   chain.load_words();
   chain.tell_law(chain.gradients(), shared.chosen.weight, out + chain.row(rbm.visible));
 }

@@ -42,11 +42,11 @@ __global__ void __launch_bounds__(kThreads)
       any |= own[r];
     }
     for (; any != 0; any &= any - 1) {
-      const unsigned place = __ffs(static_cast<int>(any)) - 1;
-      const float weight = transposed[std::size_t{w * kWarp + place} * stride + j];
+      const unsigned bit = __ffs(static_cast<int>(any)) - 1;
+      const float weight = transposed[std::size_t{w * kWarp + bit} * stride + j];
 #pragma unroll
       for (unsigned r = 0; r < kRows; ++r) {
-        if ((own[r] >> place & 1U) != 0) sums[r] += weight;
+        if ((own[r] >> bit & 1U) != 0) sums[r] += weight;
       }
     }
   }
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     pseudo_kernel(TrainShape shape, TrainNumbers rbm, TrainPhase data, TrainMetrics metrics) {
   __shared__ BlockSum<kThreads> sum_of_block;
   const std::size_t row = blockIdx.x;
-  const Philox random = philox(metrics.place, metrics.stream + row, metrics.seed);
+  const Philox random = philox(metrics.offset, metrics.stream + row, metrics.seed);
   const auto i = static_cast<unsigned>(std::uint64_t{random.word[0]} * shape.visible >> 32);
   const bool on = (data.visible[row * shape.visible_words + i / kWarp] >> i % kWarp & 1U) != 0;
   const float sign = on ? -1.0F : 1.0F;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) mean_kernel(TrainMetrics metrics, st
 }
 
 /// Where a number and its moments are.
-struct Place {
+struct AdamNumbers {
   float* rbm;
   float* first;
   float* second;
@@ -137,13 +137,13 @@ struct Place {
 };
 
 /// Follows the gradient, and gives the number that it comes to.
-__device__ float adam_step(const Place& place, float g, const TrainAdam& adam) {
-  const float m = *place.first + adam.first_fresh * (g - *place.first);
-  const float s = *place.second + adam.second_fresh * (g * g - *place.second);
-  *place.first = fabsf(m) < adam.tiny ? 0.0F : m;
-  *place.second = s < adam.tiny ? 0.0F : s;
-  *place.gradient = g;
-  return *place.rbm += adam.scale * m / (sqrtf(s * adam.second_correction) + adam.epsilon);
+__device__ float adam_step(const AdamNumbers& numbers, float g, const TrainAdam& adam) {
+  const float m = *numbers.first + adam.first_fresh * (g - *numbers.first);
+  const float s = *numbers.second + adam.second_fresh * (g * g - *numbers.second);
+  *numbers.first = fabsf(m) < adam.tiny ? 0.0F : m;
+  *numbers.second = s < adam.tiny ? 0.0F : s;
+  *numbers.gradient = g;
+  return *numbers.rbm += adam.scale * m / (sqrtf(s * adam.second_correction) + adam.epsilon);
 }
 
 constexpr unsigned kTile = 32;  // units of either layer
@@ -185,9 +185,9 @@ __global__ void __launch_bounds__(kTileThreads)
     if (i >= shape.visible || j >= shape.hidden) continue;
     const std::size_t at = std::size_t{j} * kWarp * shape.visible_words + i;
     const float g = up[k] / static_cast<float>(data.rows) - down[k] / static_cast<float>(chains.rows);
-    const Place place{learned.rbm.weights + at, learned.first.weights + at, learned.second.weights + at,
-                      learned.gradient.weights + at};
-    turned[lane][warp * kEach + k] = adam_step(place, g, adam);
+    const AdamNumbers numbers{learned.rbm.weights + at, learned.first.weights + at, learned.second.weights + at,
+                              learned.gradient.weights + at};
+    turned[lane][warp * kEach + k] = adam_step(numbers, g, adam);
   }
   __syncthreads();
   for (unsigned k = warp; k < kTile; k += kTileThreads / kWarp) {
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kThreads)
   const auto of = [&](const TrainNumbers& numbers) {
     return (is_visible ? numbers.visible_bias : numbers.hidden_bias) + at;
   };
-  const Place place{of(learned.rbm), of(learned.first), of(learned.second), of(learned.gradient)};
-  adam_step(place, static_cast<float>(mean(data) - mean(chains)), adam);
+  const AdamNumbers numbers{of(learned.rbm), of(learned.first), of(learned.second), of(learned.gradient)};
+  adam_step(numbers, static_cast<float>(mean(data) - mean(chains)), adam);
 }
 
 /// A warp for each unit; a thread makes whole fragments.

@@ -27,7 +27,7 @@ struct TrainNumbers {
   float* hidden_bias;
 };
 
-/// Rows of the data by their place in an order.
+/// Rows of the data by their index in an order.
 struct TrainRows {
   const std::uint32_t* data;   ///< [row][visible_words]
   const std::uint64_t* order;  ///< from the first of the batch on
@@ -52,7 +52,7 @@ void launch_train_hidden(const TrainShape& shape, const TrainNumbers& rbm, const
 struct TrainMetrics {
   std::uint64_t seed;
   std::uint64_t stream;  ///< of the random numbers of the first row
-  std::uint64_t place;   ///< in it
+  std::uint64_t offset;  ///< in it
   double* pseudo;        ///< [row]
   double* errors;        ///< [row][tile of visible units]
   double* means;         ///< pseudo log-likelihood and reconstruction error

@@ -26,7 +26,7 @@ constexpr std::uint32_t kWordBits = 32;
 /// Exact sums of chains are in this unit: with weights of up to 75 they have far less than 62 bits.
 constexpr double kUnit = 0x1p-40;
 /// Metrics take random numbers of a row from far behind those of its chain.
-constexpr std::uint64_t kMetricsPlace = std::uint64_t{1} << 63;
+constexpr std::uint64_t kMetricsOffset = std::uint64_t{1} << 63;
 
 /// What chains read of a layer.
 struct RoundedLayer {
@@ -203,7 +203,7 @@ CudaRbmUpdates::Metrics CudaRbmUpdates::step(std::size_t first, std::size_t rows
   cuda::launch_train_hidden(device.shape, rbm, device.transposed.data(), data, cuda::TrainHidden::activations,
                             device.stream);
   cuda::launch_train_metrics(device.shape, rbm, data,
-                             {options_.seed, static_cast<std::uint64_t>(Stream::training_row), kMetricsPlace + update,
+                             {options_.seed, static_cast<std::uint64_t>(Stream::training_row), kMetricsOffset + update,
                               device.pseudo.data(), device.errors.data(), device.means.data()},
                              device.stream);
   const cuda::GibbsView gibbs = device.gibbs(chains, options_.seed);

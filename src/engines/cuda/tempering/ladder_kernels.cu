@@ -133,11 +133,11 @@ __global__ void keep_cold_kernel(ColdView view, std::uint32_t positions, std::ui
   }
 }
 
-__global__ void gather_cold_kernel(ColdView view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out) {
+__global__ void gather_cold_kernel(ColdView view, const std::uint32_t* row_of, std::uint32_t rows, std::uint8_t* out) {
   const std::size_t number = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (number >= static_cast<std::size_t>(view.ladders) * rows) return;
   const auto ladder = static_cast<std::uint32_t>(number / rows), row = static_cast<std::uint32_t>(number % rows);
-  out[number] = view.levels[static_cast<std::size_t>(place[row]) * view.lanes + cold_lane(view, ladder)];
+  out[number] = view.levels[static_cast<std::size_t>(row_of[row]) * view.lanes + cold_lane(view, ladder)];
 }
 
 }  // namespace
@@ -183,8 +183,8 @@ void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_
   keep_cold_kernel<<<blocks, threads>>>(view, positions, out);
 }
 
-void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out) {
-  gather_cold_kernel<<<blocks_for(static_cast<std::size_t>(view.ladders) * rows, 256), 256>>>(view, place, rows, out);
+void launch_gather_cold(const ColdView& view, const std::uint32_t* row_of, std::uint32_t rows, std::uint8_t* out) {
+  gather_cold_kernel<<<blocks_for(static_cast<std::size_t>(view.ladders) * rows, 256), 256>>>(view, row_of, rows, out);
 }
 
 }  // namespace poise::cuda

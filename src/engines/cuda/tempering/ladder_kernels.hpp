@@ -34,8 +34,8 @@ void launch_count_cold(const ColdView& view, const PackedImage& image, std::uint
                        std::uint32_t stride);
 /// Copies their states to [position][ladder], so many positions.
 void launch_keep_cold(const ColdView& view, std::uint32_t positions, std::uint8_t* out);
-/// [ladder][row], `place` says where each row is.
-void launch_gather_cold(const ColdView& view, const std::uint32_t* place, std::uint32_t rows, std::uint8_t* out);
+/// [ladder][row], `row_of` says where each row is.
+void launch_gather_cold(const ColdView& view, const std::uint32_t* row_of, std::uint32_t rows, std::uint8_t* out);
 
 // Kernels of ladders of an RBM, whose sweeps are those of rbm_gibbs_kernels.hpp.
 

@@ -16,7 +16,7 @@ namespace poise {
 
 using cuda::Array;
 
-namespace {
+namespace cuda {
 
 /// A layer at every temperature.
 struct HeatedLayer {
@@ -27,28 +27,28 @@ struct HeatedLayer {
         device(host, side == RbmLayer::Side::hidden ? target.weights().hidden_bias : target.weights().visible_bias,
                side == RbmLayer::Side::hidden
                    ? 0
-                   : static_cast<std::uint32_t>(RbmLayer::padded(target.num_hidden()) / cuda::kGibbsSlice)) {}
+                   : static_cast<std::uint32_t>(RbmLayer::padded(target.num_hidden()) / kGibbsSlice)) {}
 
   void set_rungs(std::span<const double> betas) {
-    std::vector<cuda::GibbsUnit> bounds;
+    std::vector<GibbsUnit> bounds;
     std::vector<double> offsets;
     for (const double beta : betas) {
       std::vector<double> of_rung = base;
       for (double& offset : of_rung) offset *= 1.0 - beta;
-      const std::vector<cuda::GibbsUnit> heated = host.heated(beta, of_rung, doubt);
+      const std::vector<GibbsUnit> heated = host.heated(beta, of_rung, doubt);
       bounds.insert(bounds.end(), heated.begin(), heated.end());
       offsets.insert(offsets.end(), of_rung.begin(), of_rung.end());
     }
     device.heat(bounds, offsets);
   }
 
-  cuda::RbmGibbsLayer host;
+  RbmGibbsLayer host;
   std::vector<double> base;
   double doubt;
-  cuda::GibbsLayerOnDevice device;
+  GibbsLayerOnDevice device;
 };
 
-}  // namespace
+}  // namespace cuda
 
 struct CudaRbmLadders::OnDevice {
   OnDevice(const Rbm& target, const Rbm::Base& base, const Options& the_options)
@@ -139,7 +139,7 @@ struct CudaRbmLadders::OnDevice {
   std::uint64_t first_replica = 0;
   cudaStream_t stream = nullptr;
 
-  HeatedLayer hidden_layer, visible_layer;
+  cuda::HeatedLayer hidden_layer, visible_layer;
   Array<double> hidden_base, visible_rises;
   Array<double> betas, units;  // of each rung
   mutable std::unique_ptr<cuda::MirroredWords> visible;
