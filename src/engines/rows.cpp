@@ -55,7 +55,7 @@ bool flips_one(const Sampler& sampler) {
 
 namespace {
 
-/// Of a sampler that both devices have: the only ones that are ever compared.
+/// Meant for samplers that both devices have: no others are ever compared.
 double seconds_on_cpu(const Model& model, const Sampler& sampler, const Load& load) {
   const double chains = load.chains / load.threads;
   if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {

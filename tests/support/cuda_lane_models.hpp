@@ -8,11 +8,11 @@
 #include <vector>
 
 #ifdef POISE_CUDA
-#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #endif
+#include <poise/run.hpp>
 #include "engines/common/exact_tables.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
-#include <poise/run.hpp>
 #include "models/ising/ising_model.hpp"
 #include "support/lane_models.hpp"
 

@@ -19,7 +19,7 @@ struct FactorScopes {
   [[nodiscard]] std::span<const Site> operator[](std::size_t factor) const {
     return {sites.data() + start[factor], start[factor + 1] - start[factor]};
   }
-  /// Of the factor's table.
+  /// Entries of the factor's table.
   [[nodiscard]] std::size_t entries(const MarkovNetwork& target, std::size_t factor) const;
 
   std::vector<std::size_t> start;

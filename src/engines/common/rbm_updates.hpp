@@ -21,7 +21,7 @@ class RbmUpdates {
     std::size_t batch = 1;  ///< rows of an update at most, and the number of chains that are kept
     std::uint64_t seed = 1;
   };
-  /// Of a step of Adam (adapt/adam.hpp).
+  /// Numbers of a step of Adam (poise/extend/learning/adam.hpp).
   struct Adam {
     float scale;
     float second_correction;

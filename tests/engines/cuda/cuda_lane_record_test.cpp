@@ -77,10 +77,10 @@ void expect_recorded(const std::shared_ptr<const T>& target, ChainGroup group, s
   Rng rng(4, 4);
   std::vector<std::vector<Value>> starts;
   for (std::size_t c = 0; c < group.count; ++c) starts.push_back(possible_state(*target, rng));
-  for (const auto placement : {CudaLaneBlock::Placement::resident, CudaLaneBlock::Placement::spread}) {
+  for (const auto placement : {CudaLaneTile::Placement::resident, CudaLaneTile::Placement::spread}) {
     SCOPED_TRACE(static_cast<int>(placement));
-    CudaLaneBlock recorded(model, group, 11, 3, placement), stopped(model, group, 11, 3, placement);
-    for (CudaLaneBlock* block : {&recorded, &stopped}) {
+    CudaLaneTile recorded(model, group, 11, 3, placement), stopped(model, group, 11, 3, placement);
+    for (CudaLaneTile* block : {&recorded, &stopped}) {
       for (std::size_t c = 0; c < group.count; ++c) block->set_levels(group.first + c, starts[c]);
       block->reset_counts();
     }

@@ -7,11 +7,11 @@
 
 #include <poise/extend/check/exactness.hpp>
 #ifdef POISE_CUDA
-#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #endif
 #include "engines/common/exact_tables.hpp"
-#include "models/ising/ising_model.hpp"
 #include "engines/cuda/lanes/lane_kernels.hpp"
+#include "models/ising/ising_model.hpp"
 #include "support/cuda_lane_models.hpp"
 #include "support/host_lanes.hpp"
 #include "support/lane_models.hpp"
@@ -165,9 +165,9 @@ template <class T>
 void expect_device_draws(const std::shared_ptr<const T>& target, ChainGroup group, std::uint64_t first_chain) {
   const auto model = on_device(target);
   for (const auto placement :
-       {CudaLaneBlock::Placement::automatic, CudaLaneBlock::Placement::resident, CudaLaneBlock::Placement::spread}) {
+       {CudaLaneTile::Placement::automatic, CudaLaneTile::Placement::resident, CudaLaneTile::Placement::spread}) {
     SCOPED_TRACE(static_cast<int>(placement));
-    CudaLaneBlock block(model, group, 11, first_chain, placement);
+    CudaLaneTile block(model, group, 11, first_chain, placement);
     expect_draws_of_the_cpu(*target, model->model, block, first_chain, 11);
   }
 }
@@ -249,7 +249,7 @@ TEST_F(CudaLanes, SweepsKeepTheLaw) {
     const StateSpace space = enumerate_states(*target);
     const Index n = target->num_variables();
     const auto model = on_device(target);
-    CudaLaneBlock block(model, {0, chains}, 3, 0);
+    CudaLaneTile block(model, {0, chains}, 3, 0);
     Rng rng(11, 2);
     for (std::size_t c = 0; c < chains; ++c) {
       double rest = rng.uniform();
@@ -295,7 +295,7 @@ TEST_F(CudaLanes, ConditionalsAreExact) {
     std::vector<Index> same(target->num_variables());
     std::iota(same.begin(), same.end(), Index{0});
     const LaneModel::Variable& variable = lanes.variables()[0];  // the first: the others are as they were
-    CudaLaneBlock block(model, {0, space.size()}, 3, 0);
+    CudaLaneTile block(model, {0, space.size()}, 3, 0);
     for (std::size_t s = 0; s < space.size(); ++s) block.set_levels(s, space.states[s]);
     block.reset_sums();
     block.sweep(1);
@@ -317,7 +317,7 @@ TEST_F(CudaLanes, ConditionalsAreExact) {
 
 TEST_F(CudaLanes, TooManyChainsAreASentence) {
   const auto model = on_device(target_of(chain_network(2000, 2, 0.0, 1)));
-  EXPECT_THROW(CudaLaneBlock(model, {0, std::size_t{1} << 30}, 1, 0), InputError);
+  EXPECT_THROW(CudaLaneTile(model, {0, std::size_t{1} << 30}, 1, 0), InputError);
 }
 
 TEST_F(CudaLanes, RefusesOtherSamplers) {

@@ -46,7 +46,7 @@ class LaneLadders : public TemperedEngine {
  protected:
   /// Stands for log 0 where it is multiplied by a number of zeros.
   static constexpr double kLogZero = -1e30;
-  /// Of every so many steps one goes into the ratios of normalising constants.
+  /// One of so many steps goes into the ratios of normalising constants.
   static constexpr std::uint64_t kBridgeEvery = 4;
   /// Random words of replicas are those of lanes far from all chains'.
   static constexpr std::uint64_t kFirstReplica = std::uint64_t{1} << 40;
@@ -103,7 +103,7 @@ class LaneLadders : public TemperedEngine {
   [[nodiscard]] const std::shared_ptr<const LaneModel>& model() const { return model_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] std::uint64_t first_chain() const { return first_chain_; }
-  /// Of the first replica of a ladder, among all lanes.
+  /// The lane of the first replica of a ladder, among all lanes.
   [[nodiscard]] std::uint64_t first_lane(std::size_t c) const {
     return kFirstReplica + (first_chain_ + c) * LaneBlock::kMost;
   }

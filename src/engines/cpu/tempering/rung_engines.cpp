@@ -15,7 +15,7 @@ namespace poise {
 
 namespace {
 
-/// Of these steps one adds to the estimates of normalising constants, which takes gains of all pairs.
+/// One of so many steps adds to the estimates of normalising constants, which takes gains of all pairs.
 constexpr std::uint64_t kBridge = 8;
 
 /// Steps between two swaps: a sweep, as a rule.

@@ -1,5 +1,5 @@
 /// Few chains of Gibbs on two-valued variables on a GPU, in words of 32 variables of one chain.
-#include "engines/cuda/bits/bit_block.hpp"
+#include "engines/cuda/bits/bit_tile.hpp"
 
 #include <algorithm>
 #include <array>

@@ -44,7 +44,7 @@ class BitCounts {
   void note(std::uint32_t states) { states_ += states; }
   [[nodiscard]] PlanesView view() const { return {planes_.data(), pending_.data(), words_, states_}; }
 
-  /// Of the bits first, first + step and so on.
+  /// Counts of the bits first, first + step and so on.
   [[nodiscard]] std::vector<std::uint64_t> get(std::size_t first, std::size_t step, std::size_t count) const {
     const Array<std::uint64_t> out(count);
     launch_gather(view(), {first, step, count, spilled_.data()}, out.data());

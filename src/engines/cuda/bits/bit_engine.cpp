@@ -6,14 +6,14 @@
 
 #include <poise/extend/base/hot.hpp>
 #include "engines/common/spin_terms.hpp"
-#include "engines/cuda/bits/bit_block.hpp"
+#include "engines/cuda/bits/bit_tile.hpp"
 #include "engines/cuda/engines.hpp"
 
 namespace poise {
 
 namespace {
 
-/// Chains of Ising models as bits, on a GPU: one block has them all, a CudaBitBlock, or CudaBitChains where they are
+/// Chains of Ising models as bits, on a GPU: one tile has them all, a CudaBitTile, or CudaBitChains where they are
 /// few.
 template <class T, class B>
 class CudaBitLayout {
@@ -105,7 +105,7 @@ TunableEngine make_bits(const std::shared_ptr<const T>& target, const EngineOpti
     return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
   };
   return options.starts.size() <= CudaBitChains::kMost ? engine(std::type_identity<CudaBitChains>())
-                                                       : engine(std::type_identity<CudaBitBlock>());
+                                                       : engine(std::type_identity<CudaBitTile>());
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreads) sweep_kernel(RunView run, SweepView 
                              functions);
 }
 
-/// Of as many draws as the grid has rows.
+/// Sums the states of as many draws as the grid has rows.
 __global__ void __launch_bounds__(kThreads) sums_kernel(SumsView sums) {
   __shared__ SumsTile tile;
   sums.terms.state += blockIdx.y * sums.between_states;
@@ -160,7 +160,7 @@ __global__ void whole_sums_kernel(SumsView sums, std::size_t width, std::int64_t
   const std::size_t k = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
   if (k >= width) return;
   const std::int64_t* const from = sums.out + blockIdx.y * sums.slices * width + k;
-  // Of the last fourth, differences from the reference.
+  // The last fourth are differences from the reference.
   std::int64_t sum = k >= width / 4 * 3 ? sums.terms.reference_bits : 0;
 #pragma unroll 8
   for (std::uint32_t slice = 0; slice < sums.slices; ++slice) sum += from[slice * width];
@@ -214,7 +214,7 @@ void launch_progress(BitProgress* progress, std::uint32_t sweeps, std::uint32_t 
 
 namespace {
 
-// Of sweeps and of sums beside them: enough for as many blocks of sweeps as registers allow.
+// Shared memory of sweeps and of sums beside them: enough for as many blocks of sweeps as registers allow.
 constexpr int kSharedPercent = 57;
 
 /// A warp has words side by side, up to 32 of them, and if there are fewer, variables.

@@ -59,7 +59,8 @@ __device__ inline void look_up(std::uint64_t digit, const Functions& functions, 
   }
 }
 
-/// Of each two values the first where neighbour j is down and the second where it is up, and so on until one is left.
+/// Takes of each two values the first where neighbour j is down and the second where it is up, and so on until one is
+/// left.
 template <unsigned count, unsigned j, unsigned lookups, unsigned size>
 __device__ inline void choose(std::uint32_t (&value)[lookups], const std::uint32_t (&x)[size]) {
   if constexpr (count > 1) {
@@ -80,7 +81,7 @@ __device__ inline std::uint32_t digit_of(typename DigitOf<size>::type digit, con
   return value[0];
 }
 
-/// Of the words of 32 lanes: bit k of lane c becomes what bit c of lane k was.
+/// Transposes the words of 32 lanes: bit k of lane c becomes what bit c of lane k was.
 __device__ inline std::uint32_t transpose(std::uint32_t word, unsigned lane) {
   std::uint32_t low = 0x0000ffffU;
 #pragma unroll
@@ -192,7 +193,7 @@ class BitCounter {
     added_ += 4;
     if (added_ + 4 >= 1U << kLevels) spill(block);
   }
-  /// Of the chain of this lane.
+  /// The count of the chain of this lane.
   __device__ std::int64_t count(const SumsBlock& block) {
     spill(block);
     return count_;

@@ -103,7 +103,8 @@ class BitSweeps {
   [[nodiscard]] std::uint32_t* draws(std::size_t set) const { return draws_.data() + set * drawn_.draws * size(); }
 
  private:
-  // Of graphs that make draws. A graph begins some microseconds after the one before has ended, so it has many draws.
+  // Sizes of graphs that make draws. A graph begins some microseconds after the one before has ended, so it has many
+  // draws.
   static constexpr std::uint64_t kMostOfDraw = 32;     // launches
   static constexpr std::uint64_t kMostLaunches = 128;  // of all draws
   static constexpr std::size_t kMostDraws = 64;

@@ -120,7 +120,7 @@ class Reduction {
     Word64 before;  ///< over all threads before this one
     Word64 whole;   ///< over all of them
   };
-  /// Of numbers whose sum over a warp is below 2^32.
+  /// Scans numbers whose sum over a warp is below 2^32.
   __device__ Sums scan(unsigned mine) {
     unsigned inclusive = mine;
     for (unsigned distance = 1; distance < 32; distance *= 2) {

@@ -44,8 +44,8 @@ class Graph {
     return *this;
   }
 
-  /// Of everything that launch(stream) starts in the stream it is given. That is one of its own which does not wait for
-  /// the default stream: otherwise no thread of the process could use the latter meanwhile.
+  /// A graph of everything that launch(stream) starts in the stream it is given. That is one of its own which does not
+  /// wait for the default stream: otherwise no thread of the process could use the latter meanwhile.
   template <class Launch>
   explicit Graph(Launch&& launch) {
     constexpr const char* kWhat = "launches were put together";

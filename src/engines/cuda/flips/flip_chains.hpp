@@ -27,7 +27,7 @@ class CudaCountedChains {
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 
-  // Of one chain; other threads may set and get other chains at the same time, while none advances.
+  // One chain; other threads may set and get other chains at the same time, while none advances.
   virtual void set_levels(std::size_t chain, std::span<const Value> levels) = 0;
   virtual void get_levels(std::size_t chain, std::span<Value> levels) const = 0;
 

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "engines/common/philox.hpp"
+#include "engines/common/host_device.hpp"
 
 namespace poise::cuda {
 

@@ -7,7 +7,7 @@
 /// the state, so what is computed anew is what was there before.
 #pragma once
 
-#include "engines/common/philox.hpp"
+#include "engines/common/host_device.hpp"
 #include "engines/cuda/flips/graph_flip_kernels.hpp"
 
 namespace poise::cuda {
@@ -150,7 +150,7 @@ class Walk {
   __device__ const std::uint32_t* nodes_above(std::uint32_t variable) const {
     return graph_.first_node + static_cast<std::size_t>(variable) * (graph_.tree.levels - 1);
   }
-  /// Of eight nodes, the one that this lane has a part in.
+  /// The one of eight nodes that this lane has a part in.
   __device__ std::uint32_t touched(std::uint32_t some, std::uint32_t end) const {
     const std::uint32_t number = some + lane_ / kOfNode;
     return __ldg(graph_.touched + (number < end ? number : some));

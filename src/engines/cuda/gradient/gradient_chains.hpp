@@ -47,7 +47,7 @@ class CudaGradientChains {
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps);
 
-  // Of one chain; other threads may set and get other chains at the same time, while none advances.
+  // One chain; other threads may set and get other chains at the same time, while none advances.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
   /// Levels from the bits of words.

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "engines/common/philox.hpp"
+#include "engines/common/host_device.hpp"
 #include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/gradient/gradient_view.hpp"
 

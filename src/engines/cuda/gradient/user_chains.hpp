@@ -38,7 +38,7 @@ class CudaUserChains : public CudaGradientChains {
   };
   /// So many steps for each of some draws, which wait on the device until all are made.
   [[nodiscard]] Records advance_and_record(std::uint64_t steps, std::size_t draws);
-  /// Of the present states.
+  /// Records the present states.
   [[nodiscard]] Records record() const;
   [[nodiscard]] std::vector<double> log_prob() const;
 

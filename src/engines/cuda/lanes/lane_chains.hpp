@@ -18,7 +18,7 @@ struct ImageView {
   const ImageTerm* terms;
   const ImageOthers* others;
   const float* tables;
-  // Of heated lanes, where tables have zeros; null elsewhere.
+  // Zeros of tables, for heated lanes; null where there are none.
   const float* zeros;
   const std::uint32_t* zero_tables;
 };

@@ -8,17 +8,17 @@
 #include "engines/common/exact_tables.hpp"
 #include "engines/cpu/block_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
-#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 
 namespace poise {
 
 namespace {
 
-/// One block has all chains.
+/// One tile has all chains.
 template <class T>
 class CudaLaneLayout {
  public:
-  using Block = CudaLaneBlock;
+  using Block = CudaLaneTile;
   static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
   static constexpr bool kRaoBlackwellises = true;
 
@@ -35,17 +35,17 @@ class CudaLaneLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};
   }
-  [[nodiscard]] CudaLaneBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] CudaLaneTile make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {model_, group, seed, first_chain};
   }
-  void observe(const T& target, const CudaLaneBlock& block, const Observables& out) const {
+  void observe(const T& target, const CudaLaneTile& block, const Observables& out) const {
     if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
       observe_sums(target, block.sums(), out);
     }
     if (!out.levels.empty()) block.get_all_levels(out.levels);
   }
   static std::size_t draws_at_once(std::size_t chains) { return lane_draws_at_once(chains); }
-  void sweep_and_observe(const T& target, CudaLaneBlock& block, std::uint64_t sweeps,
+  void sweep_and_observe(const T& target, CudaLaneTile& block, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
     const std::uint64_t before = block.sweeps();
     block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaLaneSums& sums) {

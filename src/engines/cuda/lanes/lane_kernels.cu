@@ -89,11 +89,11 @@ __global__ void scatter_sums_kernel(LaneSums in, std::uint32_t rows, LaneBatch b
 
 }  // namespace
 
-bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
+bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
   return launch_resident_of<false>(view, plan, first_sweep, sweeps);
 }
 
-void launch_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                    std::uint32_t end) {
   launch_colour_of<false>(view, plan, sweep, first, end);
 }

@@ -104,7 +104,7 @@ struct PackedImage {
   std::size_t zeros, zero_tables;
 };
 
-/// Of ladders, whose replicas are lanes one after the other, each at the temperature of its rung.
+/// Heated lanes: the replicas of ladders one after the other, each at the temperature of its rung.
 struct HeatView {
   const std::uint8_t* rung_of;  ///< of each lane
   const RungHeat* heats;        ///< of each rung
@@ -126,7 +126,7 @@ struct LaneRecord {
   }
 };
 
-struct LaneBlockView {
+struct LaneTileView {
   PackedImage image;
   ExactView exact;
   const std::uint32_t* colours;  ///< first position of each, and the end of the last
@@ -147,16 +147,16 @@ struct LaneBlockView {
 };
 
 /// Sweeps of chains that stay in shared memory, all in one launch. False where the device refuses so much of it.
-[[nodiscard]] bool launch_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep,
+[[nodiscard]] bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
                                    std::uint32_t sweeps);
 /// The variables of one colour, from position `first` up to `end`, in a sweep.
-void launch_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                    std::uint32_t end);
 
 /// The same with heated lanes.
-[[nodiscard]] bool launch_heated_resident(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep,
+[[nodiscard]] bool launch_heated_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
                                           std::uint32_t sweeps);
-void launch_heated_colour(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+void launch_heated_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                           std::uint32_t end);
 
 /// Adds bytes of counts to [entry][lane] and clears them.

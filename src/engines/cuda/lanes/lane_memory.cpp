@@ -61,10 +61,10 @@ PackedImage ModelOnDevice::packed() const {
           tables_at_,    has_zeros(),   zeros_at_, zero_tables_at_};
 }
 
-LaneBlockView ModelOnDevice::view() const {
+LaneTileView ModelOnDevice::view() const {
   // As on the CPU.
   constexpr std::uint64_t kWordsOfUpdate = 2;
-  LaneBlockView view{};
+  LaneTileView view{};
   view.image = packed();
   view.exact = exact();
   view.colours = colours_.data();
@@ -296,7 +296,7 @@ namespace {
 /// Draws up to which a batch is worth while.
 constexpr std::size_t kMostDraws = 64;
 constexpr std::size_t kStateBytes = std::size_t{64} << 20;
-/// Of what is fetched: the caches of the host have room for it.
+/// Bytes that are fetched together: the caches of the host have room for them.
 constexpr std::size_t kFoundBytes = std::size_t{4} << 20;
 
 }  // namespace

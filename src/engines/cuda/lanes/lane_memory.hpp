@@ -1,4 +1,4 @@
-/// What a block of chains across lanes has in the memory of the device: the model, levels, and what is counted.
+/// What a tile of chains across lanes has in the memory of the device: the model, levels, and what is counted.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/draw_batches.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/lanes/lane_block.hpp"
 #include "engines/cuda/lanes/lane_kernels.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 
 namespace poise::cuda {
 
@@ -43,7 +43,7 @@ class ModelOnDevice {
     }
   }
   /// What sweeps read of the model; the rest is still to be filled in.
-  [[nodiscard]] LaneBlockView view() const;
+  [[nodiscard]] LaneTileView view() const;
 
  private:
   [[nodiscard]] bool has_zeros() const { return !image_.zeros.empty(); }
@@ -81,7 +81,7 @@ class LaneTotalsOnDevice {
   /// Says that more was counted: copies on the host are old.
   void changed(std::uint64_t sweeps);
 
-  // Of one lane, in the order of updates.
+  // Totals of one lane, in the order of updates.
   [[nodiscard]] std::vector<std::uint64_t> counts_of(std::uint32_t lane);
   struct Sums {
     std::vector<double> earlier;
@@ -96,7 +96,7 @@ class LaneTotalsOnDevice {
     bool counts;
     bool sums;
   };
-  // Of one lane, in the order of variables.
+  // Totals of one lane, in the order of variables.
   [[nodiscard]] LaneTotals get(std::uint32_t lane, Kept kept, const ModelOnDevice& model);
   void set(std::uint32_t lane, Kept kept, const ModelOnDevice& model, const LaneTotals& totals);
 
@@ -162,10 +162,10 @@ class LevelsOnDevice {
 
 class LaneRecording {
  public:
-  /// Of states that have so many rows, [position][lane]; `lanes` says which of them are chains.
+  /// Records states that have so many rows, [position][lane]; `lanes` says which of them are chains.
   LaneRecording(const ModelOnDevice& model, std::uint32_t rows, LaneBatch lanes);
 
-  /// Of a batch: as many as take little memory.
+  /// Draws of a batch: as many as take little memory.
   [[nodiscard]] std::size_t draws() const { return draws_; }
   /// Bytes of a state.
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows_} * lanes_.lanes; }
@@ -176,7 +176,7 @@ class LaneRecording {
   /// slot of the one kSlots before.
   void start(const std::uint8_t* states, std::size_t draws, std::size_t batch);
   void wait(std::size_t batch) { done_[batch % kSlots].wait("states were summed"); }
-  /// Of a draw of a batch that was waited for.
+  /// Sums of a draw of a batch that was waited for.
   [[nodiscard]] CudaLaneSums sums(std::size_t batch, std::size_t draw) const;
 
   /// So many draws, in batches that start(batch, size) has the device begin with: calls use(draw, sums), on any thread.

@@ -21,7 +21,7 @@ __device__ inline ImageView view_of(const PackedImage& image, const unsigned cha
 }
 
 /// Bits of a pair's lanes that are chains.
-__device__ inline unsigned chains_of(const LaneBlockView& view, std::uint32_t pair) {
+__device__ inline unsigned chains_of(const LaneTileView& view, std::uint32_t pair) {
   const auto is_chain = [&](std::uint32_t lane) { return lane >= view.first_lane && lane < view.end_lane; };
   return (is_chain(2 * pair) ? 1U : 0U) | (is_chain(2 * pair + 1) ? 2U : 0U);
 }
@@ -29,7 +29,7 @@ __device__ inline unsigned chains_of(const LaneBlockView& view, std::uint32_t pa
 /// Rows of words between global and shared memory, by all threads of a block.
 template <bool kLoad>
 __device__ inline void move_rows(std::uint16_t* global, std::uint16_t* shared, std::uint32_t rows, std::uint32_t pairs,
-                                 const LaneBlockView& view) {
+                                 const LaneTileView& view) {
   const std::uint32_t first = blockIdx.x * pairs;
   for (std::uint32_t k = threadIdx.x; k < rows * pairs; k += blockDim.x) {
     const std::uint32_t pair = first + k % pairs;
@@ -47,9 +47,9 @@ __device__ inline void move_rows(std::uint16_t* global, std::uint16_t* shared, s
 template <bool kHeated, class Offset>
 using ChainsOf = std::conditional_t<kHeated, HeatedChains<Offset>, TwoChains<Offset>>;
 
-/// Of one pair of chains: all that does not depend on where its levels are.
+/// One pair of chains: all of it that does not depend on where its levels are.
 template <class Two>
-__device__ inline Two chains_at(const LaneBlockView& view, std::uint32_t pair, std::uint64_t sweep) {
+__device__ inline Two chains_at(const LaneTileView& view, std::uint32_t pair, std::uint64_t sweep) {
   Two two{};
   if constexpr (Two::kHeated) {
     two.sums = view.sums != nullptr ? view.sums + 2 * pair / view.heat.rungs : nullptr;
@@ -88,7 +88,7 @@ struct PairMemory {
 /// Settles what a thread has updated, wherever floats were not sure. Takes little, so that those who call it rarely
 /// keep their registers.
 template <bool kHeated, bool kMany, class Offset>
-__device__ __noinline__ void settle(const LaneBlockView& view, PairMemory<Offset> memory, std::uint64_t sweep,
+__device__ __noinline__ void settle(const LaneTileView& view, PairMemory<Offset> memory, std::uint64_t sweep,
                                     Positions positions) {
   auto two = chains_at<ChainsOf<kHeated, Offset>>(view, memory.pair, sweep);
   two.levels = memory.levels;
@@ -101,7 +101,7 @@ __device__ __noinline__ void settle(const LaneBlockView& view, PairMemory<Offset
 
 template <bool kHeated, bool kImageInShared, bool kMany, bool kAverage>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    resident_kernel(const __grid_constant__ LaneBlockView view, std::uint32_t pairs, std::uint64_t first_sweep,
+    resident_kernel(const __grid_constant__ LaneTileView view, std::uint32_t pairs, std::uint64_t first_sweep,
                     std::uint32_t sweeps) {
   extern __shared__ uint4 memory[];
   auto* const levels = reinterpret_cast<std::uint16_t*>(memory);
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 }
 
 template <bool kHeated, bool kMany, bool kAverage>
-__global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ LaneBlockView view, std::uint64_t sweep,
+__global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ LaneTileView view, std::uint64_t sweep,
                                                      std::uint32_t first, std::uint32_t end) {
   const std::uint32_t pair = blockIdx.y * blockDim.x + threadIdx.x;
   const std::uint32_t k = first + blockIdx.x * blockDim.y + threadIdx.y;
@@ -184,9 +184,9 @@ bool allow_shared(Kernel kernel, std::size_t bytes) {
 }
 
 template <bool kHeated>
-bool launch_resident_of(const LaneBlockView& view, const LanePlan& plan, std::uint64_t first_sweep,
+bool launch_resident_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
                         std::uint32_t sweeps) {
-  using Kernel = void (*)(LaneBlockView, std::uint32_t, std::uint64_t, std::uint32_t);
+  using Kernel = void (*)(LaneTileView, std::uint32_t, std::uint64_t, std::uint32_t);
   static constexpr Kernel kernels[2][2][2] = {
       {{resident_kernel<kHeated, false, false, false>, resident_kernel<kHeated, false, false, true>},
        {resident_kernel<kHeated, false, true, false>, resident_kernel<kHeated, false, true, true>}},
@@ -200,9 +200,9 @@ bool launch_resident_of(const LaneBlockView& view, const LanePlan& plan, std::ui
 }
 
 template <bool kHeated>
-void launch_colour_of(const LaneBlockView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+void launch_colour_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                       std::uint32_t end) {
-  using Kernel = void (*)(LaneBlockView, std::uint64_t, std::uint32_t, std::uint32_t);
+  using Kernel = void (*)(LaneTileView, std::uint64_t, std::uint32_t, std::uint32_t);
   static constexpr Kernel kernels[2][2] = {{colour_kernel<kHeated, false, false>, colour_kernel<kHeated, false, true>},
                                            {colour_kernel<kHeated, true, false>, colour_kernel<kHeated, true, true>}};
   const dim3 threads(plan.pairs, plan.threads / plan.pairs);

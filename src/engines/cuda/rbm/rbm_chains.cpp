@@ -191,7 +191,7 @@ struct CudaRbmChains::OnDevice {
   void forget_graphs() {
     for (const auto& part : parts) part->graphs = {};
   }
-  /// Of all chains.
+  /// The stream of work on all chains.
   [[nodiscard]] cudaStream_t stream() const { return parts.front()->stream; }
 
   cuda::GradientMemory& memory;

@@ -29,8 +29,8 @@ class CudaRbmGibbsChains {
   /// Units of a layer that there may be: sums of weights of sixteen bits have 31.
   static constexpr Index kMostUnits = 65536;
 
-  /// Of the RBM at beta = 1. Throws an InputError where the GPU has too little memory. `doubt` is for tests: the larger
-  /// it is, the more units are decided exactly, with the same result.
+  /// Chains of the RBM at beta = 1. Throws an InputError where the GPU has too little memory. `doubt` is for tests: the
+  /// larger it is, the more units are decided exactly, with the same result.
   CudaRbmGibbsChains(const Rbm& target, std::size_t chains, std::uint64_t seed, std::uint64_t first_chain,
                      double doubt = 0.0);
   ~CudaRbmGibbsChains();
@@ -45,7 +45,7 @@ class CudaRbmGibbsChains {
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps);
 
-  // Of one chain; other threads may set and get other chains at the same time, while none advances.
+  // One chain; other threads may set and get other chains at the same time, while none advances.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
 

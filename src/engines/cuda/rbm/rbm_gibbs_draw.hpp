@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "engines/common/host_device.hpp"
-#include "engines/common/philox.hpp"
 
 namespace poise::cuda {
 

@@ -16,8 +16,8 @@ namespace poise::cuda {
 /// Hidden units of a thread.
 inline constexpr unsigned kSummedUnits = 4;
 
-/// Of units `first` and on, a multiple of four; `words` are [chain][word]. Each chain adds up its weights in one order,
-/// whatever its company is. Weights of eight inputs are on their way together.
+/// Sums activations of units `first` and on, a multiple of four; `words` are [chain][word]. Each chain adds up its
+/// weights in one order, whatever its company is. Weights of eight inputs are on their way together.
 template <unsigned kChains>
 __device__ void sum_activations(const GibbsView& view, const std::uint32_t* words, unsigned first,
                                 double (&activations)[kChains][kSummedUnits]) {

@@ -1,7 +1,7 @@
 /// Probabilities, metrics, the gradient and Adam of contrastive divergence, a few rows and 128 units a block.
 #include "engines/cuda/rbm/rbm_train_kernels.hpp"
 
-#include "engines/common/philox.hpp"
+#include "engines/common/host_device.hpp"
 #include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/rbm/rbm_gibbs_draw.hpp"
 

@@ -46,7 +46,7 @@ struct RbmHotEnd {
   const double* visible;  ///< biases of visible units at beta = 1, less those at beta = 0
 };
 
-/// Of all replicas, at the rungs where they are.
+/// Gains of all replicas, at the rungs where they are.
 void launch_rbm_gains(const GibbsView& view, const RbmHotEnd& hot_end, ReplicaGain* gains, cudaStream_t stream);
 
 /// Swaps of step `step` of all ladders.

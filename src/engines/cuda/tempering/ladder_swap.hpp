@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engines/common/philox.hpp"
+#include "engines/common/host_device.hpp"
 #include "engines/cuda/lanes/lane_chains.hpp"
 
 namespace poise::cuda {
@@ -61,7 +61,7 @@ struct EnergyGains {
   POISE_BOTH double at_upper(std::uint32_t pair, std::size_t replica) const { return at_lower(pair, replica); }
 };
 
-/// Of a replica: for the pair with the rung above its own, and with the one below.
+/// The gains of a replica: for the pair with the rung above its own, and with the one below.
 struct ReplicaGain {
   double above;
   double below;
@@ -144,7 +144,7 @@ struct HiddenGain {
   double below = 0.0, own = 0.0, above = 0.0;
   double below_factor = 1.0, own_factor = 1.0, above_factor = 1.0;
 
-  /// Of a unit that has the activation `a` at beta = 1 and `base` at beta = 0.
+  /// Adds a unit that has the activation `a` at beta = 1 and `base` at beta = 0.
   POISE_BOTH void add(const NeighbourBetas& betas, double a, double base) {
     add(betas.below * a + (1.0 - betas.below) * base, below, below_factor);
     add(betas.own * a + (1.0 - betas.own) * base, own, own_factor);
@@ -161,7 +161,7 @@ struct HiddenGain {
   }
 };
 
-/// Of the visible units that are on: `linear` is the sum of their biases less those of the hot end.
+/// The gain of the visible units that are on: `linear` is the sum of their biases less those of the hot end.
 POISE_BOTH ReplicaGain visible_gain(const NeighbourBetas& betas, double linear) {
   return {(betas.above - betas.own) * linear, (betas.own - betas.below) * linear};
 }
@@ -176,7 +176,7 @@ struct ComponentsView {
   std::uint32_t positions;
   std::uint8_t* levels;  ///< [position][lane]
   std::uint32_t lanes;
-  // Of each two ladders.
+  // What each two ladders have.
   std::uint32_t* labels;       ///< [position]: room to work in
   std::uint8_t* chosen;        ///< [position]: the same
   std::uint64_t* components;   ///< [rung]: that were found

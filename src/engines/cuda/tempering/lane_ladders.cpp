@@ -67,8 +67,8 @@ class CudaLaneLadders::OnDevice {
     return {0, count, count};
   }
 
-  [[nodiscard]] cuda::LaneBlockView view(bool averaging) const {
-    cuda::LaneBlockView view = model.view();
+  [[nodiscard]] cuda::LaneTileView view(bool averaging) const {
+    cuda::LaneTileView view = model.view();
     view.levels = levels->words();
     view.sums = averaging ? totals.sums() : nullptr;
     view.keys = keys.data();
@@ -81,7 +81,7 @@ class CudaLaneLadders::OnDevice {
     return static_cast<std::uint32_t>((options.ladders + 1) / 2 * 2);
   }
 
-  [[nodiscard]] cuda::LanePlan plan(const cuda::LaneBlockView& view) const {
+  [[nodiscard]] cuda::LanePlan plan(const cuda::LaneTileView& view) const {
     return cuda::plan_lanes({.pairs = view.pairs,
                              .rows = view.positions,
                              .image_bytes = model.image_bytes(),
@@ -89,7 +89,7 @@ class CudaLaneLadders::OnDevice {
                             device);
   }
 
-  void sweep(const cuda::LaneBlockView& view, cuda::LanePlan plan, std::uint64_t number) const {
+  void sweep(const cuda::LaneTileView& view, cuda::LanePlan plan, std::uint64_t number) const {
     if (plan.resident && cuda::launch_heated_resident(view, plan, number, 1)) return;
     const std::vector<std::uint32_t>& colours = model.image().colours;
     if (plan.resident) plan = cuda::plan_spread({.pairs = view.pairs, .colours = colours});
@@ -112,7 +112,7 @@ class CudaLaneLadders::OnDevice {
             static_cast<std::uint32_t>(options.rungs)};
   }
 
-  /// Of the seeds of swaps and of components, by the number of the first ladder.
+  /// Ladders with the random streams of their swaps, by the number of the first ladder.
   [[nodiscard]] cuda::LadderView ladder_view() const {
     return ladders->view(options.seed, static_cast<std::uint64_t>(Stream::swaps) + options.first_chain);
   }
@@ -125,7 +125,7 @@ class CudaLaneLadders::OnDevice {
     cuda::launch_exchange(components.view({bytes, lanes().lanes}, options.seed, stream), ladder_view(), rung);
   }
 
-  /// Of the cold replicas, whose lanes are the ladders.
+  /// Records the cold replicas, whose lanes are the ladders.
   cuda::LaneRecording& recording() {
     const auto count = static_cast<std::uint32_t>(options.ladders);
     if (!recorded) recorded = std::make_unique<cuda::LaneRecording>(model, variables, cuda::LaneBatch{0, count, count});
@@ -189,7 +189,7 @@ void CudaLaneLadders::start(std::uint64_t step, std::uint64_t steps) {
   device.levels->to_device();
   device.levels->changed();
   device.cold_is_current = false;
-  const cuda::LaneBlockView view = device.view(averaging_);
+  const cuda::LaneTileView view = device.view(averaging_);
   const cuda::LanePlan plan = device.plan(view);
   const cuda::LadderView ladders = device.ladder_view();
   for (; steps > 0; --steps, ++step) {

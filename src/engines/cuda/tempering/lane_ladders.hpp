@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 
 namespace poise {
@@ -68,10 +68,10 @@ class CudaLaneLadders {
   [[nodiscard]] bool counts() const { return counting_; }
   [[nodiscard]] bool averages() const { return averaging_; }
 
-  // Of all ladders, in one go.
+  // All ladders, in one go.
   [[nodiscard]] std::vector<CudaLadder> ladders() const;
   void set_ladders(std::span<const CudaLadder> ladders);
-  /// Of each two ladders.
+  /// What each two ladders exchanged.
   [[nodiscard]] std::vector<CudaExchange> exchanges() const;
   void set_exchanges(std::span<const CudaExchange> exchanges);
   /// Keeps the rungs of all replicas as they are after the steps that were started. False where they are to be fetched
@@ -85,14 +85,14 @@ class CudaLaneLadders {
     std::vector<double> zeros;
   };
   [[nodiscard]] Energies energies() const;
-  /// Of the cold replicas of all ladders; good until the next ones are asked for.
+  /// Sums of the cold replicas of all ladders; good until the next ones are asked for.
   [[nodiscard]] CudaLaneSums sums() const;
   /// The same `draws` times, each after a call of `start_draw`, which starts its steps: calls use(draw, sums), on other
   /// threads and in any order.
   void sum_draws(std::size_t draws, const std::function<void()>& start_draw,
                  const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use);
 
-  // Of one replica or ladder; not while others set them.
+  // One replica or ladder; not while others set them.
   void set_levels(std::size_t ladder, std::size_t replica, std::span<const Value> levels);
   [[nodiscard]] std::span<const Value> levels(std::size_t ladder, std::size_t replica) const;
   [[nodiscard]] std::span<const Value> cold_levels(std::size_t ladder) const;

@@ -11,7 +11,7 @@
 #include "engines/common/exact_tables.hpp"
 #include "engines/common/tempering/lane_ladders.hpp"
 #include "engines/cpu/tempering/tempered_lanes.hpp"
-#include "engines/cuda/lanes/lane_block.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/lane_ladders.hpp"
 

@@ -34,8 +34,8 @@ class CudaRbmLadders {
     std::uint64_t first_replica = 0;  ///< number of the random stream of the first ladder's cold replica
   };
 
-  /// Of the RBM at beta = 1; `base` is what there is at beta = 0. Throws an InputError where the GPU has too little
-  /// memory.
+  /// Ladders of the RBM, which is given at beta = 1; `base` is what there is at beta = 0. Throws an InputError where
+  /// the GPU has too little memory.
   CudaRbmLadders(const Rbm& target, const Rbm::Base& base, const Options& options);
   ~CudaRbmLadders();
   CudaRbmLadders(const CudaRbmLadders&) = delete;
@@ -51,7 +51,7 @@ class CudaRbmLadders {
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
   void set_sweeps(std::uint64_t sweeps);
 
-  // Of all ladders, in one go.
+  // All ladders, in one go.
   [[nodiscard]] std::vector<CudaLadder> ladders() const;
   void set_ladders(std::span<const CudaLadder> ladders);
   /// Rungs of all replicas, ladder by ladder.
@@ -65,11 +65,11 @@ class CudaRbmLadders {
   };
   [[nodiscard]] Gains gains() const;
 
-  // Of one replica; other threads may set and get others at the same time, while none advances.
+  // One replica; other threads may set and get others at the same time, while none advances.
   void set_levels(std::size_t ladder, std::size_t replica, std::span<const Value> levels);
   void get_levels(std::size_t ladder, std::size_t replica, std::span<Value> levels) const;
 
-  /// Of the cold replicas, by ladder.
+  /// Sums of the cold replicas, by ladder.
   [[nodiscard]] CudaRbmSums cold_sums() const;
   void get_cold_levels(std::size_t ladder, std::span<Value> levels) const;
 

@@ -1,5 +1,5 @@
-/// A block of chains that are bits, on the device.
-#include "engines/cuda/bits/bit_block.hpp"
+/// A tile of chains that are bits, on the device.
+#include "engines/cuda/bits/bit_tile.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,7 @@ namespace poise {
 
 using cuda::Array;
 
-struct CudaBitBlock::OnDevice {
+struct CudaBitTile::OnDevice {
   OnDevice(const BitTables& tables, std::shared_ptr<const CudaSpinTerms> the_terms, const cuda::LaneRange& lanes,
            std::uint64_t seed)
       : positions(tables.variables()),
@@ -69,7 +69,7 @@ struct CudaBitBlock::OnDevice {
     cuda::Event made;
     cuda::Event done[kSlots];
   };
-  /// Of a draw, where so many are summed by one launch.
+  /// Slices of a draw, where so many draws are summed by one launch.
   [[nodiscard]] std::uint32_t slices(std::size_t draws) const {
     return cuda::slices_of_sums(terms_view(nullptr), draws);
   }
@@ -96,7 +96,7 @@ struct CudaBitBlock::OnDevice {
     std::size_t count;
     std::uint32_t slices;
   };
-  /// Of states one after the other, to the slots of these draws.
+  /// Sums states one after the other, into the slots of these draws.
   void launch_sums(const std::uint32_t* states, const SlicedDraws& draws, cudaStream_t stream) {
     const std::size_t of_draw = draws.slices * width_of_sums();
     cuda::launch_sums(
@@ -170,8 +170,8 @@ struct CudaBitBlock::OnDevice {
   std::atomic<bool> host_is_newer = false;
 };
 
-CudaBitBlock::CudaBitBlock(std::shared_ptr<const BitTables> tables, std::shared_ptr<const CudaSpinTerms> terms,
-                           ChainGroup group, std::uint64_t seed, std::uint64_t first_chain)
+CudaBitTile::CudaBitTile(std::shared_ptr<const BitTables> tables, std::shared_ptr<const CudaSpinTerms> terms,
+                         ChainGroup group, std::uint64_t seed, std::uint64_t first_chain)
     : tables_(std::move(tables)), group_(group), first_chain_(first_chain) {
   const std::uint64_t first_word = (first_chain + group.first) / cuda::kWordChains;
   first_lane_ = first_word * cuda::kWordChains;
@@ -180,35 +180,35 @@ CudaBitBlock::CudaBitBlock(std::shared_ptr<const BitTables> tables, std::shared_
   device_ = std::make_unique<OnDevice>(*tables_, std::move(terms), lanes, seed);
 }
 
-CudaBitBlock::~CudaBitBlock() = default;
-CudaBitBlock::CudaBitBlock(CudaBitBlock&&) noexcept = default;
-CudaBitBlock& CudaBitBlock::operator=(CudaBitBlock&&) noexcept = default;
+CudaBitTile::~CudaBitTile() = default;
+CudaBitTile::CudaBitTile(CudaBitTile&&) noexcept = default;
+CudaBitTile& CudaBitTile::operator=(CudaBitTile&&) noexcept = default;
 
-void CudaBitBlock::set_progress(const BlockProgress& progress) {
+void CudaBitTile::set_progress(const BlockProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
 }
 
-void CudaBitBlock::sweep(std::uint64_t sweeps) {
+void CudaBitTile::sweep(std::uint64_t sweeps) {
   start_sweeps(sweeps);
   cuda::check(cudaDeviceSynchronize(), "sweeps were made");
 }
 
-void CudaBitBlock::start_sweeps(std::uint64_t sweeps) {
+void CudaBitTile::start_sweeps(std::uint64_t sweeps) {
   device_->to_device();
   device_->host_is_current = false;
   device_->sweeps.start(sweeps_, sweeps, counts_if_any());
   sweeps_ += sweeps;
 }
 
-cuda::BitCounts* CudaBitBlock::counts_if_any() const { return counting_ ? &device_->counts : nullptr; }
+cuda::BitCounts* CudaBitTile::counts_if_any() const { return counting_ ? &device_->counts : nullptr; }
 
-void CudaBitBlock::reset_counts() {
+void CudaBitTile::reset_counts() {
   device_->counts.reset();
   counting_ = true;
 }
 
-void CudaBitBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+void CudaBitTile::set_levels(std::size_t chain, std::span<const Value> levels) {
   device_->to_host();
   device_->host_is_newer = true;
   std::uint32_t* const own = device_->host.data() + (chain - group_.first) * device_->stride();
@@ -219,7 +219,7 @@ void CudaBitBlock::set_levels(std::size_t chain, std::span<const Value> levels) 
   }
 }
 
-void CudaBitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+void CudaBitTile::get_levels(std::size_t chain, std::span<Value> levels) const {
   device_->to_host();
   const std::uint32_t* const own = device_->host.data() + (chain - group_.first) * device_->stride();
   for (Index i = 0; i < levels.size(); ++i) {
@@ -230,27 +230,27 @@ void CudaBitBlock::get_levels(std::size_t chain, std::span<Value> levels) const 
 
 // Bits of the counts go by position, then by lane.
 
-void CudaBitBlock::set_totals(std::size_t chain, const BitTotals& totals) {
+void CudaBitTile::set_totals(std::size_t chain, const BitTotals& totals) {
   const std::lock_guard lock(device_->mutex);
   std::vector<std::uint64_t> sorted(totals.counts.size());
   for (Index i = 0; i < sorted.size(); ++i) sorted[tables_->position(i)] = totals.counts[i];
   device_->counts.set(lane(chain), std::size_t{device_->words} * cuda::kWordChains, sorted);
 }
 
-BitTotals CudaBitBlock::get_totals(std::size_t chain) const {
+BitTotals CudaBitTile::get_totals(std::size_t chain) const {
   BitTotals totals{std::vector<std::uint64_t>(counting_ ? tables_->variables() : 0)};
   if (counting_) get_counts(chain, totals.counts);
   return totals;
 }
 
-void CudaBitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+void CudaBitTile::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   const std::lock_guard lock(device_->mutex);
   const std::vector<std::uint64_t> sorted =
       device_->counts.get(lane(chain), std::size_t{device_->words} * cuda::kWordChains, device_->positions);
   for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
 }
 
-CudaSpinSums CudaBitBlock::sums() const {
+CudaSpinSums CudaBitTile::sums() const {
   device_->to_device();
   const OnDevice::SlicedDraws one{0, 1, device_->slices(1)};
   device_->launch_sums(device_->sweeps.state(), one, device_->sweeps.stream());
@@ -259,8 +259,8 @@ CudaSpinSums CudaBitBlock::sums() const {
   return device_->fetched(0, 0);
 }
 
-void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
-                                 const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
+void CudaBitTile::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                                const std::function<void(std::size_t draw, const CudaSpinSums& sums)>& use) {
   OnDevice& device = *device_;
   device.record_many();
   device.to_device();
@@ -295,7 +295,7 @@ void CudaBitBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
        .use = [&](std::size_t batch, std::size_t draw) { use(batch * together + draw, device.fetched(draw, batch)); }});
 }
 
-void CudaBitBlock::get_all_levels(std::span<Value> levels) const {
+void CudaBitTile::get_all_levels(std::span<Value> levels) const {
   OnDevice& device = *device_;
   device.to_device();
   // As many chains at a time as take little memory.

@@ -30,7 +30,7 @@ struct CudaSpinTerms {
   std::vector<std::uint8_t> reference;
 };
 
-/// Of all chains of a block, in one go.
+/// Sums over the states of all chains of a tile.
 struct CudaSpinSums {
   std::span<const std::int64_t> up;         ///< variables
   std::span<const std::int64_t> fields;     ///< weights of variables that are up
@@ -38,17 +38,17 @@ struct CudaSpinSums {
   std::span<const std::int64_t> different;  ///< variables that are not as in the reference
 };
 
-class CudaBitBlock {
+class CudaBitTile {
  public:
   using Totals = BitTotals;
 
   /// The chains first_chain + group.first and so on; numbers are those of the run. Throws an InputError where the GPU
   /// has too little memory.
-  CudaBitBlock(std::shared_ptr<const BitTables> tables, std::shared_ptr<const CudaSpinTerms> terms, ChainGroup group,
-               std::uint64_t seed, std::uint64_t first_chain);
-  ~CudaBitBlock();
-  CudaBitBlock(CudaBitBlock&&) noexcept;
-  CudaBitBlock& operator=(CudaBitBlock&&) noexcept;
+  CudaBitTile(std::shared_ptr<const BitTables> tables, std::shared_ptr<const CudaSpinTerms> terms, ChainGroup group,
+              std::uint64_t seed, std::uint64_t first_chain);
+  ~CudaBitTile();
+  CudaBitTile(CudaBitTile&&) noexcept;
+  CudaBitTile& operator=(CudaBitTile&&) noexcept;
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
@@ -61,7 +61,7 @@ class CudaBitBlock {
   void reset_counts();
   [[nodiscard]] bool counts() const { return counting_; }
 
-  // Of one chain of the run; other threads may set and get other chains at the same time, while none sweeps.
+  // One chain of the run; other threads may set and get other chains at the same time, while none sweeps.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
   void set_totals(std::size_t chain, const BitTotals& totals);
@@ -98,7 +98,7 @@ class CudaBitChains {
   /// Chains up to which this is faster than words of 32 chains.
   static constexpr std::size_t kMost = 5;
 
-  /// As those of CudaBitBlock.
+  /// As those of CudaBitTile.
   CudaBitChains(const std::shared_ptr<const BitTables>& tables, const std::shared_ptr<const CudaSpinTerms>& terms,
                 ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
   ~CudaBitChains();

@@ -1,5 +1,5 @@
-/// A block of chains across lanes, on the device.
-#include "engines/cuda/lanes/lane_block.hpp"
+/// A tile of chains across lanes, on the device.
+#include "engines/cuda/lanes/lane_tile.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -24,7 +24,7 @@ cuda::LaneBatch lanes_of(ChainGroup group, std::uint64_t first_chain) {
 
 }  // namespace
 
-class CudaLaneBlock::OnDevice {
+class CudaLaneTile::OnDevice {
  public:
   OnDevice(const CudaLaneModel& from, cuda::LaneBatch the_lanes, Placement the_placement)
       : model(from),
@@ -44,8 +44,8 @@ class CudaLaneBlock::OnDevice {
     keys = cuda::Array<cuda::PairKey>(all);
   }
 
-  [[nodiscard]] cuda::LaneBlockView view(bool counting, bool averaging) const {
-    cuda::LaneBlockView view = model.view();
+  [[nodiscard]] cuda::LaneTileView view(bool counting, bool averaging) const {
+    cuda::LaneTileView view = model.view();
     view.levels = levels.words();
     view.counts = counting ? totals.counts() : nullptr;
     view.sums = averaging ? totals.sums() : nullptr;
@@ -56,7 +56,7 @@ class CudaLaneBlock::OnDevice {
     return view;
   }
 
-  [[nodiscard]] cuda::LanePlan plan(const cuda::LaneBlockView& view) const {
+  [[nodiscard]] cuda::LanePlan plan(const cuda::LaneTileView& view) const {
     const cuda::LaneShape shape{.pairs = view.pairs,
                                 .rows = view.positions + (view.counts != nullptr ? view.entries : 0U),
                                 .image_bytes = model.image_bytes(),
@@ -72,7 +72,7 @@ class CudaLaneBlock::OnDevice {
 
   /// As many sweeps as were made: all in one launch, or colour by colour. States that are recorded from shared memory
   /// lack the positions that no sweep looks at.
-  void sweep(const cuda::LaneBlockView& view, cuda::LanePlan plan, std::uint64_t first, std::uint32_t count) {
+  void sweep(const cuda::LaneTileView& view, cuda::LanePlan plan, std::uint64_t first, std::uint32_t count) {
     if (plan.resident && cuda::launch_resident(view, plan, first, count)) return;
     if (plan.resident) plan = cuda::plan_spread({.pairs = view.pairs, .colours = model.image().colours});
     const std::vector<std::uint32_t>& colours = model.image().colours;
@@ -114,37 +114,37 @@ class CudaLaneBlock::OnDevice {
   std::unique_ptr<cuda::LaneRecording> recorded;
 };
 
-CudaLaneBlock::CudaLaneBlock(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
-                             std::uint64_t first_chain, Placement placement)
+CudaLaneTile::CudaLaneTile(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
+                           std::uint64_t first_chain, Placement placement)
     : model_(std::move(model)), group_(group), first_chain_(first_chain) {
   device_ = std::make_unique<OnDevice>(*model_, lanes_of(group, first_chain), placement);
   device_->set_keys(seed, (first_chain + group.first) / 2);
 }
 
-CudaLaneBlock::~CudaLaneBlock() = default;
-CudaLaneBlock::CudaLaneBlock(CudaLaneBlock&&) noexcept = default;
-CudaLaneBlock& CudaLaneBlock::operator=(CudaLaneBlock&&) noexcept = default;
+CudaLaneTile::~CudaLaneTile() = default;
+CudaLaneTile::CudaLaneTile(CudaLaneTile&&) noexcept = default;
+CudaLaneTile& CudaLaneTile::operator=(CudaLaneTile&&) noexcept = default;
 
-std::uint32_t CudaLaneBlock::lane(std::size_t chain) const {
+std::uint32_t CudaLaneTile::lane(std::size_t chain) const {
   return device_->lanes.first + static_cast<std::uint32_t>(chain - group_.first);
 }
 
-void CudaLaneBlock::set_progress(const BlockProgress& progress) {
+void CudaLaneTile::set_progress(const BlockProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
   if (progress.averages != 0) reset_sums();
 }
 
-void CudaLaneBlock::sweep(std::uint64_t sweeps) {
+void CudaLaneTile::sweep(std::uint64_t sweeps) {
   start_sweeps(sweeps, {});
   cuda::check(cudaDeviceSynchronize(), "sweeps were made");
 }
 
-void CudaLaneBlock::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record) {
+void CudaLaneTile::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record) {
   OnDevice& device = *device_;
   device.levels.to_device();
   device.levels.changed();
-  cuda::LaneBlockView view = device.view(counting_, averaging_);
+  cuda::LaneTileView view = device.view(counting_, averaging_);
   view.record = record;
   const cuda::LanePlan plan = device.plan(view);
   // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
@@ -165,43 +165,43 @@ void CudaLaneBlock::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& r
   }
 }
 
-void CudaLaneBlock::reset_counts() {
+void CudaLaneTile::reset_counts() {
   device_->totals.reset_counts();
   counting_ = true;
 }
 
-void CudaLaneBlock::reset_sums() {
+void CudaLaneTile::reset_sums() {
   device_->totals.reset_sums();
   averaging_ = true;
 }
 
-void CudaLaneBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+void CudaLaneTile::set_levels(std::size_t chain, std::span<const Value> levels) {
   device_->levels.set(chain - group_.first, levels);
 }
 
-void CudaLaneBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+void CudaLaneTile::get_levels(std::size_t chain, std::span<Value> levels) const {
   const std::span<const Value> own = device_->levels.get(chain - group_.first);
   std::copy(own.begin(), own.end(), levels.begin());
 }
 
-void CudaLaneBlock::set_totals(std::size_t chain, const LaneTotals& totals) {
+void CudaLaneTile::set_totals(std::size_t chain, const LaneTotals& totals) {
   const std::lock_guard lock(device_->mutex);
   device_->totals.set(lane(chain), {counting_, averaging_}, device_->model, totals);
 }
 
-LaneTotals CudaLaneBlock::get_totals(std::size_t chain) const {
+LaneTotals CudaLaneTile::get_totals(std::size_t chain) const {
   const std::lock_guard lock(device_->mutex);
   return device_->totals.get(lane(chain), {counting_, averaging_}, device_->model);
 }
 
-void CudaLaneBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+void CudaLaneTile::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   if (!counting_) return std::fill(counts.begin(), counts.end(), std::uint64_t{0});
   const std::lock_guard lock(device_->mutex);
   const std::vector<std::uint64_t> own = device_->totals.counts_of(lane(chain));
   device_->model.for_each_entry([&](std::size_t outside, std::size_t inside) { counts[outside] = own[inside]; });
 }
 
-void CudaLaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
+void CudaLaneTile::get_sums(std::size_t chain, std::span<double> sums) const {
   const std::lock_guard lock(device_->mutex);
   const cuda::LaneTotalsOnDevice::Sums own = device_->totals.sums_of(lane(chain));
   device_->model.for_each_entry([&](std::size_t outside, std::size_t inside) {
@@ -209,7 +209,7 @@ void CudaLaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
   });
 }
 
-CudaLaneSums CudaLaneBlock::sums() const {
+CudaLaneSums CudaLaneTile::sums() const {
   device_->levels.to_device();
   cuda::LaneRecording& recording = device_->recording();
   recording.start(device_->levels.bytes(), 1, 0);
@@ -217,8 +217,8 @@ CudaLaneSums CudaLaneBlock::sums() const {
   return recording.sums(0, 0);
 }
 
-void CudaLaneBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
-                                  const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
+void CudaLaneTile::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
+                                 const std::function<void(std::size_t draw, const CudaLaneSums& sums)>& use) {
   OnDevice& device = *device_;
   cuda::LaneRecording& recording = device.recording();
   const std::size_t together = recording.draws();
@@ -239,6 +239,6 @@ void CudaLaneBlock::sweep_and_sum(std::uint64_t sweeps, std::size_t draws,
   recording.run(draws, start, use);
 }
 
-void CudaLaneBlock::get_all_levels(std::span<Value> levels) const { device_->levels.get_all(levels); }
+void CudaLaneTile::get_all_levels(std::span<Value> levels) const { device_->levels.get_all(levels); }
 
 }  // namespace poise

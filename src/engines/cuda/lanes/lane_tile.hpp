@@ -1,5 +1,5 @@
-/// Chains across lanes, on a GPU: the block of lanes/lane_block.hpp with a thread for every variable of a colour and
-/// two chains.
+/// Chains across lanes, on a GPU: those of engines/cpu/lanes/lane_block.hpp with a thread for every variable of a
+/// colour and two chains.
 ///
 /// Random words are those of the CPU, and floats decide only where they cannot be wrong, so the states are the same.
 /// The rest, one update in a hundred thousand or so, is decided by the same integers and an exponential in doubles,
@@ -30,7 +30,7 @@ struct LaneRecord;
 /// Ising models are.
 enum class CudaLogSums { in_order, in_integers };
 
-/// What a block is made from.
+/// What a tile is made from.
 struct CudaLaneModel {
   std::shared_ptr<const LaneModel> model;
   ExactTables exact;
@@ -46,7 +46,7 @@ struct CudaLaneSums {
   std::span<const std::uint32_t> at_level;
 };
 
-class CudaLaneBlock {
+class CudaLaneTile {
  public:
   using Totals = LaneTotals;
 
@@ -56,11 +56,11 @@ class CudaLaneBlock {
 
   /// The chains first_chain + group.first and so on; numbers are those of the run. Throws an InputError where the GPU
   /// has too little memory.
-  CudaLaneBlock(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
-                std::uint64_t first_chain, Placement placement = Placement::automatic);
-  ~CudaLaneBlock();
-  CudaLaneBlock(CudaLaneBlock&&) noexcept;
-  CudaLaneBlock& operator=(CudaLaneBlock&&) noexcept;
+  CudaLaneTile(std::shared_ptr<const CudaLaneModel> model, ChainGroup group, std::uint64_t seed,
+               std::uint64_t first_chain, Placement placement = Placement::automatic);
+  ~CudaLaneTile();
+  CudaLaneTile(CudaLaneTile&&) noexcept;
+  CudaLaneTile& operator=(CudaLaneTile&&) noexcept;
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
@@ -76,7 +76,7 @@ class CudaLaneBlock {
   [[nodiscard]] bool counts() const { return counting_; }
   [[nodiscard]] bool averages() const { return averaging_; }
 
-  // Of one chain of the run; other threads may set and get other chains at the same time, while none sweeps.
+  // One chain of the run; other threads may set and get other chains at the same time, while none sweeps.
   void set_levels(std::size_t chain, std::span<const Value> levels);
   void get_levels(std::size_t chain, std::span<Value> levels) const;
   void set_totals(std::size_t chain, const LaneTotals& totals);
@@ -84,7 +84,7 @@ class CudaLaneBlock {
   void get_counts(std::size_t chain, std::span<std::uint64_t> counts) const;
   void get_sums(std::size_t chain, std::span<double> sums) const;
 
-  // Of all chains of the group, in one go.
+  // All chains of the group, in one go.
   /// Good until the next ones are asked for.
   [[nodiscard]] CudaLaneSums sums() const;
   /// The same `draws` times, each after so many sweeps: calls use(draw, sums), on any thread and in any order.
