@@ -160,7 +160,7 @@ HeldFile::HeldFile(std::string path) : path_(std::move(path)) {
       ::close(std::exchange(descriptor_, -1));
       throw InputError(fmt::format("Cannot write {}: {}.", path_, why));
     }
-    // Between opening and locking, whoever held it may have removed it.
+    // Between opening and locking, the program that held it may have removed it.
     struct stat held {
     }, there{};
     if (::fstat(descriptor_, &held) == 0 && ::stat(path_.c_str(), &there) == 0 && held.st_ino == there.st_ino) return;
@@ -172,7 +172,7 @@ HeldFile::~HeldFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-/// Removed while it is still held: nobody else can have it by then.
+/// Removed while it is still held, so that no other program can hold it.
 Lock::~Lock() { ::unlink(file_.path().c_str()); }
 
 }  // namespace poise

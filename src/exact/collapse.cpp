@@ -224,8 +224,8 @@ class Collapse::Builder {
     return options_.memory_limit / sizeof(double) - static_cast<double>(out_.rows_.size());
   }
 
-  /// Sums out variables in one factor or none, which makes no table larger. (Bayesian networks have many: what nobody
-  /// observed and nothing depends on has a sum of 1, and then its parents' turn may come.)
+  /// Sums out variables in one factor or none, which makes no table larger. (Bayesian networks have many: a variable
+  /// that is not observed and that nothing depends on has a sum of 1, and then its parents may follow.)
   void remove_leaves() {
     std::vector<Index> leaves;
     const auto consider = [&](Index i) {

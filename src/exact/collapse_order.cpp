@@ -36,7 +36,7 @@ struct Trial {
   std::span<const Index> prefix = {};  ///< variables to begin with, before the first choice
 };
 
-/// Who shares a factor with whom.
+/// The graph in which variables that share a factor are neighbours.
 struct SharedFactorGraph {
   std::vector<double> log_levels;         ///< base 2
   std::vector<std::vector<Index>> lists;  ///< neighbours; vertices that are gone stay until a list is read
@@ -146,7 +146,7 @@ class Removal {
     }
   }
 
-  /// Takes `v` out and joins its neighbours. Their scores change, and those of who is beside both ends of a new edge.
+  /// Takes `v` out and joins its neighbours. Their scores change, and those of common neighbours of a new edge.
   void join_neighbours(Index v) {
     gone_[v] = true;
     std::vector<Index> clique = std::exchange(graph_.lists[v], {});

@@ -90,7 +90,7 @@ constexpr double kLooksPerEntry = 1.0;
 constexpr double kLooksPerEdge = 300.0;
 constexpr double kMostForEntries = 2e7;
 constexpr double kMostLooks = 6e8;
-// Where every order gives up, trying on is not worth as much.
+// Where every order is given up, more trials are worth less.
 constexpr double kMostLooksInVain = 1e8;
 constexpr std::uint64_t kMostTrialsInVain = 64;
 // An order that takes far longer is not worth the memory that it saves.
@@ -163,7 +163,7 @@ void Search::try_greedy_orders() {
     fill.trial = trial;
     fill.most_entries = kMoreEntries * fewest;
     fill.largest_table = kLargestStart;
-    // Half of the trials go the best way so far for a while and then a way of their own.
+    // Half of the trials begin with a prefix of the best order so far.
     if (trial % 8 >= 4) {
       const auto length = static_cast<std::size_t>(rng.uniform() * static_cast<double>(found_.order.vertices.size()));
       if (!in_vain) fill.prefix = std::span<const Index>(found_.order.vertices).first(length);
@@ -247,7 +247,7 @@ EliminationPlan plan_of(const Network& network, const Graph& graph, const Order&
   return plan;
 }
 
-/// Parts are independent, so the best order of each, one after another, is the best of all.
+/// Components are independent, so the best order of each, one after another, is the best of all.
 FoundOrder search_components(const Network& network, const Graph& graph, const SearchOptions& options) {
   std::vector<std::vector<Index>> components = components_of(graph);
   if (components.size() < 2) return search_order(network, graph, options);

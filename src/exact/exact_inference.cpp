@@ -21,7 +21,7 @@ using exact::FoundOrder;
 using exact::Graph;
 using exact::SearchOptions;
 
-/// Operations beyond which nobody would wait: a thousand years.
+/// Operations beyond any patience: a thousand years on one core.
 constexpr double kHopeless = 3e19;
 /// Variables that are tried where one is to be added, the most promising ones.
 constexpr std::size_t kTried = 3;

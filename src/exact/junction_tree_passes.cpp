@@ -1,7 +1,7 @@
 /// Collecting and handing out, by one thread or many.
 ///
 /// Rows of a large bucket are worked through in chunks, subtrees of small ones as a whole. What belongs to one chunk is
-/// summed by itself, and chunks are added up in their order, whoever made them.
+/// summed by itself, and chunks are added up in their order, whichever thread made them.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-/// How ranks meet, and how an error of one becomes that of all.
+/// Collective calls of ranks, and how an error of one becomes that of all.
 #include <poise/collective.hpp>
 
 #include <algorithm>

@@ -38,21 +38,6 @@ const std::vector<std::string>& known_keys() {
   return keys;
 }
 
-std::optional<std::pair<Index, Index>> read_size(SpecReader& reader) {
-  if (!reader.has("size")) return std::nullopt;
-  const std::string text = reader.text("size", "");
-  const std::size_t cross = text.find('x');
-  const auto rows = parse_integer(std::string_view(text).substr(0, cross));
-  const auto columns = cross == std::string::npos ? rows : parse_integer(std::string_view(text).substr(cross + 1));
-  const auto valid = [](const auto& side) { return side && *side >= 1 && *side <= kMaxSide; };
-  if (!valid(rows) || !valid(columns)) {
-    reader.reject("size", fmt::format("N or ROWSxCOLUMNS, each an integer from 1 to {}", kMaxSide));
-    return std::nullopt;
-  }
-  if (*rows * *columns > kMaxSites) reader.reject("size", fmt::format("at most {} sites", kMaxSites));
-  return std::pair{static_cast<Index>(*rows), static_cast<Index>(*columns)};
-}
-
 /// Keys that would be ignored beside something else are refused: the user meant something by them.
 void refuse_keys(SpecReader& reader, const std::vector<std::string>& keys, std::string_view reason) {
   for (const std::string& key : keys) {
@@ -62,7 +47,7 @@ void refuse_keys(SpecReader& reader, const std::vector<std::string>& keys, std::
 
 Settings read_settings(SpecReader& reader, const IsingFiles& files) {
   Settings settings;
-  settings.size = read_size(reader);
+  settings.size = read_lattice_size(reader, kMaxSites);
   if (const std::int64_t number = reader.integer("case", 0, 1, 4); number > 0) {
     settings.lambda = number <= 2 ? 0 : 1;
     settings.mu = number % 2 == 1 ? 1 : 3;

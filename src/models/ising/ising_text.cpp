@@ -140,6 +140,24 @@ EdgeList read_edges(std::string_view content, std::string_view name, double defa
 
 }  // namespace
 
+std::optional<std::pair<Index, Index>> read_lattice_size(SpecReader& reader, std::int64_t max_sites) {
+  if (!reader.has("size")) return std::nullopt;
+  const std::string text = reader.text("size", "");
+  const std::size_t cross = text.find('x');
+  const auto rows = parse_integer(std::string_view(text).substr(0, cross));
+  const auto columns = cross == std::string::npos ? rows : parse_integer(std::string_view(text).substr(cross + 1));
+  const auto valid = [](const auto& side) { return side && *side >= 1 && *side <= kMaxSide; };
+  if (!valid(rows) || !valid(columns)) {
+    reader.reject("size", fmt::format("N or ROWSxCOLUMNS, each an integer from 1 to {}", kMaxSide));
+    return std::nullopt;
+  }
+  if (*rows * *columns > max_sites) {
+    reader.reject("size", fmt::format("at most {} sites", max_sites));
+    return std::nullopt;
+  }
+  return std::pair{static_cast<Index>(*rows), static_cast<Index>(*columns)};
+}
+
 Matrix parse_matrix(std::string_view content, std::string_view name) {
   Matrix matrix;
   std::size_t columns = 0;

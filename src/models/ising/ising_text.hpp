@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <poise/extend/base/spec.hpp>
 #include "base/file.hpp"
 
 namespace poise {
@@ -29,6 +32,9 @@ constexpr const char* kMaxVariablesReason = ", as a file may have a million more
 constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
 /// Fields and couplings stay below this, so that log p of any state stays finite.
 constexpr double kLargest = 1e100;
+
+/// Reads the key `size`, N or ROWSxCOLUMNS, as rows and columns; nothing where it is not given.
+std::optional<std::pair<Index, Index>> read_lattice_size(SpecReader& reader, std::int64_t max_sites);
 
 /// The lines of a text that hold something besides blanks and comments, cut into words.
 class Lines {

@@ -6,50 +6,35 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/rng.hpp>
+#include "models/ising/ising_text.hpp"
 #include "models/ising/spin_graph.hpp"
 
 namespace poise {
 
 namespace {
 
-constexpr std::int64_t kMaxSide = 65535;
-constexpr std::int64_t kMaxSites = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxPottsSites = std::int64_t{1} << 24;
 constexpr double kStrongest = 300.0;                        // so that tables hold neither zeros nor infinities
 constexpr std::int64_t kMaxFields = std::int64_t{1} << 26;  // drawn, of every level of every site
 constexpr std::uint64_t kPottsNumbers = 0;                  // of the stream of drawn parameters
-
-struct Size {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-
-Size read_size(SpecReader& reader) {
-  const std::string text = reader.text("size", "30");
-  const std::size_t cross = text.find('x');
-  const std::optional<std::int64_t> rows = parse_integer(text.substr(0, cross));
-  const std::optional<std::int64_t> columns = cross == std::string::npos ? rows : parse_integer(text.substr(cross + 1));
-  const auto fits = [](const std::optional<std::int64_t>& side) { return side && *side >= 1 && *side <= kMaxSide; };
-  if (fits(rows) && fits(columns) && *rows * *columns <= kMaxSites) return {*rows, *columns};
-  reader.reject("size", fmt::format("N or ROWSxCOLUMNS, each from 1 to {} and at most {} sites", kMaxSide, kMaxSites));
-  return {1, 1};
-}
 
 }  // namespace
 
 Network make_potts(const Spec& spec) {
   SpecReader reader(spec, "model");
-  const Size size = read_size(reader);
+  const auto [rows, columns] = read_lattice_size(reader, kMaxPottsSites).value_or(std::pair<Index, Index>{30, 30});
+  const std::int64_t num_sites = std::int64_t{rows} * columns;
   const auto levels = static_cast<Index>(reader.integer("levels", 3, 2, 128));
   const double coupling = reader.real("coupling", 1.0, -kStrongest, kStrongest);
   const double field = reader.real("field", 0.0, -kStrongest, kStrongest);
   const double sigma = reader.real("sigma", 0.0, 0.0, kStrongest);
   const auto seed = static_cast<std::uint64_t>(reader.integer("seed", 1, 0));
   const bool torus = reader.choice("boundary", "torus", {"torus", "open"}) == "torus";
-  if (sigma > 0.0 && size.rows * size.columns * levels > kMaxFields) {
+  if (sigma > 0.0 && num_sites * levels > kMaxFields) {
     reader.problem(
         fmt::format("key 'sigma' in model 'potts': found {} sites with {} levels, expected at most {} levels "
                     "in all where each has a field of its own",
-                    size.rows * size.columns, levels, kMaxFields));
+                    num_sites, levels, kMaxFields));
   }
   if (sigma == 0.0 && reader.has("seed")) {
     reader.problem("key 'seed' in model 'potts' does not go with sigma=0, by which nothing is random");
@@ -62,12 +47,12 @@ Network make_potts(const Spec& spec) {
   reader.finish({"size", "levels", "coupling", "field", "sigma", "seed", "boundary"});
 
   Network network;
-  network.rows = static_cast<Index>(size.rows);
-  network.columns = static_cast<Index>(size.columns);
-  network.name = fmt::format("potts:size={}x{},levels={},coupling={},field={},boundary={}", size.rows, size.columns,
-                             levels, coupling, field, torus ? "torus" : "open");
+  network.rows = rows;
+  network.columns = columns;
+  network.name = fmt::format("potts:size={}x{},levels={},coupling={},field={},boundary={}", rows, columns, levels,
+                             coupling, field, torus ? "torus" : "open");
   if (sigma > 0.0) network.name += fmt::format(",sigma={},seed={}", sigma, seed);
-  network.cardinalities.assign(static_cast<std::size_t>(size.rows * size.columns), levels);
+  network.cardinalities.assign(static_cast<std::size_t>(num_sites), levels);
   for (Index a = 0; a < levels; ++a) {
     for (Index b = 0; b < levels; ++b) network.values.push_back(a == b ? std::exp(coupling) : 1.0);
   }

@@ -33,9 +33,12 @@ constexpr std::array<Kind, 256> kKinds = make_kinds();
 
 Kind kind_of(char c) { return kKinds[static_cast<unsigned char>(c)]; }
 
-std::string_view without_plus(std::string_view word) {
-  const bool plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
-  return plus ? word.substr(1) : word;
+/// Reads all of `word`, with or without a '+', into `value`; gives the error, or none.
+template <class Number>
+std::errc parse_whole(std::string_view word, Number& value) {
+  if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return end == word.data() + word.size() ? error : std::errc::invalid_argument;
 }
 
 /// Nothing where the size says nothing: pipes have none, and files that the system makes up have 0.
@@ -127,26 +130,19 @@ void Tokenizer::finish(std::string_view after) {
 void Tokenizer::fail(const std::string& what) const { fail_at(name_, line(), what); }
 
 std::optional<std::uint64_t> Tokenizer::parse_count(std::string_view word) {
-  word = without_plus(word);
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
-  return value;
+  return parse_whole(word, value) == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
 bool Tokenizer::parse_weight(std::string_view word, double& value) {
-  word = without_plus(word);
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0) return false;
+  if (parse_whole(word, value) != std::errc{} || !std::isfinite(value) || value < 0) return false;
   value += 0.0;  // -0 becomes 0
   return true;
 }
 
 std::string_view Tokenizer::reason(std::string_view word) {
-  word = without_plus(word);
   double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool beyond = error == std::errc::result_out_of_range && end == word.data() + word.size();
+  const bool beyond = parse_whole(word, value) == std::errc::result_out_of_range;
   return beyond ? ", not beyond what double precision can hold" : "";
 }
 
