@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 /// Seconds after which a program that does not end, or does not get anywhere, fails its test. No test waits so long
 /// where all is well, on a busy machine either.
-constexpr unsigned kPatience = 600;
+constexpr unsigned kPatience = 500;
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
