@@ -10,6 +10,7 @@
 #include <poise/extend/kernels/factorised_proposal.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
 #include <poise/extend/kernels/path_proposal.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/run.hpp>
 #include "kernels/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"

@@ -29,3 +29,4 @@
 #include <poise/report.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
+#include <poise/session.hpp>

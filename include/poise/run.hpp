@@ -19,6 +19,7 @@
 #include <poise/diagnose.hpp>
 #include <poise/extend/base/archive.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/model.hpp>
 #include <poise/sampler.hpp>
 #include <poise/trace.hpp>

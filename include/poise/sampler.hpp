@@ -1,14 +1,32 @@
 /// A sampler by name: what `--sampler lsb:objective=entropy` stands for, as plain settings.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <poise/extend/base/spec.hpp>
-#include <poise/extend/learning/learner.hpp>
+#include <poise/types.hpp>
 
 namespace poise {
+
+class LearnedFunction;
+
+/// A balancing function g: one of the fixed ones, or a table that was learned.
+enum class FunctionKind { sqrt, barker, min, max, table };
+
+/// What a learned function maximises (poise/extend/learning/learning_objective.hpp).
+enum class LearningObjectiveKind { variance, entropy, mi, mi_bound };
+
+enum class OptimizerKind { adam, sgd };
+
+struct LearnOptions {
+  LearningObjectiveKind objective = LearningObjectiveKind::variance;
+  OptimizerKind optimizer = OptimizerKind::adam;
+  double rate = 0.01;
+  double ridge = 0.02;  ///< weight of the penalty on the steepness of log g
+};
 
 /// How a balancing function is had: fixed, or learned as one of these.
 enum class FunctionFamily { fixed, mixture, spline, mlp, monotone };
@@ -20,7 +38,7 @@ enum class StepTuning { fixed, objective, acceptance };
 /// What samplers read from their specs. Each row of the registry (run/samplers.hpp) says which of these it takes.
 struct SamplerSettings {
   FunctionFamily family = FunctionFamily::fixed;
-  BalancingFunction::Kind function = BalancingFunction::Kind::sqrt;  ///< fixed, or what a network is first fitted to
+  FunctionKind function = FunctionKind::sqrt;  ///< fixed, or what a network is first fitted to
   /// Learns from the first step, at every step, as the paper does, instead of near stationarity.
   bool paper_schedule = false;
   LearnOptions learn;

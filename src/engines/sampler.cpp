@@ -1,5 +1,6 @@
 /// From sampler names to settings: parsing, what several rows of the registry read, and the functions they learn.
 #include <poise/extend/engines/samplers.hpp>
+#include <poise/extend/learning/learned_function.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,9 @@
 
 #include <poise/extend/learning/learning_objective.hpp>
 #include <poise/extend/learning/transition_gradient_many.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/extend/learning/learned_function.hpp>
 #include <poise/run.hpp>
 #include "support/enumerate.hpp"
 #include "support/exactness.hpp"

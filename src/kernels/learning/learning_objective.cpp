@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <poise/extend/base/math.hpp>
+
 namespace poise {
 
 namespace {
@@ -13,8 +15,6 @@ constexpr double kTiny = 1e-300;
 
 /// How much of the past the running averages of `variance` keep: about this many rounds.
 constexpr double kMemory = 64.0;
-
-double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
 /// Probability of staying, 1 - sum T, with the sum scaled up from the variables looked at.
 double stay_probability(const TransitionGradient& chain) {

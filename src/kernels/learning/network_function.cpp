@@ -4,6 +4,7 @@
 #include <numbers>
 #include <vector>
 
+#include <poise/extend/base/math.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/learning/learned_function.hpp>
 #include <poise/extend/learning/optimizer.hpp>
@@ -19,8 +20,6 @@ double log_add(double a, double b) {
   const double largest = std::max(a, b);
   return largest + std::log1p(std::exp(-std::abs(a - b)));
 }
-
-double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
 /// log softplus(x), accurate where softplus underflows.
 double log_softplus(double x) { return x < -30.0 ? x : std::log(softplus(x)); }

@@ -1,9 +1,16 @@
-/// exp and log over eight lanes, the same bits on every processor.
+/// exp and log over eight lanes, the same bits on every processor; softplus of one number.
 #pragma once
+
+#include <cmath>
 
 #include <poise/extend/base/simd.hpp>
 
 namespace poise {
+
+/// log(1 + e^x), without overflow.
+[[nodiscard]] inline double softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
 
 /// e^x to within 2 units in the last place. Below -708 the result is 0; above 709 it stays at e^709, so that a sum of
 /// weights that would overflow shows as a huge number rather than as NaN.

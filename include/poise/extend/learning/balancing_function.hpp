@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <poise/extend/base/math.hpp>
+#include <poise/sampler.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -124,7 +125,7 @@ class BalanceTable {
 /// A balancing function as a value. Cheap to copy; a table is shared.
 class BalancingFunction {
  public:
-  enum class Kind { sqrt, barker, min, max, table };
+  using Kind = FunctionKind;
 
   BalancingFunction() = default;
   explicit BalancingFunction(Kind kind, double level = 0.0) : kind_(kind), level_(level) {}

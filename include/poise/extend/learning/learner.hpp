@@ -46,13 +46,6 @@ class SettleDetector {
   bool many_ = false;  // whether steps change many variables
 };
 
-struct LearnOptions {
-  LearningObjectiveKind objective = LearningObjectiveKind::variance;
-  OptimizerKind optimizer = OptimizerKind::adam;
-  double rate = 0.01;
-  double ridge = 0.02;  ///< weight of slope_penalty
-};
-
 /// Keeps phi from growing wiggles at values of |u| that are rare, which every criterion would let it: a ridge on the
 /// slopes of phi between 0, 1, 2, 4, 8, 16 and 32 and on their differences, and a wall where a slope beyond 1/2 would
 /// make g fall. Adds the gradient to `out` (grid values) and returns the penalty.

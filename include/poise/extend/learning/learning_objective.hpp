@@ -18,10 +18,9 @@
 #include <vector>
 
 #include <poise/extend/learning/transition_gradient.hpp>
+#include <poise/sampler.hpp>
 
 namespace poise {
-
-enum class LearningObjectiveKind { variance, entropy, mi, mi_bound };
 
 class LearningObjective {
  public:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <poise/extend/base/hot.hpp>
+#include <poise/sampler.hpp>
 
 namespace poise {
 
@@ -52,8 +53,6 @@ class AdamStep {
   Real scale_;              // rate / correction of the first moment
   Real second_correction_;  // 1 / correction of the second
 };
-
-enum class OptimizerKind { adam, sgd };
 
 /// Adam (Kingma and Ba 2015), or gradient descent with momentum 0.9.
 class Optimizer {
