@@ -8,8 +8,8 @@
 
 #ifdef POISE_CUDA
 #include "engines/cuda/flips/flip_chains.hpp"
-#include "engines/rows.hpp"
 #endif
+#include "engines/rows.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"

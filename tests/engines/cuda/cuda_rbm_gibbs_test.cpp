@@ -10,9 +10,9 @@
 #include "kernels/rbm_gibbs.hpp"
 #ifdef POISE_CUDA
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
-#include "engines/rows.hpp"
 #endif
-#include "engines/cuda/rbm/saved_rbm_chain.hpp"
+#include "engines/common/saved_rbm_chain.hpp"
+#include "engines/rows.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"

@@ -13,7 +13,7 @@
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/tempering/heat.hpp"
 #include "engines/common/tempering/rung_numbers.hpp"
-#include "engines/cuda/rbm/saved_rbm_chain.hpp"
+#include "engines/common/saved_rbm_chain.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/rbm_ladders.hpp"
 
