@@ -151,7 +151,8 @@ InputError refusal(const Model& model, const Sampler& sampler) {
 
 TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   if (options.device == Device::cuda) require_cuda();
-  const EngineRow* const row = find_row(options.device, model, sampler);
+  const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
+  const EngineRow* const row = find_row(device, model, sampler);
   if (row == nullptr) throw refusal(model, sampler);
   return row->make(model, sampler, options);
 }
