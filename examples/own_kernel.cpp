@@ -90,7 +90,7 @@ int main() {
   const std::vector<poise::Sampler> samplers = {metropolis, poise::parse_sampler("gibbs")};
   poise::RunOptions options;
   options.start = poise::Start::zeros;  // the empty ring is a legal state
-  const poise::Model ring = poise::own_model("hard-core ring", std::make_shared<const HardCoreRing>(40, 0.0));
+  const poise::Model ring = poise::own_model("hard-core ring", std::make_shared<const HardCoreRing>(40, 0.5));
   const bool same = compare(poise::make_model("ising:size=16,lambda=0.3"), samplers, options);
   return compare(ring, samplers, options) && same ? 0 : 1;
 }

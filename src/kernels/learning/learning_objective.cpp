@@ -7,6 +7,7 @@
 
 #include <poise/extend/base/math.hpp>
 
+#include <poise/extend/learning/learned_function.hpp>
 namespace poise {
 
 namespace {

@@ -1,4 +1,6 @@
-/// LSB 2: balancing functions made from a network h, g(t) = (h(t) + t h(1/t)) / 2.
+/// LSB 2: balancing functions made from a network h, g(t) = (h(t) + t h(1/t)) / 2; and fitting a learned function to a
+/// fixed one.
+#include <poise/extend/learning/learned_function.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -6,7 +8,6 @@
 
 #include <poise/extend/base/math.hpp>
 #include <poise/extend/base/rng.hpp>
-#include <poise/extend/learning/learned_function.hpp>
 #include <poise/extend/learning/optimizer.hpp>
 
 namespace poise {

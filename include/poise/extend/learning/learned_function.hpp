@@ -4,6 +4,7 @@
 /// and only the pooled result goes through the function.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -120,6 +121,11 @@ class MonotoneFunction final : public NetworkFunction {
   int blocks_;
   int units_;
 };
+
+/// log(1 + e^x), without overflow.
+[[nodiscard]] inline double softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
 
 /// Fits a function to a fixed one by least squares on log g (Adam); returns the root mean square error of log g.
 double fit(LearnedFunction& function, BalancingFunction::Kind target, int steps);
