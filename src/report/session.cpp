@@ -199,7 +199,7 @@ struct Session::Work {
   RunResult result = {};
   std::string state = {};
 
-  Work(Model the_model, SessionOptions the_options, RunHooks the_hooks, const Checkpoint* resumed)
+  Work(Model the_model, SessionOptions the_options, RunHooks the_hooks, Checkpoint* resumed)
       : model(std::move(the_model)),
         options(std::move(the_options)),
         hooks(std::move(the_hooks)),
@@ -210,10 +210,11 @@ struct Session::Work {
     SessionOptions decided = options;  // so that a resumed run need not decide again
     decided.run.device = device_of_run(model, sampler, options.run);
     if (hooks.collective == nullptr || hooks.collective->is_root()) {
-      nlohmann::json command = resumed != nullptr ? resumed->command : command_of(model, decided);
+      nlohmann::json command = resumes ? resumed->command : command_of(model, decided);
       command["options"] = options_json(decided.run);
-      sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command),
-                   resumed != nullptr ? std::optional(*resumed) : std::nullopt);
+      std::optional<Checkpoint> before;
+      if (resumes) before = {command, resumed->draws, resumed->finished, std::move(resumed->state)};
+      sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command), std::move(before));
     }
     hooks.sink = file();
     hooks.after_round = [this](const Run& now) { CheckpointedSink::after_round(file(), now); };

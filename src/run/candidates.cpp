@@ -80,7 +80,7 @@ void add(ModelFacts& facts, const CallbackDescription& callback) {
 
 void add(ModelFacts& facts, const std::shared_ptr<const OwnDescription>&) { facts.kind = ModelKind::own; }
 
-/// Of a target that nobody has looked into: a small blanket.
+/// Moves that one change affects in a target of unknown structure: a small Markov blanket.
 constexpr double kUsualAffected = 6.0;
 
 template <class Row>

@@ -1,4 +1,4 @@
-/// An engine and the threads that move its chains on.
+/// An engine and the threads that advance its chains, the length of rounds, and reports of progress.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 namespace poise {
 
+/// Reports progress at most ten times a second.
 class ProgressReporter {
  public:
   explicit ProgressReporter(std::function<void(const Progress&)> show) : show_(std::move(show)) {}
 
-  /// Whether anybody listens.
+  /// Whether there is a callback.
   explicit operator bool() const { return static_cast<bool>(show_); }
   /// Whether it is time for another report.
   [[nodiscard]] bool due() const { return show_ && (first_ || seconds_since(last_) >= kInterval); }

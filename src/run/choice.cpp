@@ -1,7 +1,9 @@
 /// Choices as JSON.
 #include <poise/choice.hpp>
 
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,18 @@ namespace poise {
 namespace {
 
 using nlohmann::json;
+using Number = std::pair<const char*, double CandidateScore::*>;
+
+constexpr std::array<Number, 4> kCosts = {{{"setup", &CandidateScore::setup},
+                                           {"target", &CandidateScore::target},
+                                           {"ratio", &CandidateScore::ratio},
+                                           {"gradient", &CandidateScore::gradient}}};
+constexpr std::array<Number, 6> kNumbers = {{{"run_work", &CandidateScore::run_work},
+                                             {"draws", &CandidateScore::draws},
+                                             {"pilot_work", &CandidateScore::pilot_work},
+                                             {"ess_per_draw", &CandidateScore::ess_per_draw},
+                                             {"score", &CandidateScore::score},
+                                             {"r_hat", &CandidateScore::r_hat}}};
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
@@ -32,20 +46,10 @@ json choice_json(const Choice& choice) {
               {"pilot_work", number(choice.pilot_work)},
               {"candidates", json::array()}};
   for (const CandidateScore& one : choice.candidates) {
-    const json costs = {{"setup", number(one.setup)},
-                        {"target", number(one.target)},
-                        {"ratio", number(one.ratio)},
-                        {"gradient", number(one.gradient)}};
-    out["candidates"].push_back({{"sampler", one.sampler},
-                                 {"costs", costs},
-                                 {"run_work", number(one.run_work)},
-                                 {"draws", number(one.draws)},
-                                 {"pilot_work", number(one.pilot_work)},
-                                 {"ess_per_draw", number(one.ess_per_draw)},
-                                 {"slowest", one.slowest},
-                                 {"score", number(one.score)},
-                                 {"r_hat", number(one.r_hat)},
-                                 {"verdict", one.verdict}});
+    json row = {{"sampler", one.sampler}, {"slowest", one.slowest}, {"verdict", one.verdict}};
+    for (const auto& [key, member] : kCosts) row["costs"][key] = number(one.*member);
+    for (const auto& [key, member] : kNumbers) row[key] = number(one.*member);
+    out["candidates"].push_back(std::move(row));
   }
   return out;
 }
@@ -60,21 +64,13 @@ std::optional<Choice> read_choice(const json& value) {
     if (!one.is_object()) continue;
     CandidateScore score;
     score.sampler = text_of(one, "sampler");
-    const json costs = one.value("costs", json::object());
-    if (costs.is_object()) {
-      score.setup = number_of(costs, "setup");
-      score.target = number_of(costs, "target");
-      score.ratio = number_of(costs, "ratio");
-      score.gradient = number_of(costs, "gradient");
-    }
-    score.run_work = number_of(one, "run_work");
-    score.draws = number_of(one, "draws");
-    score.pilot_work = number_of(one, "pilot_work");
-    score.ess_per_draw = number_of(one, "ess_per_draw");
     score.slowest = text_of(one, "slowest");
-    score.score = number_of(one, "score");
-    score.r_hat = number_of(one, "r_hat");
     score.verdict = text_of(one, "verdict");
+    const json costs = one.value("costs", json::object());
+    for (const auto& [key, member] : kCosts) {
+      if (costs.is_object()) score.*member = number_of(costs, key);
+    }
+    for (const auto& [key, member] : kNumbers) score.*member = number_of(one, key);
     choice.candidates.push_back(std::move(score));
   }
   return choice;

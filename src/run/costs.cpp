@@ -32,10 +32,10 @@ struct ByChains {
     // Between two rows the cost of all chains together is a straight line.
     const Row& low = rows[k - 1];
     const Row& high = rows[k];
-    const double part = static_cast<double>(chains - low.chains) / static_cast<double>(high.chains - low.chains);
+    const double fraction = static_cast<double>(chains - low.chains) / static_cast<double>(high.chains - low.chains);
     const double before = static_cast<double>(low.chains) * low.each;
     const double after = static_cast<double>(high.chains) * high.each;
-    return (before + part * (after - before)) / static_cast<double>(chains);
+    return (before + fraction * (after - before)) / static_cast<double>(chains);
   }
 };
 
@@ -90,7 +90,7 @@ constexpr double kExactDraw = 130.0;
 // On callback targets, in rows: a gradient, and all ratios of a state, beside log p of a state.
 constexpr double kGradientRows = 3.0;
 constexpr double kLogRatiosRows = 3.0;
-// Configurations of a block beyond which nobody would try it.
+// Configurations of a block beyond which it is not tried.
 constexpr double kMostInBlock = 256.0;
 // A warm-up that learns, beside one of as many steps that does not: 1.3 on lattices, 1.4 on graphs, 1.8 on networks.
 constexpr double kLearning = 1.5;

@@ -51,7 +51,7 @@ class PilotRecord {
 
  private:
   std::vector<std::string> names_;
-  std::vector<Index> looked_at_;                          // variables: all of them would cost more than the pilot
+  std::vector<Index> looked_at_;  // variables; observing all of them would cost more than the pilot
   std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain]
   std::vector<std::vector<std::int8_t>> levels_;          // [chain], point by point
   Index variables_;

@@ -1,4 +1,4 @@
-/// Columns of numbers, chain by chain.
+/// Columns of numbers, chain by chain, and those of other ranks.
 #include "run/recorder.hpp"
 
 #include <algorithm>
@@ -117,11 +117,7 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
   best_draw_.resize(chains);
   recent_.resize(chains);
   filled_.resize(chains);
-  log_prob_.resize(chains);
-  statistics_.resize(chains * model.statistics.size());
-  distance_.resize(chains);
-  accepted_now_.resize(chains);
-  if (keep_ == Keep::draws) levels_.resize(chains * layout_.variables);
+  make_room(chains);
 }
 
 void Recorder::begin(const Engine& engine) { observe_all(engine, {0, chains()}, {.accepted = accepted_}); }
@@ -151,17 +147,30 @@ void Recorder::begin_block(std::size_t draws) {
   std::fill(filled_.begin(), filled_.end(), 0);
 }
 
-void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t steps) {
-  const std::size_t own = names_.size() - 2;
-  const auto part = [&](auto& values, std::size_t width) {
-    return std::span(values).subspan(group.first * width, group.count * width);
+void Recorder::make_room(std::size_t rows) {
+  if (log_prob_.size() >= rows) return;
+  log_prob_.resize(rows);
+  statistics_.resize(rows * (names_.size() - 2));
+  distance_.resize(rows);
+  accepted_now_.resize(rows);
+  if (keep_ == Keep::draws) levels_.resize(rows * layout_.variables);
+}
+
+Observables Recorder::room_for(std::size_t first, std::size_t rows) {
+  const auto slice = [&](auto& values, std::size_t width) {
+    return std::span(values).subspan(first * width, rows * width);
   };
   Observables out;
-  out.log_prob = part(log_prob_, 1);
-  out.statistics = part(statistics_, own);
-  out.distance = part(distance_, 1);
-  out.accepted = part(accepted_now_, 1);
-  if (keep_ == Keep::draws) out.levels = part(levels_, layout_.variables);
+  out.log_prob = slice(log_prob_, 1);
+  out.statistics = slice(statistics_, names_.size() - 2);
+  out.distance = slice(distance_, 1);
+  out.accepted = slice(accepted_now_, 1);
+  if (keep_ == Keep::draws) out.levels = slice(levels_, layout_.variables);
+  return out;
+}
+
+void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t steps) {
+  const Observables out = room_for(group.first, group.count);
   engine.observe(group, out);
   fill(group, group.first, {&out, 1}, steps);
 }
@@ -179,25 +188,15 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
     }
     return;
   }
-  // Chains of which many draws are made at once are in one group, so nobody else is here.
+  // Chains of which many draws are made at once are in one group, so no other thread uses the buffers.
   if (group.count != own_chains(engine).count) throw std::logic_error("many draws are made of all chains at once");
-  const std::size_t own = names_.size() - 2, n = group.count;
-  std::vector<Observables> wanted(at_once);
-  for (std::size_t k = 0; k < at_once; ++k) {
-    const auto part = [&](auto& values, std::size_t width) {
-      if (values.size() < at_once * n * width) values.resize(at_once * n * width);
-      return std::span(values).subspan(k * n * width, n * width);
-    };
-    wanted[k].log_prob = part(log_prob_, 1);
-    wanted[k].statistics = part(statistics_, own);
-    wanted[k].distance = part(distance_, 1);
-    wanted[k].accepted = part(accepted_now_, 1);
-    if (keep_ == Keep::draws) wanted[k].levels = part(levels_, layout_.variables);
-  }
+  make_room(at_once * group.count);
+  std::vector<Observables> wanted;
+  for (std::size_t k = 0; k < at_once; ++k) wanted.push_back(room_for(k * group.count, group.count));
   for (std::size_t done = 0; done < draws; done += at_once) {
     const auto some = std::span<const Observables>(wanted).first(std::min(at_once, draws - done));
     engine.advance_and_observe(group, steps, some);
-    for_each_chain(group, some.size(), [&](ChainGroup part) { fill(part, group.first, some, steps); });
+    for_each_chain(group, some.size(), [&](ChainGroup tile) { fill(tile, group.first, some, steps); });
   }
 }
 
@@ -269,14 +268,12 @@ const DrawBlock& Recorder::end_block(const Division* division, Collective::To to
     block_.count = after;
   }
   if (division != nullptr) share(*division, to);
-  remember(block_);
+  take(block_);
   std::fill(filled_.begin(), filled_.end(), 0);
   return block_;
 }
 
-void Recorder::take(const DrawBlock& block) { remember(block); }
-
-void Recorder::remember(const DrawBlock& block) {
+void Recorder::take(const DrawBlock& block) {
   if (block.count == 0) return;
   if (block.x.empty() && has_states_) holds_states_ = false;
   for_each_chain({0, chains()}, block.count, [&](ChainGroup group) {

@@ -36,7 +36,7 @@ class Recorder {
     double memory = 0.0;     ///< bytes that what is held may take
     bool hands_on = false;   ///< there is a sink, so states are recorded also when they are not held
     bool has_states = true;  ///< the states of all chains come to this rank
-    bool packs = false;      ///< somebody wants the bits of two-valued variables: the sink, or ranks for each other
+    bool packs = false;      ///< the bits of two-valued variables are wanted: by the sink, or by ranks for each other
     unsigned threads = 1;    ///< that may take draws in
   };
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
@@ -96,13 +96,16 @@ class Recorder {
   }
 
  private:
+  /// Makes the buffers for observations at least so long.
+  void make_room(std::size_t rows);
+  /// Where observations of so many chains go in them.
+  [[nodiscard]] Observables room_for(std::size_t first, std::size_t rows);
   void fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps);
   void for_each_chain(ChainGroup group, std::size_t draws, const std::function<void(ChainGroup)>& work);
   void write_labels(std::span<const Value> levels, std::int8_t* to) const;
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);
-  void remember(const DrawBlock& block);
   void add_series(const DrawBlock& block, ChainGroup group);
   void add_sums(const DrawBlock& block, ChainGroup group);
   void stay_within_memory();

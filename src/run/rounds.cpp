@@ -288,16 +288,16 @@ void Run::Core::sampling_round(std::size_t draws) {
   const std::uint64_t thin = options.thin;
   const std::uint64_t most = length->steps(seconds_left(1.0));
   if (steps_in_draw > 0 || most < thin) {
-    const std::uint64_t part = std::min(most, thin - steps_in_draw);
+    const std::uint64_t chunk = std::min(most, thin - steps_in_draw);
     round([&] {
-      chains->advance(part);
-      steps_in_draw += part;
-      if (steps_in_draw < thin) return part;
+      chains->advance(chunk);
+      steps_in_draw += chunk;
+      if (steps_in_draw < thin) return chunk;
       const std::size_t draw = recorder->draws();
       recorder->begin_block(1);
       chains->for_each_group([&](ChainGroup group) { record(group, draw); });
       steps_in_draw = 0;
-      return part;
+      return chunk;
     });
     return;
   }

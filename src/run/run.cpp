@@ -158,12 +158,12 @@ void Run::advance(std::uint64_t steps) {
   decide();
   if (core_->made.self_tuning) core_->made.self_tuning->freeze();  // a warm-up may have been stopped
   for (std::uint64_t done = 0; done < steps && !ended();) {
-    const std::uint64_t part = std::min(steps - done, core_->length->steps(core_->seconds_left(1.0)));
+    const std::uint64_t chunk = std::min(steps - done, core_->length->steps(core_->seconds_left(1.0)));
     core_->round([&] {
-      core_->chains->advance(part);
-      return part;
+      core_->chains->advance(chunk);
+      return chunk;
     });
-    done += part;
+    done += chunk;
     if (core_->hooks.after_round) core_->hooks.after_round(*this);
     core_->hand_on_stop();
   }

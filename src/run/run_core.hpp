@@ -1,4 +1,4 @@
-/// What a run is made of, and its rounds.
+/// What a run is made of: model, chains, recorder, warm-up and the clock, and its rounds.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ struct Run::Core {
   /// Threads, or fibers on this one.
   void share_out();
   [[nodiscard]] WarmupPlan plan_of_options() const;
-  /// Steps of a warm-up that nobody asked to be of another length.
+  /// Steps of a warm-up whose length is not given.
   [[nodiscard]] std::uint64_t usual_warmup() const;
   [[nodiscard]] bool stopped() const {
     return broken || (hooks.collective != nullptr ? agreed.stop : is_told_to_stop());
@@ -45,7 +45,7 @@ struct Run::Core {
   [[nodiscard]] double elapsed() const { return elapsed_before + seconds_since(started); }
   /// Has all ranks go by the same clock until the next time: the root's. Gives the longest of their `seconds`.
   double agree(double seconds);
-  /// Of the time that a fraction of the limit leaves.
+  /// Seconds left of a fraction of the limit.
   [[nodiscard]] double seconds_left(double fraction) const {
     if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
     return fraction * options.seconds - (hooks.collective != nullptr ? agreed.elapsed : elapsed());
@@ -64,7 +64,7 @@ struct Run::Core {
       broken = true;
     }
   }
-  /// Where nothing is recorded there is nothing to keep: whoever drives the chains hears of the stop.
+  /// Where nothing is recorded there is nothing to keep, so a stop by the target is thrown to the caller.
   void hand_on_stop();
   void start_warmup(const WarmupPlan& plan);
   /// The warm-up of the options, unless it is under way; false where the target stops it.
@@ -72,13 +72,13 @@ struct Run::Core {
   void make_warmup(const WarmupPlan& plan);
   void run_warmup(double fraction, const Run& run);
   void tell_warmup();
-  /// From here on nobody holds a tuner, and so nothing about the chains can change.
+  /// Drops all tuners: from here on nothing about the chains can change.
   void begin_sampling();
   void begin_sink();
   /// Whole draws where some fit into a round, or else the next steps of one.
   void sampling_round(std::size_t draws);
   void record(ChainGroup group, std::size_t draw);
-  /// The one place between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.
+  /// What happens between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.
   void between_rounds(std::size_t wanted, const Run& run);
   /// Says what of the draws is not there.
   void note_what_is_held(RunResult& result) const;
@@ -103,8 +103,8 @@ struct Run::Core {
   /// What all ranks go by.
   struct Agreed {
     bool has_sink = false;
-    bool listens = false;  // somebody is told of progress
-    bool is_due = false;   // is to be told now
+    bool listens = false;  // progress is reported
+    bool is_due = false;   // a report is due
     bool stop = false;
     double elapsed = 0.0;
     double memory = 0.0;  // for draws

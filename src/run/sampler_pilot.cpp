@@ -14,9 +14,10 @@ namespace poise {
 
 namespace {
 
-/// Of the work of the run, what all pilots together may take.
+/// The fraction of the run's work that the pilot may take.
 constexpr double kPilotFraction = 0.1;
-/// Of that, what the first candidate gets before anybody else is tried, and what all others get in the first heat.
+/// The fractions of that which the first candidate gets before any other is tried, and which all others get in the
+/// first round.
 constexpr double kFirstFraction = 0.3;
 constexpr double kOthersFraction = 0.4;
 /// Points of a chain that are the least to judge it by, and the most that are worth recording.
@@ -47,12 +48,12 @@ constexpr double kFarBehind = 4.0;
 /// not: near criticality a draw of Wolff's was seen to be worth 0.24 to 0.34 independent ones on lattices of 32 to 256
 /// rows. Where single changes are not seen to mix, they are compared with this.
 constexpr double kClusterDraw = 0.25;
-/// Draws of a run whose length nobody can say.
+/// Draws of a run whose length is not known.
 constexpr double kUsualDraws = 1000.0;
 constexpr const char* kFewer = "fewer per unit of work";
 constexpr const char* kNotMixing = "its chains were not seen to mix";
-constexpr const char* kTooExpensive = "not tried: too dear for a pilot to show that it wins";
-/// Of a limit in seconds, what the pilot may take by the clock.
+constexpr const char* kTooExpensive = "skipped: too expensive to be tested within the pilot budget";
+/// The fraction of a limit in seconds that the pilot may take by the clock.
 constexpr double kPilotSeconds = 0.15;
 
 }  // namespace
@@ -143,7 +144,7 @@ double SamplerPilot::least_slice(const Trial& trial) const {
 }
 
 bool SamplerPilot::stopped() const {
-  // Among ranks only what all of them know counts: the candidate's run has asked them.
+  // Among ranks only what all of them know counts, and the candidate's run has agreed on it.
   const bool told = view_.collective == nullptr && view_.stop != nullptr && view_.stop->load(std::memory_order_relaxed);
   return broken_ || told_to_stop_ || told;
 }
@@ -201,7 +202,7 @@ bool SamplerPilot::take_clusters() {
   Trial& first = trials_.front();
   if (moves_clusters(first) || first.score->mixed || has_certain() || stopped()) return false;
   for (Trial& one : trials_) {
-    // What is not so dear can compete.
+    // Cheaper ones can be tried.
     if (!moves_clusters(one) || kFarBehind * one.bound() > first.bound()) continue;
     if (kClusterDraw * one.bound() <= first.sure_value(kWary)) continue;
     taken_ = &one;
@@ -342,9 +343,9 @@ void SamplerPilot::drop_hopeless() {
     if (&one == best || one.out) continue;
     const double doubt = one.candidate.independent ? kDoubt : 1.0;
     const bool lost = doubt * one.bound() <= best->sure_value(kWary);
-    const bool too_dear = &one != &first && !one.score && first.score && first.value() > 0.0 && !can_show(one) &&
-                          kBestGuess * one.bound() <= first.bound();
-    if (!lost && !too_dear) continue;
+    const bool too_expensive = &one != &first && !one.score && first.score && first.value() > 0.0 && !can_show(one) &&
+                               kBestGuess * one.bound() <= first.bound();
+    if (!lost && !too_expensive) continue;
     one.out = true;
     forget(one);
     one.verdict = one.record ? kFewer : lost ? "not tried: even independent draws would lose" : kTooExpensive;
@@ -357,10 +358,10 @@ void SamplerPilot::forget(Trial& trial) {
 
 void SamplerPilot::drop_disagreeing() {
   const auto disagrees = [](const Trial& one) { return one.score && one.score->r_hat > kDisagree; };
-  const bool somebody_agrees = std::any_of(trials_.begin(), trials_.end(),
-                                           [](const Trial& one) { return !one.out && one.score && one.score->mixed; });
+  const bool any_agrees = std::any_of(trials_.begin(), trials_.end(),
+                                      [](const Trial& one) { return !one.out && one.score && one.score->mixed; });
   for (Trial& one : trials_) {
-    if (!somebody_agrees || one.out || !disagrees(one)) continue;
+    if (!any_agrees || one.out || !disagrees(one)) continue;
     one.out = true;
     forget(one);
     one.verdict = "disqualified: its chains disagree";

@@ -1,10 +1,10 @@
-/// The pilot of the sampler `auto`: candidates get slices of equal work, and the best of them goes on as the run.
+/// The pilot of the sampler `auto`: candidates get slices of equal work, and the best of them continues as the run.
 ///
 /// A candidate is a run with the options of the whole run, of which the pilot makes the first steps of the warm-up. So
-/// the winner goes on exactly as if it had been named, and what the pilot spent on it is not lost. Three things keep it
-/// short. Draws can hardly be better than independent ones: whoever would lose even with those is not tried. What all
-/// candidates have spent together stays under a tenth of the work of the cheapest run that can still win. And the
-/// candidate whose run is the cheapest comes first.
+/// the winner continues exactly as if it had been named, and what the pilot spent on it is not lost. Three rules keep
+/// it short. Draws can hardly be better than independent ones: a candidate that would lose even with those is not
+/// tried. What all candidates have spent together stays under a tenth of the work of the cheapest run that can still
+/// win. And the candidate whose run is the cheapest comes first.
 #pragma once
 
 #include <memory>
@@ -37,9 +37,9 @@ class SamplerPilot {
   struct View {
     std::function<void(const Progress&)> progress = {};
     const std::atomic<bool>* stop = nullptr;
-    std::function<void()> after_round = {};  ///< called between rounds of a candidate; may save the race
+    std::function<void()> after_round = {};  ///< called between rounds of a candidate; may save the pilot
     Collective* collective = nullptr;        ///< the ranks, where there are several
-    bool listens = false;                    ///< whether there is somebody to tell, wherever that is
+    bool listens = false;                    ///< whether any rank reports progress
   };
 
   /// The choice, and its run where that has begun; otherwise the winner is to be made. No choice where the pilot was
@@ -50,21 +50,22 @@ class SamplerPilot {
   };
   [[nodiscard]] Outcome run(std::unique_ptr<Run> first, const View& view);
 
-  /// Everything that the rest of the race depends on, between two rounds or after a stop; empty before it has begun.
+  /// Everything that the rest of the pilot depends on, between two rounds or after a stop; empty before it has begun.
   /// All ranks call it, and the root gets the bytes.
   [[nodiscard]] std::string save();
-  /// Has `run` go on from there. Decisions are not saved: they are made again, from what candidates had shown when they
-  /// were made the first time.
+  /// Has `run` resume from there. Decisions are not saved: they are made again, from what candidates had shown when
+  /// they were made the first time.
   void load(std::string state) { resumed_ = std::move(state); }
 
  private:
-  /// What a candidate had shown at the end of a pilot.
+  /// What a candidate had shown at the end of a slice.
   struct Slice {
     std::uint64_t points = 0;
     std::uint64_t steps = 0;
     double spent = 0.0;
     bool late = false;
   };
+  /// A candidate and what the pilot knows of it.
   struct Trial {
     Candidate candidate;
     double step_work = 0.0;  // of all chains
@@ -103,16 +104,16 @@ class SamplerPilot {
   /// Whether clusters are chosen because single changes were not seen to mix.
   bool take_clusters();
   void final_round();
-  /// Makes steps of this work, if there is room for as many as can be judged. Scores everybody anew.
+  /// Makes steps of this work, if there is room for as many as can be judged. Scores all candidates anew.
   bool pilot(Trial& trial, double work);
   /// The steps, up to `possible` of them or work of `left`.
   void make_steps(Trial& trial, std::uint64_t possible, double left);
   [[nodiscard]] std::unique_ptr<Run> make_run(const Trial& trial) const;
   /// Takes the saved state up, with all candidates as they were then.
   void resume();
-  /// Whether this pilot was made before the state was saved: the trial is then as it was after it.
+  /// Whether this slice was made before the state was saved: the trial is then as it was after it.
   bool repeat(Trial& trial);
-  /// Puts the trial where the saved state was in the pilot that has just begun, if it was in it.
+  /// Puts the trial where the saved state was in the slice that has just begun, if it was in it.
   void take_up_present(Trial& trial);
   void score_all();
   /// Whether a pilot of it can be long enough to see that it mixes.
@@ -139,7 +140,7 @@ class SamplerPilot {
   std::vector<Trial> trials_;  // by the work of a run
   View view_;
   Clock::time_point began_;
-  double seconds_before_ = 0.0;  // by the race that was saved
+  double seconds_before_ = 0.0;  // by the pilot that was saved
   bool late_ = false;
   bool told_to_stop_ = false;
   bool broken_ = false;  // by the target

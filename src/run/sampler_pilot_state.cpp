@@ -1,8 +1,8 @@
-/// The state of a race that is under way.
+/// The state of a pilot that is under way.
 ///
-/// Decisions depend on what pilots have shown and on nothing else, so only that is saved: the runs of the candidates,
-/// what was recorded of them, and how far each pilot went. The race that resumes is begun once more; the pilots that
-/// were over give what they had given at once, and the one that was not goes on.
+/// Decisions depend on what slices have shown and on nothing else, so only that is saved: the runs of the candidates,
+/// what was recorded of them, and how far each slice went. A resumed pilot begins once more; slices that were over give
+/// what they had given at once, and the one that was not is continued.
 #include "run/sampler_pilot.hpp"
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
-/// The stages of warm-up, and what is decided between two parts of one.
+/// The stages of warm-up, what is decided between two stretches of one, and what ranks tell each other in a round of
+/// learning.
 #include "run/warmup.hpp"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ struct GradientCounts {
   }
 };
 
-/// Where the parts of a chain begin in what is told of it.
+/// A position in the bytes that a rank tells of a chain.
 template <class T>
 T* at_offset(std::byte* chain, std::size_t offset) {
   return reinterpret_cast<T*>(chain + offset);
@@ -236,7 +237,7 @@ void Warmup::begin() {
     }
     case Stage::done: break;
   }
-  part_length_ = pending_;
+  stretch_length_ = pending_;
   if (stage_ == Stage::initial) accepted_before_ = accepted_ ? *accepted_ : total_accepted(chains_.engine());
 }
 
@@ -261,7 +262,7 @@ void Warmup::end() {
       break;
     case Stage::initial: {
       const double accepted = *accepted_ - accepted_before_;
-      const double rate = accepted / static_cast<double>(part_length_ * chains_.count());
+      const double rate = accepted / static_cast<double>(stretch_length_ * chains_.count());
       if (!sampler_.learns() && !plan_.follow && !escaped_ && rate > kTrapped) {
         next_stage();
         break;
@@ -359,7 +360,7 @@ void Warmup::finish() {
     outcome_.initial_steps = outcome_.steps;
     if (!sampler_.learns() && !plan_.follow) set_function(given_function(), kForGood);
   }
-  if (pending_ > 0 && pending_ < part_length_) record();
+  if (pending_ > 0 && pending_ < stretch_length_) record();
   pending_ = 0;
   stage_ = Stage::done;
 }
@@ -372,7 +373,8 @@ std::uint64_t Warmup::decision_length() const {
 
 void Warmup::escape_trap(double acceptance_rate) {
   // Under strong couplings a flip towards higher probability can raise the ratios of its neighbours so much that Z(x')
-  // dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the initial phase goes on with t/(1+t) then.
+  // dwarfs Z(x) and the flip is refused. A bounded g cannot be trapped so; the initial phase then continues with
+  // t/(1+t).
   if (escaped_ || acceptance_rate > kTrapped) return;
   escaped_ = true;
   set_function(BalancingFunction(BalancingFunction::Kind::barker), kForGood);
@@ -387,7 +389,7 @@ void Warmup::tune_level(double acceptance_rate) {
 void Warmup::record() { outcome_.trace.push_back({outcome_.steps, mean_log_prob(chains_.engine())}); }
 
 void Warmup::save(Saver& out) const {
-  out(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, step_length_, rise_, settled_,
+  out(outcome_, stage_, pending_, accepted_before_, stretch_length_, escaped_, step_length_, rise_, settled_,
       adaptation_start_, available_, rounds_, planned_, round_, plan_);
   out(learner_.has_value());
   if (learner_) out(*learner_);
@@ -396,7 +398,7 @@ void Warmup::save(Saver& out) const {
 
 void Warmup::load(Loader& in) {
   accepted_.reset();
-  in(outcome_, stage_, pending_, accepted_before_, part_length_, escaped_, step_length_, rise_, settled_,
+  in(outcome_, stage_, pending_, accepted_before_, stretch_length_, escaped_, step_length_, rise_, settled_,
      adaptation_start_, available_, rounds_, planned_, round_, plan_);
   bool learning = false;
   in(learning);

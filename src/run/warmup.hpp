@@ -17,7 +17,7 @@
 
 namespace poise {
 
-/// Sweeps of a warm-up that nobody asked to be of another length.
+/// Sweeps of a warm-up whose length is not given.
 inline constexpr std::uint64_t kWarmupSweeps = 1000;
 
 /// Says when log p has stopped rising in all chains, from their values at the ends of equal rounds.
@@ -60,13 +60,13 @@ class StepLength {
   std::array<std::uint64_t, 2> counts_ = {};
 };
 
-/// All of it is explicit state, so that a warm-up can be saved between any two rounds and go on elsewhere.
+/// All of it is explicit state, so that a warm-up can be saved between any two rounds and resumed elsewhere.
 class Warmup {
  public:
   /// `tunable` is whose chains these are; it and they outlive the warm-up.
   Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, const WarmupPlan& plan);
 
-  /// Before `start`, where a warm-up has been made already: goes on from what came of it.
+  /// Before `start`, where a warm-up has been made already: continues from its outcome.
   void begin_from(const BalancingFunction& function) {
     outcome_.function = function;
     step_length_ = StepLength(function.level());
@@ -97,7 +97,7 @@ class Warmup {
  private:
   enum class Stage { plain, initial, adaptation, rest, done };
 
-  void begin();       // of a part between two decisions
+  void begin();       // of a stretch between two decisions
   void end();         // of it
   void next_stage();  // when the present one is over
   void start_adaptation();
@@ -122,10 +122,10 @@ class Warmup {
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;
-  std::uint64_t pending_ = 0;       // steps of the present part that are still to be made
-  double accepted_before_ = 0.0;    // at the beginning of the part
-  std::optional<double> accepted_;  // at the end of the part before, where it was looked at
-  std::uint64_t part_length_ = 0;   // its steps
+  std::uint64_t pending_ = 0;         // steps of the present stretch that are still to be made
+  double accepted_before_ = 0.0;      // at the beginning of the stretch
+  std::optional<double> accepted_;    // at the end of the stretch before, where it was observed
+  std::uint64_t stretch_length_ = 0;  // its steps
   bool escaped_ = false;
   StepLength step_length_;  // where steps change many variables
   RiseDetector rise_;

@@ -36,7 +36,7 @@ std::string by_zlib(std::span<const std::int8_t> bytes, int strategy) {
   return out;
 }
 
-/// Bits behind each other, the first in the lowest place.
+/// Bits behind each other, the first in the lowest position.
 class BitWriter {
  public:
   explicit BitWriter(std::size_t most_bytes) : bytes_(most_bytes + sizeof(std::uint64_t), '\0') {}

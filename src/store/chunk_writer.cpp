@@ -62,7 +62,7 @@ void ChunkWriter::write(const DrawBlock& block, std::size_t written) {
       streams[k] = coder_({from, draws * variables_});
       return;
     }
-    // Chunks are whole; nobody reads what is behind the last draw.
+    // Chunks are whole; what is behind the last draw is never read.
     std::vector<std::int8_t> padded(shape_.chunk_draws * variables_, from[0]);
     std::copy_n(from, draws * variables_, padded.begin());
     streams[k] = coder_(padded);

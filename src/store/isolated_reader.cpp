@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::uint64_t kRefusal = std::uint64_t{1} << 63;  // in the head of a frame; the rest is its length
 constexpr std::size_t kLongestSentence = 10'000;
-constexpr std::size_t kTextPiece = 1 << 20;
+constexpr std::size_t kTextChunk = 1 << 20;
 constexpr int kPipeBytes = 1 << 20;
 constexpr int kTickMilliseconds = 100;
 constexpr const char* kNonsense = "what was read of it makes no sense";
@@ -121,7 +121,7 @@ void FrameSender::write(const void* data, std::size_t size) {
   const char* at = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = ::write(descriptor_, at, size);
-    if (written < 0 && errno != EINTR) ::_exit(1);  // nobody listens any more
+    if (written < 0 && errno != EINTR) ::_exit(1);  // the parent is gone
     if (written <= 0) continue;
     at += written;
     size -= static_cast<std::size_t>(written);
@@ -261,10 +261,10 @@ std::string IsolatedReader::text(std::uint64_t most) {
   if (left > most) stop(kNonsense);
   std::string text;
   while (left > 0) {
-    const std::size_t piece = std::min<std::uint64_t>(left, kTextPiece);
-    text.resize(text.size() + piece);
-    read(text.data() + text.size() - piece, piece);
-    left -= piece;
+    const std::size_t chunk = std::min<std::uint64_t>(left, kTextChunk);
+    text.resize(text.size() + chunk);
+    read(text.data() + text.size() - chunk, chunk);
+    left -= chunk;
   }
   return text;
 }

@@ -15,7 +15,7 @@
 namespace poise {
 
 /// What a child may use, both times counted from the last bytes that came. It waits while it neither runs nor wants to
-/// run: for a lock that nobody will give back, say. On a busy machine or a slow disk it may take as long as it takes.
+/// run: for a lock that is never given back, say. On a busy machine or a slow disk it may take as long as it takes.
 struct IsolationLimits {
   std::uint64_t memory_bytes = 0;  ///< on top of what the process has when it forks
   std::chrono::milliseconds processor_time{1000};

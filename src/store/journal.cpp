@@ -53,9 +53,9 @@ std::string_view bytes_of(const std::vector<T>& objects) {
   return {reinterpret_cast<const char*>(objects.data()), objects.size() * sizeof(T)};
 }
 
-std::uint64_t sum_of(const BlockHead& head, std::span<const std::string_view> pieces) {
+std::uint64_t sum_of(const BlockHead& head, std::span<const std::string_view> chunks) {
   std::uint64_t sum = checksum(bytes_of(head).substr(0, offsetof(BlockHead, sum)));
-  for (const std::string_view piece : pieces) sum = checksum(piece, sum);
+  for (const std::string_view chunk : chunks) sum = checksum(chunk, sum);
   return sum;
 }
 
@@ -85,22 +85,22 @@ DrawJournal::~DrawJournal() {
 
 void DrawJournal::fail() const { throw std::runtime_error(fmt::format("Cannot write {}: {}.", path_, reason())); }
 
-/// By one call where the system lets it be, so a kill leaves all of it or nothing as a rule, and a part of it, which
+/// By one call where the system lets it be, so a kill leaves all of it or nothing as a rule, and a fraction of it, which
 /// the checksum of a block tells, otherwise.
-void DrawJournal::write_all(std::vector<std::string_view> pieces) {
-  std::erase_if(pieces, [](std::string_view piece) { return piece.empty(); });
+void DrawJournal::write_all(std::vector<std::string_view> chunks) {
+  std::erase_if(chunks, [](std::string_view chunk) { return chunk.empty(); });
   std::vector<iovec> left;
   // Nothing is written through the pointers, which are not const because the same struct serves reading.
-  for (const std::string_view piece : pieces) left.push_back({const_cast<char*>(piece.data()), piece.size()});
+  for (const std::string_view chunk : chunks) left.push_back({const_cast<char*>(chunk.data()), chunk.size()});
   for (auto next = left.begin(); next != left.end();) {
     const auto most = std::min<std::ptrdiff_t>(left.end() - next, IOV_MAX);
     const ssize_t written = ::writev(descriptor_, &*next, static_cast<int>(most));
     if (written < 0 && errno != EINTR) fail();
     for (auto done = static_cast<std::size_t>(std::max<ssize_t>(written, 0)); done > 0;) {
-      const std::size_t part = std::min(done, next->iov_len);
-      next->iov_base = static_cast<char*>(next->iov_base) + part;
-      next->iov_len -= part;
-      done -= part;
+      const std::size_t taken = std::min(done, next->iov_len);
+      next->iov_base = static_cast<char*>(next->iov_base) + taken;
+      next->iov_len -= taken;
+      done -= taken;
       if (next->iov_len == 0) ++next;
     }
   }
@@ -128,15 +128,15 @@ void DrawJournal::begin() {
 
 void DrawJournal::write(const DrawBlock& block) {
   BlockHead head{draws_, block.count, 0, 0};
-  std::vector<std::string_view> pieces = {bytes_of(head)};
-  for (const auto& monitor : block.monitors) pieces.push_back(bytes_of(monitor));
-  pieces.push_back(bytes_of(block.acceptance_rate));
-  pieces.push_back(bytes_of(block.n_steps));
-  pieces.push_back(stored_states(block));
-  const auto content = std::span<const std::string_view>(pieces).subspan(1);
-  for (const std::string_view piece : content) head.size += piece.size();
+  std::vector<std::string_view> chunks = {bytes_of(head)};
+  for (const auto& monitor : block.monitors) chunks.push_back(bytes_of(monitor));
+  chunks.push_back(bytes_of(block.acceptance_rate));
+  chunks.push_back(bytes_of(block.n_steps));
+  chunks.push_back(stored_states(block));
+  const auto content = std::span<const std::string_view>(chunks).subspan(1);
+  for (const std::string_view chunk : content) head.size += chunk.size();
   head.sum = sum_of(head, content);
-  write_all(std::move(pieces));
+  write_all(std::move(chunks));
   draws_ += block.count;
 }
 
@@ -159,8 +159,8 @@ std::string_view DrawJournal::stored_states(const DrawBlock& block) {
   return bytes_of(packed_);
 }
 
-std::vector<DrawJournal::Place> DrawJournal::places() {
-  std::vector<Place> found;
+std::vector<DrawJournal::BlockPosition> DrawJournal::blocks() {
+  std::vector<BlockPosition> found;
   const FileHead wanted = head_of(shape_);
   if (read_at(0, sizeof wanted) != bytes_of(wanted)) return found;
   std::uint64_t at = sizeof wanted;
@@ -175,8 +175,8 @@ std::vector<DrawJournal::Place> DrawJournal::places() {
     std::memcpy(&head, bytes.data(), sizeof head);
     if (head.first != draws || head.count == 0 || head.size > end - at - sizeof head) return found;
     const std::string content = read_at(at + sizeof head, head.size);
-    const std::string_view piece = content;
-    if (sum_of(head, {&piece, 1}) != head.sum) return found;
+    const std::string_view chunk = content;
+    if (sum_of(head, {&chunk, 1}) != head.sum) return found;
     found.push_back({at, head.size, draws, head.count});
     at += sizeof head + head.size;
     draws += head.count;
@@ -184,16 +184,16 @@ std::vector<DrawJournal::Place> DrawJournal::places() {
 }
 
 std::size_t DrawJournal::draws() {
-  const std::vector<Place> found = places();
+  const std::vector<BlockPosition> found = blocks();
   return found.empty() ? 0 : found.back().first + found.back().count;
 }
 
-DrawBlock DrawJournal::block_at(const Place& place) const {
-  const std::string bytes = read_at(place.at + sizeof(BlockHead), place.size);
-  const std::size_t rows = shape_.chains * place.count;
+DrawBlock DrawJournal::block_at(const BlockPosition& at) const {
+  const std::string bytes = read_at(at.offset + sizeof(BlockHead), at.size);
+  const std::size_t rows = shape_.chains * at.count;
   const std::size_t width = shape_.bytes_of_state();
   DrawBlock block;
-  block.count = place.count;
+  block.count = at.count;
   const std::size_t expected = rows * 8 * (shape_.monitors + 2) + rows * width;
   if (bytes.size() != expected) throw std::runtime_error(fmt::format("{} has a block of a wrong size.", path_));
   const char* from = bytes.data();
@@ -219,13 +219,13 @@ DrawBlock DrawJournal::block_at(const Place& place) const {
 }
 
 void DrawJournal::read(std::size_t draws, const std::function<void(const DrawBlock&)>& visit) {
-  for (const Place& place : places()) {
-    if (place.first >= draws) return;
-    DrawBlock block = block_at(place);
-    if (place.first + place.count > draws) {
+  for (const BlockPosition& at : blocks()) {
+    if (at.first >= draws) return;
+    DrawBlock block = block_at(at);
+    if (at.first + at.count > draws) {
       DrawQueue queue(shape_.chains);
       queue.push(std::move(block));
-      block = queue.take(draws - place.first);
+      block = queue.take(draws - at.first);
     }
     visit(block);
   }
@@ -235,16 +235,16 @@ void DrawJournal::cut(std::size_t draws) {
   std::uint64_t end = sizeof(FileHead);
   DrawBlock rest;
   draws_ = 0;
-  for (const Place& place : places()) {
-    if (place.first >= draws) break;
-    if (place.first + place.count > draws) {
+  for (const BlockPosition& at : blocks()) {
+    if (at.first >= draws) break;
+    if (at.first + at.count > draws) {
       DrawQueue queue(shape_.chains);
-      queue.push(block_at(place));
-      rest = queue.take(draws - place.first);
+      queue.push(block_at(at));
+      rest = queue.take(draws - at.first);
       break;
     }
-    end = place.at + sizeof(BlockHead) + place.size;
-    draws_ = place.first + place.count;
+    end = at.offset + sizeof(BlockHead) + at.size;
+    draws_ = at.first + at.count;
   }
   if (::ftruncate(descriptor_, static_cast<off_t>(end)) != 0 ||
       ::lseek(descriptor_, static_cast<off_t>(end), SEEK_SET) < 0) {

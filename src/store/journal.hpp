@@ -63,17 +63,17 @@ class DrawJournal {
   void cut(std::size_t draws);
 
  private:
-  struct Place {
-    std::uint64_t at;    // where the block begins
-    std::uint64_t size;  // of what follows its head
-    std::size_t first;   // draws that come before
-    std::size_t count;   // in it
+  struct BlockPosition {
+    std::uint64_t offset;  // of the block in the file
+    std::uint64_t size;    // of what follows its head
+    std::size_t first;     // draws that come before
+    std::size_t count;     // in it
   };
 
-  void write_all(std::vector<std::string_view> pieces);
+  void write_all(std::vector<std::string_view> chunks);
   [[nodiscard]] std::string read_at(std::uint64_t at, std::size_t count) const;
-  [[nodiscard]] std::vector<Place> places();
-  [[nodiscard]] DrawBlock block_at(const Place& place) const;
+  [[nodiscard]] std::vector<BlockPosition> blocks();
+  [[nodiscard]] DrawBlock block_at(const BlockPosition& at) const;
   /// The states of a block as they are stored.
   [[nodiscard]] std::string_view stored_states(const DrawBlock& block);
   [[noreturn]] void fail() const;

@@ -125,11 +125,13 @@ TEST(Options, TheSettingsOfARunSayWhereAndHowItWasMade) {
 /// A state is of one run: what decides its draws must be the same, and how the work is done need not.
 TEST(Options, TheFingerprintFollowsFromThem) {
   const Model model = make_model("ising:size=3,lambda=0.2");
-  const auto state_of = [&](const RunOptions& options) { return Run(model, parse_sampler("gibbs"), options).save(); };
+  const auto state_of = [&](const RunOptions& options) {
+    return poise::Run(model, parse_sampler("gibbs"), options).save();
+  };
   const auto loads = [&](const RunOptions& options, const std::string& state) {
-    Run run(model, parse_sampler("gibbs"), options);
+    poise::Run saved(model, parse_sampler("gibbs"), options);
     try {
-      run.load(state);
+      saved.load(state);
       return true;
     } catch (const std::runtime_error&) {
       return false;
