@@ -1,4 +1,4 @@
-/// Series of Hamming distances from chains to reference draws, and their effective sample sizes.
+/// Distances of chains: to reference draws, with their effective sample sizes, and from the ground truth (MMD).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/types.hpp>
+#include "studies/estimate.hpp"
 
 namespace poise::reproduction {
 
@@ -39,6 +40,31 @@ class DistanceRecorder {
   std::vector<std::vector<Value>> states_;             // of each chain
   std::vector<std::vector<std::uint16_t>> now_;        // distances of each chain at present
   std::vector<std::vector<std::uint16_t>> distances_;  // of each chain, step after step
+};
+
+/// The V-statistic of MMD^2 with the kernel exp(-part of the variables that differ), of all chains and of all but one.
+struct DiscrepancyLook {
+  double value = 0.0;
+  std::vector<double> without;  ///< chain c
+};
+
+/// Jackknife: chains are independent (but for what they learn together), looks at different times are not.
+[[nodiscard]] Estimate jackknife(const DiscrepancyLook& look);
+
+/// The mean of several looks, chain by chain.
+[[nodiscard]] DiscrepancyLook mean_of(std::span<const DiscrepancyLook> looks);
+
+class Discrepancy {
+ public:
+  explicit Discrepancy(const GroundTruth& truth);
+
+  /// `states` are the levels of all variables, one chain after the other.
+  [[nodiscard]] DiscrepancyLook look(std::span<const Value> states) const;
+
+ private:
+  const GroundTruth& truth_;
+  std::size_t variables_;
+  double of_truth_ = 0.0;  // mean of the kernel over pairs of reference draws
 };
 
 }  // namespace poise::reproduction

@@ -1,4 +1,5 @@
-/// Means with their standard errors, and whether two of them differ by more than chance.
+/// Means with their standard errors, whether two of them differ by more than chance, and in how many cases a claim
+/// holds.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "studies/reproduce.hpp"
 
 namespace poise::reproduction {
 
@@ -43,5 +47,35 @@ inline constexpr double kChance = 0.0027;
 [[nodiscard]] std::vector<double> numbers(const nlohmann::json& array);
 [[nodiscard]] double number(const nlohmann::json& value);
 [[nodiscard]] inline Estimate estimate_of(const nlohmann::json& array) { return estimate(numbers(array)); }
+
+/// A claim holds if it is so beyond chance in every case; it does not if it is so in none and the opposite is so beyond
+/// chance in some; all else is open.
+class Tally {
+ public:
+  void add(const std::string& name, bool so, bool opposite) {
+    ++cases_;
+    if (so) so_.push_back(name);
+    opposite_ += opposite ? 1 : 0;
+  }
+
+  [[nodiscard]] Verdict::Holds holds() const {
+    if (so_.size() == cases_) return Verdict::Holds::yes;
+    return so_.empty() && opposite_ > 0 ? Verdict::Holds::no : Verdict::Holds::open;
+  }
+  /// For what is said of every case: one clear exception is enough to refute it.
+  [[nodiscard]] Verdict::Holds holds_throughout() const {
+    if (so_.size() == cases_) return Verdict::Holds::yes;
+    return opposite_ > 0 ? Verdict::Holds::no : Verdict::Holds::open;
+  }
+  /// "case 1, case 3", or "none".
+  [[nodiscard]] std::string text() const {
+    return so_.empty() ? std::string("none") : fmt::format("{}", fmt::join(so_, ", "));
+  }
+
+ private:
+  std::vector<std::string> so_;
+  std::size_t opposite_ = 0;
+  std::size_t cases_ = 0;
+};
 
 }  // namespace poise::reproduction

@@ -1,5 +1,5 @@
 /// Keeping parts, and working through them.
-#include "studies/parts.hpp"
+#include "studies/experiment.hpp"
 
 #include <chrono>
 #include <fstream>

@@ -1,4 +1,4 @@
-/// The paper's own numbers, the only ones that are not measured here.
+/// Numbers that experiments do not measure: those of the paper, and of the published DISCS code run beside ours.
 #pragma once
 
 #include <optional>
@@ -19,5 +19,21 @@ namespace poise::reproduction {
 
 /// Table 4: evaluations of the target per step, by method: gibbs-2, hb-10-1, flsb2, ...
 [[nodiscard]] std::optional<double> published_rbm_evaluations(std::string_view method);
+
+/// The published code on one model, by one of its samplers.
+struct PeerRun {
+  std::string_view model;         ///< key of the case
+  std::string_view sampler;       ///< key of the sampler that does the same here
+  double chain_steps_per_second;  ///< of all chains together
+  double ess_per_step;            ///< of log p, mean over chains
+  double acceptance_rate;
+
+  [[nodiscard]] double ess_per_second() const { return chain_steps_per_second * ess_per_step; }
+};
+
+[[nodiscard]] std::span<const PeerRun> peer_runs();
+
+/// How these numbers were obtained.
+[[nodiscard]] std::string peer_method();
 
 }  // namespace poise::reproduction

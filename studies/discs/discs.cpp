@@ -10,8 +10,7 @@
 
 #include "base/image/inflate.hpp"
 
-#include "studies/discs/discs_chains.hpp"
-#include "studies/rbm/trained_rbm.hpp"
+#include "studies/rbm/rbm.hpp"
 
 namespace poise::reproduction {
 

@@ -1,17 +1,87 @@
-/// The experiment on the models of the DISCS benchmark: samplers that change one variable a step, and many.
+/// The DISCS benchmark: its models, the samplers that are compared on them, and the chains of one on one model.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/image/idx.hpp"
+#include <nlohmann/json.hpp>
 
-#include "studies/discs/discs_cases.hpp"
+#include <poise/model.hpp>
+#include <poise/types.hpp>
+#include "base/image/idx.hpp"
+#include "studies/contestant.hpp"
 #include "studies/estimate.hpp"
 #include "studies/experiment.hpp"
+#include "studies/reproduce.hpp"
 
 namespace poise::reproduction {
+
+struct DiscsCase {
+  std::string key;
+  std::string label;
+  std::string model;        ///< its spec; empty for an RBM
+  Index hidden = 0;         ///< units of an RBM
+  std::uint64_t steps;      ///< of samplers that change many variables a step
+  std::uint64_t sweeps;     ///< of all others
+  std::uint64_t tried = 0;  ///< steps at each step length of a grid; 0: a quarter of `steps`
+  double coupling = 0.0;    ///< of the sweep of couplings; 0 elsewhere
+  [[nodiscard]] bool in_sweep() const { return coupling > 0.0; }
+};
+
+/// What a step of a sampler is.
+enum class Pace {
+  change,  ///< one variable, chosen among all
+  sweep,   ///< all variables in turn, or layer by layer
+  many,    ///< many variables at once
+  chosen   ///< that of the sampler that is chosen
+};
+
+struct DiscsSampler {
+  Contestant contestant;  ///< its spec is without step length where there is a grid of them
+  Pace pace = Pace::change;
+  std::string length = {};        ///< the key of the step length
+  std::vector<double> grid = {};  ///< step lengths to try; empty: none, or tuned by the sampler itself
+  bool in_sweep = false;          ///< whether it takes part in the sweep of couplings
+  bool rbm_only = false;
+  [[nodiscard]] bool has_grid() const { return !grid.empty(); }
+  /// A fixed function, and a step length that is given.
+  [[nodiscard]] std::string with_length(double value) const;
+};
+
+/// The critical coupling of the square lattice, log(1 + sqrt 2) / 2.
+inline constexpr double kCriticalCoupling = 0.44068679350977147;
+
+/// Chains whose R-hat of log p is larger do not know log p yet, and their effective sample size means little.
+inline constexpr double kAgree = 1.05;
+
+[[nodiscard]] std::vector<DiscsCase> discs_cases(Effort effort, std::uint64_t seed);
+[[nodiscard]] std::vector<DiscsSampler> discs_samplers(Effort effort);
+
+struct DiscsPlan {
+  std::size_t chains = 16;
+  std::uint64_t seed = 1;
+  std::uint64_t first_chain = 0;
+  std::uint64_t start_sweeps = 200;  ///< of Gibbs, from which all samplers begin
+  bool ordered = false;              ///< whether Gibbs itself begins with all variables alike
+  std::uint64_t thin = 1;            ///< steps per draw; 0: a sweep
+  std::size_t draws = 1000;
+  std::optional<std::size_t> warmup = std::nullopt;  ///< in draws; none: what the sampler needs
+  double timing = 0.0;  ///< seconds for which steps are timed at least, where their number comes from them
+};
+
+/// Keys: sampler and chosen (specs), ess_per_step (of log p, per chain: mean, sd, chains), evaluations_per_step,
+/// acceptance_rate, r_hat, steps (of a chain), warmup_steps, pilot (part of the work; of `auto`), seconds {total,
+/// per_step of all chains}.
+///
+/// An evaluation is one look at the whole state: its gradient, or as many ratios as there are moves.
+[[nodiscard]] nlohmann::json sample_discs(const Model& model, const std::string& sampler, const DiscsPlan& plan,
+                                          const StopFlag& stop);
+
+/// Effective samples of log p per step of a chain, as an estimate over chains.
+[[nodiscard]] Estimate ess_per_step(const nlohmann::json& result);
 
 class DiscsExperiment final : public ExperimentRun {
  public:

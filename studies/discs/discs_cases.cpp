@@ -1,5 +1,5 @@
 /// Models and samplers, after K. Goshvadi et al., DISCS: A Benchmark for Discrete Sampling, NeurIPS 2023.
-#include "studies/discs/discs_cases.hpp"
+#include "studies/discs/discs.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 /// Chains that begin near equilibrium, and the effective sample size of log p that they reach.
-#include "studies/discs/discs_chains.hpp"
+#include "studies/discs/discs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
 
-#include "studies/cpu_clock.hpp"
+#include "studies/contestant.hpp"
 #include "studies/estimate.hpp"
 
 namespace poise::reproduction {

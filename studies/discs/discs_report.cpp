@@ -7,9 +7,8 @@
 #include "report/text.hpp"
 
 #include "studies/discs/discs.hpp"
-#include "studies/discs/discs_chains.hpp"
-#include "studies/discs/discs_peer.hpp"
 #include "studies/figures.hpp"
+#include "studies/published.hpp"
 
 namespace poise::reproduction {
 

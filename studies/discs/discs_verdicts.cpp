@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "studies/discs/discs.hpp"
-#include "studies/discs/discs_peer.hpp"
-#include "studies/tally.hpp"
+#include "studies/estimate.hpp"
+#include "studies/published.hpp"
 
 namespace poise::reproduction {
 

@@ -9,7 +9,6 @@
 #include "studies/estimate.hpp"
 #include "studies/ising/ising.hpp"
 #include "studies/published.hpp"
-#include "studies/tally.hpp"
 
 namespace poise::reproduction {
 

@@ -1,19 +1,34 @@
 /// The experiment on a restricted Boltzmann machine: training, ground truth, ten samplers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/image/idx.hpp"
 #include "models/rbm/rbm.hpp"
-
 #include "studies/contestant.hpp"
 #include "studies/distances.hpp"
 #include "studies/estimate.hpp"
 #include "studies/experiment.hpp"
 
 namespace poise::reproduction {
+
+struct TrainingPlan {
+  const IdxImages& images;
+  Index hidden = 0;
+  std::uint64_t seed = 1;
+  unsigned threads = 1;  ///< what is learned does not depend on it
+};
+
+/// One epoch of CD-10 on the images in black and white: weights, reconstruction_error, pseudo_log_likelihood, seconds.
+[[nodiscard]] nlohmann::json train_rbm(const TrainingPlan& plan, const StopFlag& stop);
+
+/// The RBM of such a result.
+[[nodiscard]] std::shared_ptr<const Rbm> trained_rbm(const nlohmann::json& result);
 
 class RbmExperiment final : public ExperimentRun {
  public:

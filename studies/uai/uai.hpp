@@ -2,16 +2,33 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include <poise/network.hpp>
 #include "studies/contestant.hpp"
 #include "studies/estimate.hpp"
 #include "studies/experiment.hpp"
-#include "studies/uai/uai_networks.hpp"
 
 namespace poise::reproduction {
+
+struct UaiProblem {
+  std::string name;
+  std::shared_ptr<const Network> without_evidence;
+  std::shared_ptr<const Network> network;  ///< with its evidence
+  nlohmann::json fingerprint;              ///< tells this network from any other
+};
+
+/// BN_1 and BN_8, the paper's MN 1 and MN 2, with their evidence (BN_1.uai.evid) from a directory. Throws InputError.
+[[nodiscard]] std::array<UaiProblem, 2> read_uai_problems(const std::string& directory);
+
+/// Bayesian networks of the same size: a hundred binary variables, as many with as many parents, as many observed (at
+/// values that a draw from the network has). Four in five rows of the tables are near-deterministic.
+[[nodiscard]] std::array<UaiProblem, 2> generate_uai_problems(std::uint64_t seed);
 
 class UaiExperiment final : public ExperimentRun {
  public:

@@ -1,5 +1,5 @@
 /// Networks from files and from chance.
-#include "studies/uai/uai_networks.hpp"
+#include "studies/uai/uai.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,8 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
+#include <poise/extend/base/streams.hpp>
+#include <poise/read_network.hpp>
 #include "base/file.hpp"
 
 namespace poise::reproduction {

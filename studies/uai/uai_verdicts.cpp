@@ -8,7 +8,6 @@
 
 #include "studies/estimate.hpp"
 #include "studies/published.hpp"
-#include "studies/tally.hpp"
 #include "studies/uai/uai.hpp"
 
 namespace poise::reproduction {
