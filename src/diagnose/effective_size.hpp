@@ -1,11 +1,14 @@
-/// The two formulas behind every number: R-hat and effective size from variances and autocovariances.
+/// Formulas behind every diagnostic: R-hat and effective sample size from autocovariances; the status of a series.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
+
+#include <poise/diagnose.hpp>
 
 namespace poise::diagnose_detail {
 
@@ -54,6 +57,13 @@ double effective_size(std::size_t m, std::size_t n, double variance_of_means, La
   const double draws = static_cast<double>(m) * length;
   const double tau = std::max(-1 + 2 * sum + rho[last], 1 / std::log10(draws));
   return draws / tau;
+}
+
+inline SeriesStatus status_of(std::size_t chains, std::size_t draws, std::uint64_t transitions) {
+  if (transitions == 0) return SeriesStatus::frozen;
+  if (draws < 12) return SeriesStatus::too_short;
+  if (transitions < rare_transitions && 10 * transitions < chains * (draws - 1)) return SeriesStatus::rare;
+  return SeriesStatus::ok;
 }
 
 }  // namespace poise::diagnose_detail

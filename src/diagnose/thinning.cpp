@@ -1,4 +1,4 @@
-/// The slowest of the monitors and of the distances from some of the draws decides.
+/// Thinning for independent draws: the slowest monitor, or distance from one of some draws, decides.
 #include <poise/mmd.hpp>
 
 #include <algorithm>

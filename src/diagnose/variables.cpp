@@ -1,4 +1,4 @@
-/// Goes through all variables block by block and gathers the worst of them.
+/// Diagnostics of all variables, block by block, and the worst of them.
 #include <poise/diagnose.hpp>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 
 #include "diagnose/bit_chains.hpp"
 #include "diagnose/effective_size.hpp"
-#include "diagnose/status.hpp"
 
 namespace poise {
 namespace {

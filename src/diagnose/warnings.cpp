@@ -1,4 +1,4 @@
-/// Turns diagnostics into sentences a user can act on.
+/// Warnings: diagnostics as sentences that name what to do next.
 #include <cmath>
 
 #include <fmt/format.h>

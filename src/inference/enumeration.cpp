@@ -1,4 +1,4 @@
-/// The partition function of a restricted Boltzmann machine as a sum over all states of its smaller side.
+/// The partition function of an RBM as a sum over all states of its smaller side.
 ///
 /// With the n units of the smaller side given, the others are independent: a state s adds e^(b . s) prod_i (1 +
 /// e^(A_i)), A_i = c_i + sum_k W_ki s_k. The upper bits of s number blocks; within a block the lower bits change in

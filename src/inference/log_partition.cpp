@@ -1,15 +1,170 @@
-/// Decides between annealing and enumeration, and makes an estimate of the weights.
-#include <poise/log_partition.hpp>
-
+/// Log Z of an RBM: annealed importance sampling, the choice between it and enumeration, and the estimate from weights.
+///
+/// Annealing moves sixteen chains in a matrix product. A group of sixteen has a random stream of its own and is always
+/// drawn in full, so what a chain does depends on the seed and its number alone. Products are in single precision,
+/// weights and probabilities in double.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
 #include "base/thread_pool.hpp"
+#include <poise/extend/base/lanes16.hpp>
+#include <poise/extend/base/math.hpp>
+#include <poise/extend/base/rng.hpp>
+#include <poise/log_partition.hpp>
 #include "inference/log_partition_parts.hpp"
+#include "models/rbm/packed_matrix.hpp"
 #include "models/rbm/rbm.hpp"
+
+namespace poise::log_partition_parts {
+
+namespace {
+
+constexpr std::size_t kLanes = PackedMatrix::kColumns;  // chains of a group
+
+/// Units that are 1 where the mask is set.
+POISE_INLINE void store_units(float* to, const Ints8& mask) {
+  const Doubles8 units = select8(mask, broadcast8(1.0), Doubles8{});
+  store_floats8(to, units);
+}
+
+/// Draws units that are on with probability sigmoid(x) = 1 / (1 + e) or e / (1 + e), e = e^-|x|.
+POISE_INLINE Ints8 draw8(const Doubles8& x, const Doubles8& e, Rng& rng) {
+  const Doubles8 on = select8(less8(x, Doubles8{}), e, broadcast8(1.0));
+  return less8(rng.uniform8() * (1.0 + e), on);
+}
+
+/// Units of one side and what they are drawn from; sums and units are [unit][lane].
+struct Side {
+  const float* sums;  // products of weights and the units of the other side
+  const float* bias;
+  std::size_t count;
+  float* units;
+};
+
+void draw_visible(const Side& side, double beta, Rng& rng) {
+  hot([=, &side, &rng] {
+    for (std::size_t i = 0; i < side.count; ++i) {
+      for (std::size_t lane = 0; lane < kLanes; lane += 8) {
+        const Doubles8 x = static_cast<double>(side.bias[i]) + beta * load_floats8(side.sums + i * kLanes + lane);
+        store_units(side.units + i * kLanes + lane, draw8(x, exp8(-1.0 * abs8(x)), rng));
+      }
+    }
+  });
+}
+
+/// From one beta to the next.
+struct Rise {
+  double from;
+  double to;
+};
+
+/// Draws the hidden units at the new beta, and adds sum_j softplus(to a_j) - softplus(from a_j) to the log weights.
+/// softplus(x) = max(x, 0) + log(1 + e^-|x|), and hundreds of factors from 1 to 2 can be multiplied before a logarithm.
+void draw_hidden(const Side& side, Rise beta, Rng& rng, double* log_weights) {
+  hot([=, &side, &rng] {
+    constexpr std::size_t run = 512;
+    for (std::size_t first = 0; first < side.count; first += run) {
+      Doubles8 positive[2] = {};
+      Doubles8 before[2] = {broadcast8(1.0), broadcast8(1.0)};
+      Doubles8 after[2] = {broadcast8(1.0), broadcast8(1.0)};
+      for (std::size_t j = first; j < std::min(side.count, first + run); ++j) {
+        for (std::size_t half = 0; half < 2; ++half) {
+          const std::size_t place = j * kLanes + 8 * half;
+          const Doubles8 a = static_cast<double>(side.bias[j]) + load_floats8(side.sums + place);
+          const Doubles8 size = abs8(a);
+          const Doubles8 e = exp8(-beta.to * size);
+          positive[half] += max8(a, Doubles8{});
+          before[half] = before[half] * (1.0 + exp8(-beta.from * size));
+          after[half] = after[half] * (1.0 + e);
+          store_units(side.units + place, draw8(a, e, rng));
+        }
+      }
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const unsigned half = lane / 8;
+        log_weights[lane] +=
+            (beta.to - beta.from) * positive[half][lane % 8] + std::log(after[half][lane % 8] / before[half][lane % 8]);
+      }
+    }
+  });
+}
+
+/// What all groups share: the weights, once for each direction of the product.
+class Annealing {
+ public:
+  Annealing(const RbmWeights& rbm, const LogPartitionOptions& options)
+      : rbm_(rbm), temperatures_(options.temperatures), seed_(options.seed) {
+    const std::size_t visible = rbm.visible;
+    const std::size_t hidden = rbm.hidden;
+    to_hidden_ = PackedMatrix(hidden, visible);
+    to_visible_ = PackedMatrix(visible, hidden);
+    for (std::size_t j = 0; j < hidden; ++j) {
+      for (std::size_t i = 0; i < visible; ++i) {
+        const float weight = rbm.weights[j * visible + i];
+        to_hidden_.set(j, i, weight);
+        to_visible_.set(i, j, weight);
+      }
+    }
+    base_ = static_cast<double>(hidden) * std::numbers::ln2;
+    for (const double bias : rbm.visible_bias) base_ += std::max(bias, 0.0) + std::log1p(std::exp(-std::abs(bias)));
+  }
+
+  /// Takes a group through all temperatures; false when stopped.
+  bool run(std::size_t group, double* log_weights, Meter& meter) const {
+    const std::size_t visible = rbm_.visible;
+    const std::size_t hidden = rbm_.hidden;
+    std::vector<float> v(visible * kLanes);
+    std::vector<float> h(hidden * kLanes);
+    std::vector<float> sums(std::max(to_visible_.padded_rows(), to_hidden_.padded_rows()) * kLanes, 0.0F);
+    const Side visible_side = {sums.data(), rbm_.visible_bias.data(), visible, v.data()};
+    const Side hidden_side = {sums.data(), rbm_.hidden_bias.data(), hidden, h.data()};
+    Rng rng = make_rng(seed_, Stream::annealing, group);
+    std::fill_n(log_weights, kLanes, base_);
+    draw_visible(visible_side, 0.0, rng);
+    for (std::size_t k = 1; k <= temperatures_; ++k) {
+      if (meter.stopped()) return false;
+      const Rise beta = {inverse_temperature(k - 1, temperatures_), inverse_temperature(k, temperatures_)};
+      to_hidden_.multiply(v.data(), sums.data());
+      draw_hidden(hidden_side, beta, rng, log_weights);
+      to_visible_.multiply(h.data(), sums.data());
+      draw_visible(visible_side, beta.to, rng);
+      meter.add(1);
+    }
+    return true;
+  }
+
+ private:
+  const RbmWeights& rbm_;
+  std::size_t temperatures_;
+  std::uint64_t seed_;
+  double base_ = 0.0;        // log Z at beta = 0
+  PackedMatrix to_hidden_;   // a row for each hidden unit
+  PackedMatrix to_visible_;  // a row for each visible unit
+};
+
+}  // namespace
+
+std::vector<double> anneal(const RbmWeights& rbm, const LogPartitionOptions& options, ThreadPool& pool,
+                           const LogPartitionHooks& hooks) {
+  const Annealing annealing(rbm, options);
+  const std::size_t groups = (options.chains + kLanes - 1) / kLanes;
+  Meter meter("annealing", static_cast<double>(groups) * static_cast<double>(options.temperatures), hooks);
+  std::vector<double> all(groups * kLanes);
+  std::vector<std::uint8_t> through(groups, 0);
+  pool.for_each(groups, [&](std::size_t group) {
+    through[group] = annealing.run(group, all.data() + group * kLanes, meter) ? 1 : 0;
+  });
+  std::vector<double> log_weights;
+  for (std::size_t chain = 0; chain < options.chains; ++chain) {
+    if (through[chain / kLanes] != 0) log_weights.push_back(all[chain]);
+  }
+  return log_weights;
+}
+
+}  // namespace poise::log_partition_parts
 
 namespace poise {
 

@@ -1,4 +1,4 @@
-/// The two ways to a partition function, and how both tell of their progress.
+/// Annealing and enumeration, the two ways to the partition function of an RBM, and their progress.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-/// Decides between exact inference and sampling, part by part where a network falls apart, and puts the answer
-/// together.
+/// Marginals of a network: the choice between exact inference and sampling, for each connected part, and the answer.
 #include <poise/marginals.hpp>
 
 #include <algorithm>
@@ -21,14 +20,14 @@ namespace {
 
 using marginals_parts::sample_marginals;
 
-/// Of the time there is, what the search for a plan may take where the answer is to be sampled or time is short.
+/// Fraction of the time that the search for a plan may take where the answer is to be sampled or time is short.
 constexpr double kPlanFraction = 0.1;
-/// What parts of a network that are exact may take where the others are to be sampled.
+/// Fraction of the time that exact parts of a network may take where the others are to be sampled.
 constexpr double kExactFraction = 0.25;
 /// What is automatic must not take hours: a plan of small memory can still visit a vast number of table entries.
 constexpr double kLongest = 600.0;        // seconds of exact inference
 constexpr double kLongestAsked = 3600.0;  // the same, where it was asked for
-constexpr double kSampling = 10.0;        // seconds, where nobody says how many
+constexpr double kSampling = 10.0;        // seconds, by default
 
 ExactOptions exact_options(const MarginalsOptions& options, const MarginalsHooks& hooks) {
   ExactOptions exact;
@@ -70,7 +69,7 @@ std::vector<Index> of_root(Collective& ranks, const std::vector<Index>& variable
   return heard;
 }
 
-/// Of a network that is too large as a whole: parts that do not hang together with it are exact where they fit.
+/// Connected parts of a network that is too large as a whole: those that fit are solved exactly.
 class PartlyExact {
  public:
   PartlyExact(const Network& network, const MarginalsOptions& options, const MarginalsHooks& hooks)
@@ -204,7 +203,7 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   } else if (answer.method != Method::exact) {
     std::optional<PartlyExact> parts;
     if (options.method == Method::automatic && is_root) parts.emplace(*network, options, hooks);
-    // Where nobody says how long everything may take, the search for a plan takes nothing from sampling.
+    // Without a time limit the search for a plan takes nothing from sampling.
     const auto begins = options.seconds ? started : Clock::now();
     const auto deadline = begins + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(budget));
     const bool split = parts && parts->any_exact();

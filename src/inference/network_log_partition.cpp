@@ -1,4 +1,4 @@
-/// Finds the partition function of a network, and puts it into words.
+/// Log Z of a network by the junction tree, as a number and as text.
 #include <poise/log_partition.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// Marginals by sampling: pilots of local samplers and of tempering, and the run of the one that is best.
+/// Marginals by sampling: pilots of local samplers and of tempering, and the run of the best one.
 #include "inference/sample_marginals.hpp"
 
 #include <algorithm>
@@ -20,17 +20,17 @@ namespace {
 /// Draws per chain that diagnostics get to see; marginals use every step, whatever is recorded.
 constexpr double kMostDraws = 4000.0;
 constexpr double kFewestDraws = 100.0;
-/// Of the time there is, all pilots together take this fraction, and looking through the draws at the end about this.
+/// Fractions of the time: of all pilots together, and of the diagnosis of the draws at the end.
 constexpr double kPilotFraction = 0.2;
 constexpr double kReportFraction = 0.04;
-/// Chains where nobody says how many.
+/// Default numbers of chains.
 constexpr std::size_t kFewChains = 4;
 constexpr std::size_t kManyChains = 32;
 constexpr std::size_t kGpuChains = 1024;
 constexpr std::size_t kGpuLadders = 256;
 /// Entries of marginals up to which many chains may each have batch means of all of them.
 constexpr std::size_t kMostEntries = 60'000;
-/// Differences of probabilities that nobody would see.
+/// Differences of probabilities that do not matter.
 constexpr double kNegligible = 1e-4;
 /// Standard errors by which marginals of two samplers may differ, root mean square: errors are estimates themselves.
 constexpr double kAgreement = 2.0;
@@ -337,6 +337,29 @@ std::vector<std::string> pilot_samplers(const Model& model) {
   }
   names.emplace_back("temper");
   return names;
+}
+
+std::optional<OtherMode> find_other_mode(std::span<const SettledChain> chains, std::span<const double> answer,
+                                         std::span<const double> errors) {
+  constexpr double far = 0.1;    // in probability
+  constexpr double sure = 10.0;  // standard errors
+  for (std::size_t c = 0; c < chains.size(); ++c) {
+    OtherMode found{c, 0, 0};
+    double largest = 0.0;
+    for (std::size_t k = 0; k < answer.size(); ++k) {
+      const auto [mean, error] = chains[c].entries[k];
+      const double apart = std::abs(mean - answer[k]);
+      const bool differs = apart > far && apart > sure * std::hypot(error, errors[k]);  // false where one is unknown
+      if (!differs) continue;
+      ++found.count;
+      if (apart > largest) {
+        largest = apart;
+        found.worst = k;
+      }
+    }
+    if (found.count > 0) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace poise

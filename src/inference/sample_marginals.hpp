@@ -1,4 +1,4 @@
-/// The sampled side of marginals.
+/// Marginals by sampling, for the choice in marginals.cpp.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-/// Samplers side by side.
+/// The comparison of samplers on one model, as a table and as JSON.
 #include <algorithm>
 #include <cmath>
 

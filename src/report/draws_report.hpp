@@ -1,4 +1,4 @@
-/// The parts of a report that follow from draws, wherever these are.
+/// Sections of a report that are computed from draws, in memory or in a file.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ void add_variables(Report& report, const Trace& trace, const VariableLayout& lay
 /// What the user should know, when all else is there. `ended`: the run was not killed.
 void add_warnings(Report& report, bool ended);
 
-/// Sums over the draws of all chains, taken chain by chain: a run that goes on adds in the same order.
+/// Sums over the draws of all chains, taken chain by chain: a resumed run adds in the same order.
 class DrawSums {
  public:
   void add(const Trace& part);

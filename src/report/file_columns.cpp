@@ -1,4 +1,4 @@
-/// Turning draws that come one behind the other into columns of variables.
+/// Columns of variables from a file that holds one draw after the other.
 #include "report/file_columns.hpp"
 
 #include <algorithm>
@@ -6,8 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <utility>
-
-#include "report/file_parts.hpp"
 
 namespace poise {
 

@@ -7,7 +7,6 @@
 
 #include "report/draws_report.hpp"
 #include "report/file_columns.hpp"
-#include "report/file_parts.hpp"
 #include "store/netcdf.hpp"
 
 namespace poise {

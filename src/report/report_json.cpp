@@ -1,4 +1,4 @@
-/// Reports as JSON.
+/// The report of a run as JSON.
 #include <cmath>
 
 #include <poise/report.hpp>

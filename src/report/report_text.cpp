@@ -1,4 +1,4 @@
-/// The summary of a run as a table.
+/// The report of a run as text.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ std::string sampler_text(const Report& report, std::size_t width) {
   std::string out =
       text::wrap(fmt::format("{}, chosen by auto: {}", report.sampler, choice.reason), "sampler     ", width);
   if (choice.candidates.size() < 2) return out;
-  // Rows are dear and nanoseconds are cheap: both in portions that give readable numbers.
+  // A row of data is expensive, a ratio takes nanoseconds: each has a unit that gives readable numbers.
   const bool rows = choice.unit == "rows";
   std::vector<std::pair<std::string, std::string>> lines;  // names, and what became of them
   for (const CandidateScore& one : choice.candidates) {

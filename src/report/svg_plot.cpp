@@ -1,4 +1,4 @@
-/// Plots: the frame, the lines or boxes, and a legend that keeps out of the way.
+/// Plots as SVG: the frame, lines or boxes, and a legend placed where it hides least.
 #include <poise/plot.hpp>
 
 #include <algorithm>
@@ -11,10 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "report/svg_axis.hpp"
-#include "report/svg_boxes.hpp"
-#include "report/svg_geometry.hpp"
-#include "report/svg_text.hpp"
+#include "report/svg.hpp"
 
 namespace poise {
 

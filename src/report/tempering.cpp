@@ -1,4 +1,4 @@
-/// Ladders as text, JSON and a picture.
+/// Tempering statistics as text, JSON and a picture.
 #include "report/tempering.hpp"
 
 #include <algorithm>

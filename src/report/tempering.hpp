@@ -1,4 +1,4 @@
-/// What is told of ladders: lines of a table, JSON, and a picture.
+/// The report of parallel tempering: text, JSON, warnings and a picture.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ namespace poise {
 /// Rungs, barrier, swaps and round trips, and log Z.
 [[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
 
-/// What a ladder itself says against its draws: neighbours that do not swap, and no way from end to end.
+/// Warnings about a ladder: neighbours that do not swap, and no replica that travels from end to end.
 [[nodiscard]] std::vector<std::string> tempering_warnings(const TemperingReport& report);
 
-/// Acceptance of the swaps of neighbours along the ladder, and the way of a few replicas through it, side by side.
+/// Acceptance of swaps between neighbours along the ladder, beside the paths of a few replicas through it.
 [[nodiscard]] std::string tempering_plot(const TemperingReport& report);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-/// Text for people: columns that line up, numbers as long as they are worth, lines that fit.
+/// Text of reports: aligned columns, numbers with the digits that mean something, wrapped lines.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,6 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
-#include <poise/extend/base/streams.hpp>
-#include <poise/read_network.hpp>
 #include "base/file.hpp"
 
 namespace poise::reproduction {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <poise/extend/base/streams.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/chain.hpp>
 #include "kernels/rbm_gibbs.hpp"
 

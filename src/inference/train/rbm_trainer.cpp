@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include "inference/train/on_device.hpp"
-#include "inference/train/units.hpp"
 
 namespace poise {
 

@@ -1,7 +1,7 @@
-/// Learns the weights of a restricted Boltzmann machine from binary data, by contrastive divergence.
+/// The trainer of an RBM: weights from binary data by contrastive divergence.
 ///
 /// The gradient of the mean log-likelihood is <h v> under the data minus <h v> under the RBM. The second term comes
-/// from chains of a few steps of block Gibbs that start at the data (CD, Hinton 2002) or go on where the step before
+/// from chains of a few steps of block Gibbs that start at the data (CD, Hinton 2002) or where the step before
 /// left them (PCD, Tieleman 2008). Hidden units enter both terms by their probabilities given the visible units.
 ///
 /// What is learned depends on the seed and the data alone, not on the number of threads. Matrix products are those of
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,11 +22,29 @@
 
 #include <poise/devices.hpp>
 #include <poise/extend/base/rng.hpp>
-#include "models/rbm/rbm_weights.hpp"
-#include "base/thread_pool.hpp"
 #include <poise/types.hpp>
+#include "base/thread_pool.hpp"
+#include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
+
+// Loops over units that matrix products leave: sigmoids, coin tosses, conditional probabilities.
+
+/// Rows of units have room for a multiple of this many; what lies beyond the last unit must be finite, no more.
+inline constexpr std::size_t kUnitLanes = 8;
+
+/// Each activation becomes sigmoid(activation).
+void to_probabilities(float* activations, std::size_t count);
+
+/// units[i] = 1 with probability sigmoid(activations[i]), otherwise 0. Both may be the same.
+void sample_units(const float* activations, std::size_t count, Rng& rng, float* units);
+
+/// sum_j softplus(a_j + change_j) - softplus(a_j): what the hidden units add to the log ratio of a changed input.
+/// `change` is 0 beyond the last unit.
+double softplus_change(const float* activations, const float* change, std::size_t count);
+
+/// sum_i (data_i - probability_i)^2.
+double squared_distance(const float* data, const float* probabilities, std::size_t count);
 
 enum class Divergence {
   cd,  ///< chains start at the data of each batch: little noise, but what lies far from the data stays unseen
@@ -87,7 +106,7 @@ class RbmTrainer {
   /// One pass over all rows of the data in random order, or the rest of one that was stopped.
   RbmEpoch epoch(std::span<const Value> data, const RbmTrainerHooks& hooks = {});
 
-  /// Of the present weights. Changes nothing: training goes on as if it had not been called.
+  /// Metrics of the present weights. Changes nothing: training continues as if it had not been called.
   [[nodiscard]] RbmMetrics evaluate(std::span<const Value> data);
 
   /// Inside RbmTrainerHooks::progress they may be those of an earlier batch, where training is on a GPU.
@@ -96,7 +115,7 @@ class RbmTrainer {
   [[nodiscard]] Device device() const { return device_ ? Device::cuda : Device::cpu; }
 
   /// Everything that training depends on from here, also from inside RbmTrainerHooks::progress. A trainer of the same
-  /// options that loads it, and is given the same data, goes on as this one would have, bit by bit. Throws
+  /// options that loads it, and is given the same data, continues as this one would have, bitwise identical. Throws
   /// std::runtime_error where the bytes are not of such a trainer.
   [[nodiscard]] std::string save() const;
   void load(std::string_view bytes);

@@ -1,5 +1,5 @@
-/// Loops over units, eight at a time.
-#include "inference/train/units.hpp"
+/// Loops over the units of an RBM in training, eight at a time.
+#include "inference/train/rbm_trainer.hpp"
 
 #include <cmath>
 

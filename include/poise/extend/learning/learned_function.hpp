@@ -122,11 +122,6 @@ class MonotoneFunction final : public NetworkFunction {
   int units_;
 };
 
-/// log(1 + e^x), without overflow.
-[[nodiscard]] inline double softplus(double x) {
-  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-}
-
 /// Fits a function to a fixed one by least squares on log g (Adam); returns the root mean square error of log g.
 double fit(LearnedFunction& function, BalancingFunction::Kind target, int steps);
 
