@@ -85,8 +85,8 @@ DrawJournal::~DrawJournal() {
 
 void DrawJournal::fail() const { throw std::runtime_error(fmt::format("Cannot write {}: {}.", path_, reason())); }
 
-/// By one call where the system lets it be, so a kill leaves all of it or nothing as a rule, and a fraction of it, which
-/// the checksum of a block tells, otherwise.
+/// By one call where the system lets it be, so a kill leaves all of it or nothing as a rule, and a fraction of it,
+/// which the checksum of a block tells, otherwise.
 void DrawJournal::write_all(std::vector<std::string_view> chunks) {
   std::erase_if(chunks, [](std::string_view chunk) { return chunk.empty(); });
   std::vector<iovec> left;

@@ -112,7 +112,7 @@ TEST(Options, TheSettingsOfARunSayWhereAndHowItWasMade) {
   EXPECT_EQ(settings["keep"], "monitors");
   EXPECT_EQ(settings["draws"], 5);
   EXPECT_EQ(settings["warmup"], 2);
-  EXPECT_EQ(settings["sampler"], "lb:g=sqrt");
+  EXPECT_EQ(settings["sampler"], "lb");
   EXPECT_FALSE(settings.contains("memory"));
   options.device = Device::automatic;
   options.start = Start::dispersed;
