@@ -7,9 +7,7 @@
 #include <poise/report.hpp>
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
-#include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "run_flags.hpp"

@@ -7,7 +7,6 @@
 #include "engines/rows.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
 
 namespace poise::app {

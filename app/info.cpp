@@ -11,7 +11,6 @@
 #include "exact/exact_inference.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
 #include "run_flags.hpp"

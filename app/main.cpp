@@ -13,7 +13,6 @@
 #include <poise/extend/base/spec.hpp>
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
 #include "ranks.hpp"

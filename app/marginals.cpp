@@ -10,9 +10,7 @@
 #include <poise/network.hpp>
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
-#include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "ranks.hpp"

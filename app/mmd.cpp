@@ -14,7 +14,6 @@
 #include "store/netcdf.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
 #include "run_flags.hpp"

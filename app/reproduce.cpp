@@ -12,9 +12,7 @@
 #include "studies/reproduce.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
-#include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "run_flags.hpp"

@@ -14,9 +14,7 @@
 #include "run/checkpoint.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
-#include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "ranks.hpp"

@@ -6,7 +6,6 @@
 #include <poise/report.hpp>
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
 #include "output.hpp"
 #include "run_flags.hpp"

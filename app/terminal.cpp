@@ -2,12 +2,15 @@
 #include "terminal.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "commands.hpp"
 
 namespace poise::app {
 
@@ -42,5 +45,29 @@ bool shows_utf8() {
 }
 
 bool wants_color() { return environment("NO_COLOR").empty(); }
+
+namespace {
+
+std::atomic<bool> was_interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may touch lock-free atomics only");
+
+extern "C" void on_interrupt(int) {
+  if (was_interrupted.exchange(true)) ::_exit(kInterrupted);
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_on_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // files that are being written must not see half-done calls
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup and the like stay in force
+  }
+  return was_interrupted;
+}
 
 }  // namespace poise::app

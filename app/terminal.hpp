@@ -1,6 +1,8 @@
-/// What kind of terminal, if any, is at the other end of a stream.
+/// What kind of terminal, if any, is at the other end of a stream, and Ctrl-C: the first asks the run to end, the
+/// second ends the program.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 
@@ -20,5 +22,8 @@ namespace poise::app {
 
 /// Whether colours are wanted (https://no-color.org).
 [[nodiscard]] bool wants_color();
+
+/// Takes SIGINT and SIGTERM over for the rest of the program. The flag becomes true with the first of them.
+const std::atomic<bool>& stop_on_interrupt();
 
 }  // namespace poise::app

@@ -24,9 +24,7 @@
 #include "report/text.hpp"
 
 #include "commands.hpp"
-#include "exit_codes.hpp"
 #include "help.hpp"
-#include "interrupt.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "run_flags.hpp"
