@@ -118,7 +118,10 @@ class RoundLength {
  public:
   static constexpr double kSeconds = 0.1;
 
-  explicit RoundLength(std::uint64_t chunk) : steps_(std::max<std::uint64_t>(1, chunk / 64)) {}
+  explicit RoundLength(std::uint64_t chunk) : first_(std::max<std::uint64_t>(1, chunk / 64)), steps_(first_) {}
+
+  /// From here on steps may cost more: rounds are as short again as the first one, or shorter where they were.
+  void begin_short() { steps_ = std::min(steps_, first_); }
 
   /// Steps of each chain in the next round, at most as many as fit the time left.
   [[nodiscard]] std::uint64_t steps(double seconds_left) const {
@@ -137,6 +140,7 @@ class RoundLength {
   }
 
  private:
+  std::uint64_t first_;
   std::uint64_t steps_;
   double seconds_per_step_ = 0.0;  // of all chains
 };

@@ -268,7 +268,7 @@ void Run::Core::begin_sampling() {
   made.ladder.reset();
   // Steps that are recorded may take a thousand times as long as those of the warm-up, as where independent draws are
   // made only when they are looked at: a first round of as many would overrun a time limit.
-  length.emplace(made.engine->traits().chunk);
+  length->begin_short();
   warmup_evals = total_evals(*made.engine);
   recorder->begin(*made.engine);
   chains->for_each_group([&](ChainGroup group) { made.engine->start_marginals(group, options.rao_blackwell); });
