@@ -51,8 +51,10 @@ namespace {
 std::atomic<bool> was_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may touch lock-free atomics only");
 
-extern "C" void on_interrupt(int) {
-  if (was_interrupted.exchange(true)) ::_exit(kInterrupted);
+/// A second Ctrl-C ends the program at once. A second SIGTERM does not: programs send it twice, as `timeout` does to a
+/// process and to its group, or a batch system to ranks and, through mpirun, to the same ranks again.
+extern "C" void on_interrupt(int signal) {
+  if (was_interrupted.exchange(true) && signal == SIGINT) ::_exit(kInterrupted);
 }
 
 }  // namespace
