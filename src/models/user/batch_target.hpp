@@ -10,85 +10,14 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <poise/extend/base/concepts.hpp>
+#include <poise/extend/models/batch_function.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
-
-// ---- User code on a GPU: states and numbers stay in device memory. Pointers are device pointers, and a stream is one
-// of the CUDA runtime.
-
-/// Floats, or doubles, one after another.
-struct DeviceNumbers {
-  const void* data = nullptr;
-  bool is_double = false;
-};
-
-/// What code says of a batch of states. It lasts until the next call of `evaluate`.
-struct DeviceAnswers {
-  DeviceNumbers log_prob;  ///< of each state
-  DeviceNumbers gradient;  ///< as BatchFunction::gradient has it, state after state
-};
-
-/// Where a batch of states is to be written, as floats or doubles that stand for their levels.
-struct DeviceRoom {
-  void* data = nullptr;
-  bool is_double = false;
-};
-
-/// The GPU counterpart of a BatchFunction, which the same code also is.
-class DeviceFunction {
- public:
-  virtual ~DeviceFunction() = default;
-
-  /// Whether it works on `stream`. Otherwise it works elsewhere: whoever calls it waits until the stream has done what
-  /// it was asked for, and what it answers is finished.
-  [[nodiscard]] virtual bool shares_stream() const { return true; }
-  /// The stream that the caller's work goes to.
-  [[nodiscard]] virtual void* stream() = 0;
-
-  /// For so many states, which `evaluate` is asked about next.
-  virtual DeviceRoom room(std::size_t states) = 0;
-  /// log p and its gradient at the states in the room. What it throws ends the run. NaN and the like are for the caller
-  /// to refuse.
-  virtual DeviceAnswers evaluate() = 0;
-};
-
-/// The code that computes. Rows are states, `variables` levels each, one after another. What it throws ends the run.
-class BatchFunction {
- public:
-  virtual ~BatchFunction() = default;
-  /// One number per row: -inf is legal, NaN and +inf are for the function to refuse.
-  virtual void log_prob(std::span<const Value> rows, std::span<double> out) = 0;
-
-  [[nodiscard]] virtual bool has_gradient() const { return false; }
-  /// log p, and its derivatives by what stands for the levels: a number per variable, or with `one_hot` one for every
-  /// level of every variable.
-  virtual void gradient(std::span<const Value> /*rows*/, std::span<double> /*log_prob*/, std::span<double> /*out*/) {}
-  [[nodiscard]] virtual bool one_hot() const { return false; }
-
-  [[nodiscard]] virtual bool has_log_ratios() const { return false; }
-  /// log p(x')/p(x) of all moves of every row, in the order of concepts.hpp.
-  virtual void log_ratios(std::span<const Value> /*rows*/, std::span<double> /*out*/) {}
-
-  /// The same code on the GPU where it lies; null where it does not, and then `why` says so in a clause.
-  [[nodiscard]] virtual std::shared_ptr<DeviceFunction> device_function(std::string& why) const {
-    why = "its code works on the CPU";
-    return nullptr;
-  }
-};
-
-/// What is to be sampled: variables, and the numbers that stand for their levels where derivatives are concerned.
-struct BatchShape {
-  std::vector<Index> cardinalities;
-  std::vector<double> labels;  ///< of the levels; empty: 0, 1, 2, ...
-
-  [[nodiscard]] double label(Value level) const { return labels.empty() ? level : labels[level]; }
-};
 
 class BatchTarget {
  public:

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "models/user/batch_target.hpp"
-
+#include <poise/extend/models/device_function.hpp>
 #include "engines/common/host_device.hpp"
 
 namespace poise::cuda {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/cuda/gradient/gradient_chains.hpp"
-#include "models/user/batch_target.hpp"
+#include <poise/extend/models/batch_function.hpp>
 
 namespace poise {
 
