@@ -12,9 +12,8 @@
 #include <poise/poise.hpp>
 #include <poise/extend/learning/learned_function.hpp>
 #include "engines/cpu/bits/ising_bits.hpp"
-#include "kernels/plain_balanced.hpp"
 #include "learning.hpp"
-#include "kernels/plain.hpp"
+#include "tests/support/plain.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
 

@@ -12,7 +12,7 @@
 #include <poise/extend/kernels/path_proposal.hpp>
 #include <poise/extend/learning/balancing_function.hpp>
 #include <poise/run.hpp>
-#include "kernels/plain.hpp"
+#include "tests/support/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"
 #include "learning.hpp"
 #include "random_rbm.hpp"

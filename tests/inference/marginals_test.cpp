@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <poise/diagnose.hpp>
-#include <poise/extend/kernels/rao_blackwell.hpp>
 #include <poise/extend/kernels/step.hpp>
 #include <poise/marginals.hpp>
 #include "exact/exact_inference.hpp"

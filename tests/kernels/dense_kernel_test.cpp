@@ -6,7 +6,7 @@
 
 #include <poise/extend/kernels/block_gibbs.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
-#include "kernels/plain.hpp"
+#include "support/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/dense_exactness.hpp"

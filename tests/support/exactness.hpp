@@ -11,7 +11,7 @@
 
 #include <poise/extend/check/exactness.hpp>
 #include <poise/extend/learning/learned_function.hpp>
-#include "kernels/plain.hpp"
+#include "support/plain.hpp"
 #include "support/enumerate.hpp"
 
 namespace poise::testing {
