@@ -2,6 +2,7 @@
 /// one's own, and compared with Gibbs as `poise compare` does.
 #include <poise/extend/check/exactness.hpp>
 #include <poise/extend/engines/own_kernel.hpp>
+#include <poise/extend/engines/own_model.hpp>
 #include <poise/extend/kernels/step.hpp>
 #include <poise/poise.hpp>
 
