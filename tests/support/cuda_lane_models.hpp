@@ -7,12 +7,10 @@
 #include <type_traits>
 #include <vector>
 
-#ifdef POISE_CUDA
-#include "engines/cuda/lanes/lane_tile.hpp"
-#endif
 #include <poise/run.hpp>
 #include "engines/common/exact_tables.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #include "models/ising/ising_model.hpp"
 #include "support/lane_models.hpp"
 
@@ -59,8 +57,6 @@ inline void expect_same(const RunResult& here, const RunResult& there) {
   }
 }
 
-#ifdef POISE_CUDA
-
 template <class T>
 std::shared_ptr<const CudaLaneModel> on_device(const std::shared_ptr<const T>& target) {
   auto model = std::make_shared<CudaLaneModel>();
@@ -70,7 +66,5 @@ std::shared_ptr<const CudaLaneModel> on_device(const std::shared_ptr<const T>& t
   if constexpr (std::is_same_v<T, GraphIsing>) model->log_sums = CudaLogSums::in_integers;
   return model;
 }
-
-#endif
 
 }  // namespace poise::testing

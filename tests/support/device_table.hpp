@@ -8,13 +8,11 @@
 #include <string>
 #include <vector>
 
-#ifdef POISE_CUDA
 #include <cuda_runtime_api.h>
 
-#include "engines/rows.hpp"
-#endif
 #include <poise/extend/base/rng.hpp>
 #include <poise/model.hpp>
+#include "engines/rows.hpp"
 #include "models/user/batch_target.hpp"
 
 namespace poise::testing {
@@ -113,8 +111,6 @@ class DeviceTable : public BatchFunction {
   DeviceTableOptions options_;
 };
 
-#ifdef POISE_CUDA
-
 /// States are copied to the host, looked up, and answers copied back.
 class DeviceTableFunction final : public DeviceFunction {
  public:
@@ -174,15 +170,6 @@ class DeviceTableFunction final : public DeviceFunction {
 inline std::shared_ptr<DeviceFunction> DeviceTable::device_function(std::string&) const {
   return std::make_shared<DeviceTableFunction>(*this);
 }
-
-#else
-
-inline std::shared_ptr<DeviceFunction> DeviceTable::device_function(std::string& why) const {
-  why = "there is no CUDA";
-  return nullptr;
-}
-
-#endif
 
 inline Model model_of(const std::shared_ptr<DeviceTable>& table) {
   return callback_model("table", table->shape(), table, {});

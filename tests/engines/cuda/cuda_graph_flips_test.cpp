@@ -6,9 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#ifdef POISE_CUDA
 #include "engines/cuda/flips/flip_chains.hpp"
-#endif
 #include "engines/rows.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
@@ -20,8 +18,6 @@ namespace {
 using namespace poise::testing;
 
 class OnGpuGraphFlips : public OnGpu {};
-
-#ifdef POISE_CUDA
 
 using Memory = CudaGraphFlipChains::Memory;
 
@@ -94,8 +90,6 @@ TEST_F(OnGpuGraphFlips, LargeGraphsHaveTheStepsOfTheHost) {
   expect_steps_of_the_host(ring_with_hub(100000, 500), BalancingFunction(), Memory::global, {300});
   expect_steps_of_the_host(ring_with_hub(1100000, 5), BalancingFunction(), Memory::global, {200});
 }
-
-#endif
 
 /// What one step leads to, counted, has the probabilities of the transition.
 TEST_F(OnGpuGraphFlips, OneStepHasItsProbabilities) {

@@ -53,8 +53,6 @@ TEST(CudaLaneRecordPlace, NumbersOfDrawsDoNotOverlap) {
   }
 }
 
-#ifdef POISE_CUDA
-
 class CudaLaneRecord : public OnGpu {};
 
 struct RecordedSums {
@@ -125,8 +123,6 @@ TEST_F(CudaLaneRecord, RecordedNumbersAreThoseOfTheCpu) {
     }
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace poise

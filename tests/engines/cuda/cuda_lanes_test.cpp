@@ -6,11 +6,9 @@
 #include <numeric>
 
 #include <poise/extend/check/exactness.hpp>
-#ifdef POISE_CUDA
-#include "engines/cuda/lanes/lane_tile.hpp"
-#endif
 #include "engines/common/exact_tables.hpp"
 #include "engines/cuda/lanes/lane_kernels.hpp"
+#include "engines/cuda/lanes/lane_tile.hpp"
 #include "models/ising/ising_model.hpp"
 #include "support/cuda_lane_models.hpp"
 #include "support/host_lanes.hpp"
@@ -156,8 +154,6 @@ TEST(CudaLanePlan, HugeModelsAreSpreadOut) {
   EXPECT_LE(crowd.pairs / cuda::plan_lanes(crowd, hopper()).pairs, 65535U);
   EXPECT_FALSE(cuda::plan_resident(huge, hopper(), 2, false).resident);
 }
-
-#ifdef POISE_CUDA
 
 class CudaLanes : public OnGpu {};
 
@@ -325,8 +321,6 @@ TEST_F(CudaLanes, RefusesOtherSamplers) {
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("lb"), options), InputError);
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("gibbs:block=2"), options), InputError);
 }
-
-#endif
 
 }  // namespace
 }  // namespace poise

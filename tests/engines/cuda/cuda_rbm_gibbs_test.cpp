@@ -7,12 +7,10 @@
 #include <memory>
 
 #include <poise/extend/base/archive.hpp>
-#include "kernels/rbm_gibbs.hpp"
-#ifdef POISE_CUDA
-#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
-#endif
 #include "engines/common/saved_rbm_chain.hpp"
+#include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/rows.hpp"
+#include "kernels/rbm_gibbs.hpp"
 #include "support/host_rbm_gibbs.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"
@@ -212,8 +210,6 @@ TEST(CudaRbmGibbs, SavedChainsAreThoseOfTheCpu) {
   }
 }
 
-#ifdef POISE_CUDA
-
 std::vector<Value> levels_of(const CudaRbmGibbsChains& chains, std::size_t chain, Index n) {
   std::vector<Value> x(n);
   chains.get_levels(chain, x);
@@ -272,8 +268,6 @@ TEST_F(OnGpuRbmGibbs, CountsEverySweep) {
     }
   }
 }
-
-#endif
 
 /// All states of a small RBM and their probabilities.
 std::vector<double> probabilities(const RbmWeights& weights) {

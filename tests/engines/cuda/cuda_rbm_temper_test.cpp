@@ -6,13 +6,11 @@
 #include <cmath>
 #include <memory>
 
-#include "kernels/rbm_gibbs.hpp"
-#ifdef POISE_CUDA
-#include "engines/cuda/tempering/rbm_ladders.hpp"
-#endif
 #include <poise/extend/engines/tempered_engine.hpp>
 #include "engines/common/tempering/heat.hpp"
+#include "engines/cuda/tempering/rbm_ladders.hpp"
 #include "engines/rows.hpp"
+#include "kernels/rbm_gibbs.hpp"
 #include "support/host_rbm_ladders.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"
@@ -185,8 +183,6 @@ TEST(CudaRbmTemper, StepsAreThoseOfTheCpu) {
     EXPECT_EQ(host.round_trips(), report->round_trips);
   }
 }
-
-#ifdef POISE_CUDA
 
 class OnGpuRbmTemper : public OnGpu {};
 
@@ -361,8 +357,6 @@ TEST_F(OnGpuRbmTemper, RefusesWhatDoesNotRunThere) {
   const Model model = model_of(random_rbm(9, 6, 1.2, 5));
   EXPECT_THROW(poise::Run(model, parse_sampler("temper:of=gwg"), short_run_on(Device::cuda, 4)), InputError);
 }
-
-#endif
 
 }  // namespace
 }  // namespace poise

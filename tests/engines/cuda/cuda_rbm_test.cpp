@@ -5,9 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#ifdef POISE_CUDA
 #include "engines/cuda/rbm/rbm_chains.hpp"
-#endif
 #include "support/gradient_transitions.hpp"
 #include "support/on_gpu.hpp"
 #include "support/small_rbms.hpp"
@@ -34,8 +32,6 @@ struct AllStates {
   std::vector<double> log_prob;
   std::vector<double> probability;
 };
-
-#ifdef POISE_CUDA
 
 /// What proposals are drawn from is the law of the CPU, as far as gradients in half precision tell; log p is right in
 /// single precision. One step of many chains, counted, has the probabilities that follow.
@@ -120,8 +116,6 @@ TEST_F(OnGpuRbm, ChainsDoNotDependOnTheirCompany) {
     }
   }
 }
-
-#endif
 
 TEST_F(OnGpuRbm, StepsKeepTheLaw) {
   const RbmWeights weights = random_rbm(8, 6, 1.2, 8);

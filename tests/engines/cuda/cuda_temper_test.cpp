@@ -4,15 +4,13 @@
 
 #include <cmath>
 
-#include <poise/extend/check/exactness.hpp>
-#ifdef POISE_CUDA
-#include "engines/cuda/tempering/lane_ladders.hpp"
-#endif
 #include <poise/extend/base/rng.hpp>
+#include <poise/extend/check/exactness.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "engines/cpu/tempering/tempered_lanes.hpp"
+#include "engines/cuda/tempering/lane_ladders.hpp"
 #include "models/ising/ising_model.hpp"
 #include "support/host_ladders.hpp"
 #include "support/lane_models.hpp"
@@ -140,8 +138,6 @@ TEST(CudaLadderStep, ComponentsAreFound) {
   for (int step = 0; step < 64; ++step) host.step();
   EXPECT_GT(host.components(), 2U * 64U);
 }
-
-#ifdef POISE_CUDA
 
 class CudaTemper : public OnGpu {};
 
@@ -410,8 +406,6 @@ TEST_F(CudaTemper, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(network, parse_sampler("temper:of=lb"), options), InputError);
   EXPECT_THROW(poise::Run(network, parse_sampler("temper:of=gibbs,block=2"), options), InputError);
 }
-
-#endif
 
 }  // namespace
 }  // namespace poise

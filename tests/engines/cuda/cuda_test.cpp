@@ -5,10 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#ifdef POISE_CUDA
-#include "engines/cuda/flips/flip_chains.hpp"
-#endif
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/cuda/flips/flip_chains.hpp"
 #include "engines/rows.hpp"
 #include "models/ising/ising_model.hpp"
 #include "run/start.hpp"
@@ -170,8 +168,6 @@ std::vector<Enumerated> small_lattices() {
   return out;
 }
 
-#ifdef POISE_CUDA
-
 /// The kernel's own probabilities keep the distribution, and its proposals are those of the function.
 TEST_F(OnGpu, FlipsAreExact) {
   for (const Enumerated& all : small_lattices()) {
@@ -211,8 +207,6 @@ TEST_F(OnGpu, FlipsAreExact) {
     }
   }
 }
-
-#endif
 
 /// A lattice as a model of its own.
 Model model_of(const LatticeIsing& target) {

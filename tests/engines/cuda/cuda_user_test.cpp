@@ -12,9 +12,7 @@
 #include "support/input.hpp"
 #include "support/on_gpu.hpp"
 
-#ifdef POISE_CUDA
 #include "engines/cuda/gradient/user_chains.hpp"
-#endif
 
 namespace poise {
 namespace {
@@ -116,8 +114,6 @@ TEST(UserTargets, SayWhyTheyDoNotRunOnAGpu) {
 }
 
 class OnGpuUser : public OnGpu {};
-
-#ifdef POISE_CUDA
 
 TEST(UserBatch, LevelsAreTheBitsOfWords) {
   const std::vector<std::uint32_t> words = {0x80f01234U, 0xdeadbeefU, 0x00000005U};
@@ -242,8 +238,6 @@ TEST_F(OnGpuUser, ChainsDoNotDependOnTheirCompany) {
     }
   }
 }
-
-#endif
 
 TEST_F(OnGpuUser, StepsKeepTheLaw) {
   const auto table = std::make_shared<DeviceTable>(DeviceTableOptions{.variables = 8, .labels = {-1.0, 1.0}});
