@@ -9,13 +9,13 @@
 #include <poise/extend/engines/engine.hpp>
 #include <poise/extend/kernels/gibbs.hpp>
 #include <poise/extend/kernels/locally_balanced.hpp>
-#include <poise/poise.hpp>
 #include <poise/extend/learning/learned_function.hpp>
+#include <poise/poise.hpp>
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "learning.hpp"
-#include "tests/support/plain.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
+#include "tests/support/plain.hpp"
 
 namespace {
 
@@ -41,7 +41,7 @@ std::vector<Value> typical_state(const std::shared_ptr<const LatticeIsing>& targ
   options.starts = {x};
   options.reference = std::vector<Value>(n, 0);
   using Layout = BitLayout<LatticeIsing>;
-  BlockEngine<LatticeIsing, Layout> gibbs(target, Layout(target, bit_model(target)), options);
+  TileEngine<LatticeIsing, Layout> gibbs(target, Layout(target, bit_model(target)), options);
   gibbs.advance({0, 1}, 50);
   gibbs.observe({0, 1}, {.levels = x});
   return x;
@@ -120,7 +120,7 @@ void sweeps(benchmark::State& state, const std::shared_ptr<const T>& target, std
   EngineOptions options;
   options.starts.assign(chains, std::vector<Value>(target->num_variables(), 0));
   options.reference.assign(target->num_variables(), 0);
-  BlockEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
+  TileEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
   const std::vector<ChainGroup> groups = engine.share_out(1);
   for (const ChainGroup& group : groups) engine.start_marginals(group, false);
   std::vector<double> log_prob(chains), statistics(chains);

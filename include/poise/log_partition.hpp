@@ -1,7 +1,7 @@
-/// The partition function. Of a restricted Boltzmann machine: by annealed importance sampling, and exactly where one of
-/// its sides is small. Of a network or another model: by the junction tree, or by replica exchange.
+/// The partition function of an RBM, by annealed importance sampling and, where one of its sides is small, exactly; and
+/// that of a network or another model, by the junction tree or by replica exchange.
 ///
-/// Of an RBM, Z is the sum of exp(b . v + c . h + h . W v) over all visible units v and hidden units h in {0, 1}.
+/// Z of an RBM is the sum of exp(b . v + c . h + h . W v) over all visible units v and hidden units h in {0, 1}.
 ///
 /// Annealing (Neal 2001; Salakhutdinov and Murray 2008) goes through p_beta(v) = e^(b . v) prod_j (1 + e^(beta a_j)),
 /// a_j = c_j + sum_i W_ji v_i: at beta = 0 the visible units are independent with the RBM's own biases and Z is
@@ -145,8 +145,8 @@ struct NetworkLogPartitionHooks {
 [[nodiscard]] NetworkLogPartition find_log_partition(const Network& network, const NetworkLogPartitionOptions& options,
                                                      const NetworkLogPartitionHooks& hooks = {});
 
-/// Of a model that is no network, by tempering alone. Throws InputError where it cannot be tempered, or the hot end of
-/// its ladder has no known constant.
+/// The partition function of a model that is no network, by replica exchange alone. Throws InputError where it cannot
+/// be tempered, or the hot end of its ladder has no known constant.
 [[nodiscard]] NetworkLogPartition find_log_partition(const Model& model, const NetworkLogPartitionOptions& options,
                                                      const NetworkLogPartitionHooks& hooks = {});
 

@@ -247,7 +247,7 @@ class Run {
   [[nodiscard]] std::string save_rest() const;
   void load_rest(std::string_view bytes);
   /// Among ranks the block is the root's; gives the number of its draws.
-  std::size_t take_draws(const DrawBlock& block);
+  std::size_t take_draws(const DrawBatch& block);
 
  private:
   struct Core;

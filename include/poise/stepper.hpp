@@ -14,7 +14,7 @@ namespace poise {
 /// Steps that a run would make: after n * thin of them the states are those of draw n of a run without warm-up.
 class Stepper {
  public:
-  /// Of the options it takes chains, seed, threads, where to start and the number of the first chain.
+  /// Reads these options: chains, seed, threads, where to start and the number of the first chain.
   Stepper(Model model, const Sampler& sampler, const RunOptions& options);
 
   /// Moves all chains on. Where the target has changed since the last call, and the sampler finds the length of its

@@ -34,7 +34,7 @@ struct VariableLayout {
 
 /// The draws of all chains for a range of draw numbers; x is empty when draws are not kept.
 /// Everything is stored chain by chain: entry (chain, draw) of `count` draws is at chain * count + draw.
-struct DrawBlock {
+struct DrawBatch {
   std::size_t count = 0;                      ///< draws per chain in this block
   std::vector<std::int8_t> x;                 ///< labels: ((chain * count) + draw) * variables + variable
   std::vector<std::vector<double>> monitors;  ///< one array per monitor, in the order of Trace::monitor_names
@@ -72,7 +72,7 @@ class Sink {
   /// Whether blocks are to have the bits of two-valued variables.
   [[nodiscard]] virtual bool wants_bits() const { return false; }
   /// The next draws of all chains.
-  virtual void write(const DrawBlock& block) = 0;
+  virtual void write(const DrawBatch& block) = 0;
   /// Called once after the last block, also when the run was interrupted. `results` is the final JSON report.
   virtual void finish(const std::string& results) = 0;
 };

@@ -19,7 +19,7 @@
 namespace poise {
 
 struct Option {
-  /// Of `identity`, a resumed run must have the same; `setting` is recorded with the draws; `machine` says how the work
+  /// A resumed run must have the same `identity`; `setting` is recorded with the draws; `machine` says how the work
   /// is done and is recorded nowhere but in checkpoints.
   enum class Role { identity, setting, machine };
 

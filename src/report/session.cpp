@@ -194,7 +194,7 @@ struct Session::Work {
   std::optional<CheckpointedSink> sink = {};
   bool resumes = false;
   std::string state_before = {};  // of a run in memory
-  DrawBlock draws_before = {};
+  DrawBatch draws_before = {};
   bool keeps_state = false;
   RunResult result = {};
   std::string state = {};

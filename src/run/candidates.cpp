@@ -85,7 +85,7 @@ constexpr double kUsualAffected = 6.0;
 
 template <class Row>
 void collect(const ModelFacts& facts, std::vector<Candidate>& out) {
-  if constexpr (std::is_base_of_v<Contender, Row>) {
+  if constexpr (std::is_base_of_v<AutoCandidate, Row>) {
     for (const std::string& spec : Row::candidates(facts)) {
       Sampler sampler = parse_sampler(spec);
       const SamplerCost cost = Row::cost(facts, sampler.settings);
@@ -120,7 +120,7 @@ std::vector<Candidate> find_candidates(const ModelFacts& facts) {
 std::optional<SamplerCost> sampler_cost(const Sampler& sampler, const ModelFacts& facts) {
   std::optional<SamplerCost> found;
   const auto look = [&]<class Row>(std::type_identity<Row>) {
-    if constexpr (std::is_base_of_v<Contender, Row>) {
+    if constexpr (std::is_base_of_v<AutoCandidate, Row>) {
       if (is_row<Row>(sampler)) found = Row::cost(facts, sampler.settings);
     }
   };

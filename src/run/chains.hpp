@@ -66,7 +66,7 @@ class Chains {
   }
 
   [[nodiscard]] Engine& engine() const { return engine_; }
-  /// Of the whole run.
+  /// Number of chains of the whole run.
   [[nodiscard]] std::size_t count() const { return engine_.traits().chains; }
 
   void advance(std::uint64_t steps) {

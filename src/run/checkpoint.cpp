@@ -33,7 +33,7 @@ NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
   return shape;
 }
 
-/// Of all chains.
+/// Bytes of one draw of all chains.
 std::size_t bytes_of_draw(const DrawShape& shape) {
   return shape.chains * (shape.variables + (shape.monitors + 2) * sizeof(double));
 }
@@ -153,7 +153,7 @@ void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
     throw InputError(fmt::format("{} cannot be resumed: {}", path, error.what()));
   }
   if (sink != nullptr) {
-    sink->journal_->read(sink->resumed_->draws, [&](const DrawBlock& block) {
+    sink->journal_->read(sink->resumed_->draws, [&](const DrawBatch& block) {
       if (block.count > 0) run.take_draws(block);
     });
     if (ranks != nullptr) run.take_draws({});  // which says that there are no more
@@ -169,10 +169,10 @@ void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
     journal_->begin();
   }
   file_.begin(layout, chains, monitor_names, settings);
-  if (resumed_) journal_->read(resumed_->draws, [&](const DrawBlock& block) { file_.write(block); });
+  if (resumed_) journal_->read(resumed_->draws, [&](const DrawBatch& block) { file_.write(block); });
 }
 
-void CheckpointedSink::write(const DrawBlock& block) {
+void CheckpointedSink::write(const DrawBatch& block) {
   std::future<void> written;
   if (journal_) written = std::async(std::launch::async, [&] { journal_->write(block); });
   file_.write(block);

@@ -17,8 +17,8 @@
 #include <nlohmann/json.hpp>
 
 #include <poise/run.hpp>
-#include "base/thread_pool.hpp"
 #include "base/state_file.hpp"
+#include "base/thread_pool.hpp"
 #include "store/journal.hpp"
 #include "store/netcdf.hpp"
 
@@ -52,7 +52,7 @@ class CheckpointedSink final : public Sink {
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
   [[nodiscard]] bool wants_bits() const override { return journal_.has_value(); }
-  void write(const DrawBlock& block) override;
+  void write(const DrawBatch& block) override;
   /// After the last draw: the file can be read from here on.
   void close_draws() { file_.close_draws(); }
   void finish(const std::string& results) override;

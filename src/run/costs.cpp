@@ -67,8 +67,8 @@ struct ClusterCosts {
 };
 constexpr ClusterCosts kSwendsenWang = {{20.0, 0.0}, {18.0, 2.1}, {20.0, 1.15}};
 constexpr ClusterCosts kWolff = {{15.0, 0.0}, {13.0, 2.0}, {20.0, 0.8}};
-/// Of an RBM: whatever its size, by the unit (hidden ones for ratios, visible ones for gradients, both for Gibbs of its
-/// own), and by hidden times visible units.
+/// Costs of an RBM: a constant, a part by the unit (hidden ones for ratios, visible ones for gradients, both for Gibbs
+/// of its own), and by hidden times visible units.
 struct RbmCost {
   double fixed;
   double unit;
@@ -83,7 +83,7 @@ constexpr RbmCost kManyRbm = {415.0, 6.5, 0.114};
 // which it may leave out the later half. So it varies by a factor of two either way between RBMs of one size.
 constexpr RbmCost kLearningManyRbm = {4000.0, 56.0, 0.0};
 constexpr RbmCost kRbmGibbs = {105.0, 1.35, 0.0197};
-// Of the junction tree: a look at an edge, an operation, and a draw by the variable.
+// Costs of the junction tree: a look at an edge, an operation, and a draw by the variable.
 constexpr double kLook = 4.0;
 constexpr double kOperation = 1.0;
 constexpr double kExactDraw = 130.0;

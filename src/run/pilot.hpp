@@ -20,10 +20,10 @@ struct PilotQuantity {
   bool constant = false;
 };
 
-/// Of the later half of what was recorded.
+/// Summary of the later half of what was recorded.
 struct PilotSummary {
   std::vector<PilotQuantity> monitors;
-  // Of each variable that is looked at, summed over its levels.
+  // For each variable that is looked at, summed over its levels.
   std::vector<double> variance;
   std::vector<double> squared_error;  ///< of its marginal
   double points = 0.0;                ///< of all chains together

@@ -15,7 +15,7 @@ void Recorder::share(const Division& division, Collective::To to) {
   const ChainGroup all{0, chains()};
   const ChainGroup own = division.own();
   const std::size_t count = block_.count;
-  // Of each chain the monitors, acceptance and the number of steps, and where acceptance stands: one message.
+  // One message has the monitors, acceptance and number of steps of each chain, and where acceptance stands.
   const std::size_t width = count * (names_.size() + 2) + 1;
   std::vector<double> numbers(chains() * width);
   for (std::size_t c = own.first; c < own.first + own.count; ++c) {
@@ -252,7 +252,7 @@ void Recorder::write_labels(std::span<const Value> levels, std::int8_t* to) cons
   }
 }
 
-const DrawBlock& Recorder::end_block(const Division* division, Collective::To to) {
+const DrawBatch& Recorder::end_block(const Division* division, Collective::To to) {
   // Chains that were broken off inside a round are not equally long.
   if (division != nullptr) division->gather(std::span(filled_), {0, chains()}, 1);
   const std::size_t before = block_.count;
@@ -273,7 +273,7 @@ const DrawBlock& Recorder::end_block(const Division* division, Collective::To to
   return block_;
 }
 
-void Recorder::take(const DrawBlock& block) {
+void Recorder::take(const DrawBatch& block) {
   if (block.count == 0) return;
   if (block.x.empty() && has_states_) holds_states_ = false;
   for_each_chain({0, chains()}, block.count, [&](ChainGroup group) {
@@ -284,7 +284,7 @@ void Recorder::take(const DrawBlock& block) {
   stay_within_memory();
 }
 
-void Recorder::add_series(const DrawBlock& block, ChainGroup group) {
+void Recorder::add_series(const DrawBatch& block, ChainGroup group) {
   const std::size_t first = (stride_ - draws_ % stride_) % stride_;
   const auto add = [&](const auto& from, std::size_t chain, auto& to) {
     const auto row = from.begin() + static_cast<std::ptrdiff_t>(chain * block.count);
@@ -307,7 +307,7 @@ void Recorder::add_series(const DrawBlock& block, ChainGroup group) {
   }
 }
 
-void Recorder::add_sums(const DrawBlock& block, ChainGroup group) {
+void Recorder::add_sums(const DrawBatch& block, ChainGroup group) {
   const std::size_t most_recent = std::max<std::size_t>(kRecentValues / chains(), 64);
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     const auto row = [&](const std::vector<double>& values) {

@@ -42,7 +42,7 @@ class Recorder {
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-  /// Of each chain, the block that is being filled apart.
+  /// Draws of each chain, without the batch that is being filled.
   [[nodiscard]] std::size_t draws() const { return draws_; }
 
   /// Before the first draw: acceptance is counted from here.
@@ -59,14 +59,14 @@ class Recorder {
   /// The draws since `begin_block` that all chains have: chains stay equally long. Good until the next `begin_block`.
   /// Where chains are divided among ranks all of them call it, and afterwards have the numbers of all chains; states go
   /// where `to` says.
-  [[nodiscard]] const DrawBlock& end_block(const Division* division, Collective::To to);
+  [[nodiscard]] const DrawBatch& end_block(const Division* division, Collective::To to);
 
   /// The draws of a block that was recorded before, after those that there are.
-  void take(const DrawBlock& block);
+  void take(const DrawBatch& block);
 
   /// Whether the states of all draws are held; a trace without them has no x.
   [[nodiscard]] bool holds_states() const { return holds_states_; }
-  /// Of the draws so far, every so many are held.
+  /// Every so many of the draws so far are held.
   [[nodiscard]] std::size_t stride() const { return stride_; }
 
   [[nodiscard]] double mean_acceptance() const;
@@ -106,8 +106,8 @@ class Recorder {
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);
-  void add_series(const DrawBlock& block, ChainGroup group);
-  void add_sums(const DrawBlock& block, ChainGroup group);
+  void add_series(const DrawBatch& block, ChainGroup group);
+  void add_sums(const DrawBatch& block, ChainGroup group);
   void stay_within_memory();
   void forget_states();
   void drop_every_second();
@@ -134,13 +134,13 @@ class Recorder {
   bool holds_states_;             // or would, if they came to this rank
   std::vector<double> accepted_;  // of each chain at its last draw
 
-  // Of all draws, by chain.
+  // Sums over all draws, by chain.
   std::vector<double> accepted_sum_;
   std::vector<double> best_value_;
   std::vector<std::size_t> best_draw_;
   std::vector<std::vector<double>> recent_;  // log p of the last draws
 
-  DrawBlock block_;
+  DrawBatch block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it
   unsigned threads_;
   std::unique_ptr<ThreadPool> pool_;  // once there is much to take in

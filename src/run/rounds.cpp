@@ -335,7 +335,7 @@ void Run::Core::record(ChainGroup group, std::size_t draw) {
 }
 
 void Run::Core::between_rounds(std::size_t wanted, const Run& run) {
-  const DrawBlock& block = recorder->end_block(division.get(), hooks.draws_to);
+  const DrawBatch& block = recorder->end_block(division.get(), hooks.draws_to);
   if (agreed.has_sink && block.count > 0) {
     if (hooks.sink != nullptr) hooks.sink->write(block);
     written = recorder->draws();

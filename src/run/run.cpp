@@ -10,14 +10,14 @@
 
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
-#include "run/start.hpp"
 #include "run/run_core.hpp"
+#include "run/start.hpp"
 
 namespace poise {
 
 namespace {
 
-/// Of a limit in seconds, warm-up takes this fraction at most.
+/// Warm-up takes at most this fraction of a limit in seconds.
 constexpr double kWarmupFraction = 0.5;
 
 }  // namespace
@@ -320,7 +320,7 @@ void Run::save_position(std::size_t chain, Saver& out) const {
 void Run::load(std::string_view bytes) { load(bytes, Draws::included); }
 void Run::load_rest(std::string_view bytes) { load(bytes, Draws::elsewhere); }
 
-std::size_t Run::take_draws(const DrawBlock& block) {
+std::size_t Run::take_draws(const DrawBatch& block) {
   Recorder& recorder = *core_->recorder;
   Collective* const ranks = collective();
   if (ranks == nullptr) {
@@ -339,7 +339,7 @@ std::size_t Run::take_draws(const DrawBlock& block) {
     return block.count;
   }
   Loader in(bytes_of_root);
-  DrawBlock heard;
+  DrawBatch heard;
   in(heard.count, heard.monitors, heard.acceptance_rate, heard.n_steps, heard.x);
   recorder.take(heard);
   return heard.count;

@@ -156,7 +156,7 @@ class SamplerPilot {
   };
   std::optional<Present> present_;
   std::string resumed_;  // the saved state, as long as not all of it has been repeated
-  /// Of the saved state.
+  /// Slices of the saved state, which are repeated in their order.
   struct Repeated {
     std::vector<Slice> slices;
     std::size_t next = 0;

@@ -18,8 +18,8 @@ namespace {
 
 using Gradient = TransitionGradient;
 
-/// Of a transition gradient what a learner, who pools all chains, looks at: not the moves, and of the acceptance of
-/// entries that of the first, which all have where steps change many variables.
+/// What a learner, which pools all chains, reads of a transition gradient: not the moves, and only the acceptance of
+/// the first entry, which all entries share where steps change many variables.
 struct SharedEntry {
   double log_ratio;
   double transition;

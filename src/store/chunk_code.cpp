@@ -15,7 +15,7 @@ namespace poise::netcdf {
 
 namespace {
 
-/// Of a chunk, as much is tried both ways.
+/// One part in so many of a chunk is coded both ways.
 constexpr std::size_t kTriedPart = 64;
 constexpr std::size_t kTriedBytes = 4096;
 /// How much shorter what zlib finds must be to be worth its time.

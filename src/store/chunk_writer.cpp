@@ -51,7 +51,7 @@ ChunkWriter::ChunkWriter(const std::string& path, Shape shape, const ChunkCoder&
 
 ChunkWriter::~ChunkWriter() { H5Dclose(dataset_); }
 
-void ChunkWriter::write(const DrawBlock& block, std::size_t written) {
+void ChunkWriter::write(const DrawBatch& block, std::size_t written) {
   const std::size_t per_chain = (block.count + shape_.chunk_draws - 1) / shape_.chunk_draws;
   std::vector<std::string> streams(shape_.chains * per_chain);
   pool_.for_each(streams.size(), [&](std::size_t k) {

@@ -50,7 +50,7 @@ class ChunkWriter {
   ChunkWriter& operator=(const ChunkWriter&) = delete;
 
   /// Draws that follow the first `written`, a multiple of the draws of a chunk.
-  void write(const DrawBlock& block, std::size_t written);
+  void write(const DrawBatch& block, std::size_t written);
 
  private:
   Shape shape_;

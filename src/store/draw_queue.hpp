@@ -18,11 +18,11 @@ class DrawQueue {
   [[nodiscard]] std::size_t draws() const { return draws_; }  ///< per chain
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-  [[nodiscard]] static std::size_t size_of(const DrawBlock& block) {
+  [[nodiscard]] static std::size_t size_of(const DrawBatch& block) {
     return block.x.size() + (block.monitors.size() + 2) * sizeof(double) * block.acceptance_rate.size();
   }
 
-  void push(DrawBlock block) {
+  void push(DrawBatch block) {
     draws_ += block.count;
     bytes_ += size_of(block);
     blocks_.push_back(std::move(block));
@@ -31,13 +31,13 @@ class DrawQueue {
   void clear() { *this = DrawQueue(chains_); }
 
   /// The first of the draws as one block; there must be so many.
-  [[nodiscard]] DrawBlock take(std::size_t draws) {
-    std::vector<DrawBlock> waiting = std::exchange(blocks_, {});
+  [[nodiscard]] DrawBatch take(std::size_t draws) {
+    std::vector<DrawBatch> waiting = std::exchange(blocks_, {});
     draws_ = bytes_ = 0;
     if (waiting.size() == 1 && waiting.front().count == draws) return std::move(waiting.front());
-    DrawBlock taken = sized_like(waiting.front(), draws);
+    DrawBatch taken = sized_like(waiting.front(), draws);
     std::size_t at = 0;
-    for (DrawBlock& block : waiting) {
+    for (DrawBatch& block : waiting) {
       const std::size_t used = std::min(block.count, draws - at);
       copy(block, 0, taken, at, used);
       at += used;
@@ -45,7 +45,7 @@ class DrawQueue {
       if (used == 0) {
         push(std::move(block));
       } else {
-        DrawBlock rest = sized_like(block, block.count - used);
+        DrawBatch rest = sized_like(block, block.count - used);
         copy(block, used, rest, 0, rest.count);
         push(std::move(rest));
       }
@@ -54,8 +54,8 @@ class DrawQueue {
   }
 
  private:
-  [[nodiscard]] DrawBlock sized_like(const DrawBlock& other, std::size_t draws) const {
-    DrawBlock block;
+  [[nodiscard]] DrawBatch sized_like(const DrawBatch& other, std::size_t draws) const {
+    DrawBatch block;
     block.count = draws;
     block.x.resize(other.x.size() / other.count * draws);
     block.monitors.assign(other.monitors.size(), std::vector<double>(chains_ * draws));
@@ -64,7 +64,7 @@ class DrawQueue {
     return block;
   }
 
-  void copy(const DrawBlock& from, std::size_t from_at, DrawBlock& to, std::size_t to_at, std::size_t draws) const {
+  void copy(const DrawBatch& from, std::size_t from_at, DrawBatch& to, std::size_t to_at, std::size_t draws) const {
     const auto copy_array = [&](const auto& source, auto& sink) {
       const std::size_t width = source.size() / (chains_ * from.count);
       for (std::size_t chain = 0; chain < chains_; ++chain) {
@@ -79,7 +79,7 @@ class DrawQueue {
   }
 
   std::size_t chains_;
-  std::vector<DrawBlock> blocks_;
+  std::vector<DrawBatch> blocks_;
   std::size_t draws_ = 0;
   std::size_t bytes_ = 0;
 };

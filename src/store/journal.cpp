@@ -126,7 +126,7 @@ void DrawJournal::begin() {
   draws_ = 0;
 }
 
-void DrawJournal::write(const DrawBlock& block) {
+void DrawJournal::write(const DrawBatch& block) {
   BlockHead head{draws_, block.count, 0, 0};
   std::vector<std::string_view> chunks = {bytes_of(head)};
   for (const auto& monitor : block.monitors) chunks.push_back(bytes_of(monitor));
@@ -146,7 +146,7 @@ void DrawJournal::sync() {
 
 void DrawJournal::remove() { ::unlink(path_.c_str()); }
 
-std::string_view DrawJournal::stored_states(const DrawBlock& block) {
+std::string_view DrawJournal::stored_states(const DrawBatch& block) {
   if (!shape_.has_bits() || block.x.empty()) return bytes_of(block.x);
   if (!block.bits.empty()) return bytes_of(block.bits);
   const std::size_t rows = block.x.size() / shape_.variables;
@@ -188,11 +188,11 @@ std::size_t DrawJournal::draws() {
   return found.empty() ? 0 : found.back().first + found.back().count;
 }
 
-DrawBlock DrawJournal::block_at(const BlockPosition& at) const {
+DrawBatch DrawJournal::block_at(const BlockPosition& at) const {
   const std::string bytes = read_at(at.offset + sizeof(BlockHead), at.size);
   const std::size_t rows = shape_.chains * at.count;
   const std::size_t width = shape_.bytes_of_state();
-  DrawBlock block;
+  DrawBatch block;
   block.count = at.count;
   const std::size_t expected = rows * 8 * (shape_.monitors + 2) + rows * width;
   if (bytes.size() != expected) throw std::runtime_error(fmt::format("{} has a block of a wrong size.", path_));
@@ -218,10 +218,10 @@ DrawBlock DrawJournal::block_at(const BlockPosition& at) const {
   return block;
 }
 
-void DrawJournal::read(std::size_t draws, const std::function<void(const DrawBlock&)>& visit) {
+void DrawJournal::read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit) {
   for (const BlockPosition& at : blocks()) {
     if (at.first >= draws) return;
-    DrawBlock block = block_at(at);
+    DrawBatch block = block_at(at);
     if (at.first + at.count > draws) {
       DrawQueue queue(shape_.chains);
       queue.push(std::move(block));
@@ -233,7 +233,7 @@ void DrawJournal::read(std::size_t draws, const std::function<void(const DrawBlo
 
 void DrawJournal::cut(std::size_t draws) {
   std::uint64_t end = sizeof(FileHead);
-  DrawBlock rest;
+  DrawBatch rest;
   draws_ = 0;
   for (const BlockPosition& at : blocks()) {
     if (at.first >= draws) break;

@@ -49,7 +49,7 @@ class DrawJournal {
 
   /// Begins anew.
   void begin();
-  void write(const DrawBlock& block);
+  void write(const DrawBatch& block);
   /// Waits until everything is on the disk.
   void sync();
   /// Removes the file: its draws are stored elsewhere.
@@ -58,7 +58,7 @@ class DrawJournal {
   /// Draws per chain that are there as a whole. What is torn or of another shape does not count, nor what follows it.
   [[nodiscard]] std::size_t draws();
   /// Gives the first `draws` draws of each chain, which must be there, block by block.
-  void read(std::size_t draws, const std::function<void(const DrawBlock&)>& visit);
+  void read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit);
   /// Goes on behind the first `draws` draws of each chain; what follows them is dropped.
   void cut(std::size_t draws);
 
@@ -73,9 +73,9 @@ class DrawJournal {
   void write_all(std::vector<std::string_view> chunks);
   [[nodiscard]] std::string read_at(std::uint64_t at, std::size_t count) const;
   [[nodiscard]] std::vector<BlockPosition> blocks();
-  [[nodiscard]] DrawBlock block_at(const BlockPosition& at) const;
+  [[nodiscard]] DrawBatch block_at(const BlockPosition& at) const;
   /// The states of a block as they are stored.
-  [[nodiscard]] std::string_view stored_states(const DrawBlock& block);
+  [[nodiscard]] std::string_view stored_states(const DrawBatch& block);
   [[noreturn]] void fail() const;
 
   std::string path_;

@@ -77,7 +77,7 @@ class NetcdfSink::File {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings);
-  void write(const DrawBlock& block);
+  void write(const DrawBatch& block);
   void close_draws();
   void finish(const std::string& results);
   [[nodiscard]] std::size_t written() const { return written_; }
@@ -97,10 +97,10 @@ class NetcdfSink::File {
   [[nodiscard]] int define_series(const Group& group, const std::string& name, nc_type type) const;
   void define_x();
   void define_names(int dimension) const;
-  void check(const DrawBlock& block) const;
+  void check(const DrawBatch& block) const;
   void flush(std::size_t draws);
-  void write_now(const DrawBlock& block);
-  void put(const DrawBlock& block);
+  void write_now(const DrawBatch& block);
+  void put(const DrawBatch& block);
   void reserve(std::size_t bytes) const;
   [[nodiscard]] std::size_t growth(std::size_t draws) const;
   int close() noexcept;
@@ -324,7 +324,7 @@ void NetcdfSink::File::define_names(int dimension) const {
   call(nc_put_var_string(posterior_.id, variable, names.data()));
 }
 
-void NetcdfSink::File::check(const DrawBlock& block) const {
+void NetcdfSink::File::check(const DrawBatch& block) const {
   const std::size_t entries = chains_ * block.count;
   bool fits = block.monitors.size() == monitors_.size() && block.acceptance_rate.size() == entries &&
               block.n_steps.size() == entries && (block.x.empty() || block.x.size() == entries * layout_.variables);
@@ -335,7 +335,7 @@ void NetcdfSink::File::check(const DrawBlock& block) const {
   }
 }
 
-void NetcdfSink::File::write(const DrawBlock& block) {
+void NetcdfSink::File::write(const DrawBatch& block) {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: write() was called before begin()");
   if (phase_ == Phase::complete) throw std::logic_error("NetcdfSink: write() was called after close_draws()");
   if (phase_ == Phase::closed || block.count == 0) return;
@@ -391,14 +391,14 @@ void NetcdfSink::File::flush(std::size_t draws) {
   write_now(pending_.take(draws));
 }
 
-void NetcdfSink::File::write_now(const DrawBlock& block) {
+void NetcdfSink::File::write_now(const DrawBatch& block) {
   reserve(growth(block.count));
   put(block);
   call(nc_sync(id_));
   written_ += block.count;
 }
 
-void NetcdfSink::File::put(const DrawBlock& block) {
+void NetcdfSink::File::put(const DrawBatch& block) {
   const std::array<std::size_t, 4> start{0, written_, 0, 0};
   if (writer_) {
     writer_->write(block, written_);
@@ -435,7 +435,7 @@ void NetcdfSink::begin(const VariableLayout& layout, std::size_t chains, const s
   file_->begin(layout, chains, monitor_names, settings);
 }
 
-void NetcdfSink::write(const DrawBlock& block) { file_->write(block); }
+void NetcdfSink::write(const DrawBatch& block) { file_->write(block); }
 
 void NetcdfSink::close_draws() { file_->close_draws(); }
 

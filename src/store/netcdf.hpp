@@ -54,7 +54,7 @@ class NetcdfSink : public Sink {
   /// Creates the file. The first monitor must be log_prob.
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  void write(const DrawBlock& block) override;
+  void write(const DrawBatch& block) override;
   /// Writes what is left of the draws and closes the file, so that it can be read; `finish` opens it once more.
   void close_draws();
   void finish(const std::string& results) override;

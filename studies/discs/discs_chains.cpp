@@ -46,9 +46,9 @@ std::vector<Value> starting_states(const Model& model, const DiscsPlan& plan, co
   return run.states();
 }
 
-/// Of log p, per chain: that of all chains together, over their number, so that chains that disagree count for little.
-/// (A chain by itself does not know how far it has to go, and looks the better the shorter it is.) The error is that of
-/// the jackknife over chains. Chains whose log p never changes have no effective samples.
+/// Effective sample size of log p per chain: that of all chains together, over their number, so that chains that
+/// disagree count for little. (A chain by itself does not know how far it has to go, and looks the better the shorter
+/// it is.) The error is that of the jackknife over chains. Chains whose log p never changes have no effective samples.
 Estimate effective_size(const Trace& trace) {
   const std::vector<double>& log_prob = trace.monitors[0];
   const auto per_chain = [&](const std::vector<double>& values) {
@@ -74,7 +74,7 @@ double moves_of(const Model& model) {
   return moves;
 }
 
-/// Of a step of all chains: the median of several windows, for one of a few milliseconds may meet anything.
+/// Seconds of a step of all chains: the median of several windows, for one of a few milliseconds may meet anything.
 double seconds_per_step(Run& run, std::uint64_t steps, double at_least, const StopFlag& stop) {
   const std::uint64_t window = std::max<std::uint64_t>(1, steps / kTimedPart / kWindows);
   std::vector<double> found;

@@ -29,7 +29,7 @@ Image state_picture(const std::string& levels) {
   return paint(grid, 0.0, 1.0);
 }
 
-/// Of an effective sample size per step, per thousand evaluations of the target.
+/// An effective sample size per step as one per thousand evaluations of the target.
 Estimate scaled(Estimate value, double factor) {
   value.mean *= factor;
   value.sd *= factor;

@@ -54,7 +54,7 @@ class RbmExperiment final : public ExperimentRun {
 
   /// MMD^2 to the ground truth, mean over the looks in burn-in: the lower, the faster the chains have arrived.
   [[nodiscard]] static Estimate early_discrepancy(const nlohmann::json& result);
-  /// Of exact draws, as many as there are chains: the least that the discrepancy can be for long.
+  /// The discrepancy of exact draws, as many as there are chains: the least that the discrepancy can be for long.
   [[nodiscard]] double least_discrepancy(const Results& results) const;
 
   void add_settings(Document& document, const Results& results) const;

@@ -53,7 +53,7 @@ TEST(Allocation, SweepsOfBitsTakeNoMemory) {
   const auto lattice = std::make_shared<const LatticeIsing>(6, 6, Boundary::torus, 0.4, random_field(36, 1.0, 1));
   const auto tables = std::make_shared<const BitTables>(bit_model(lattice));
   for (const std::size_t chains : {1U, 20U, 130U, 512U}) {
-    BitBlock block(tables, {0, chains}, 1, 0);
+    BitTile block(tables, {0, chains}, 1, 0);
     block.reset_counts();
     const std::size_t before = allocations;
     block.sweep(100);
@@ -65,7 +65,7 @@ TEST(Allocation, SweepsOfLanesTakeNoMemory) {
   const auto network = std::make_shared<const MarkovNetwork>(mixed_network(0.2, 2));
   const auto model = std::make_shared<const LaneModel>(lane_source(network));
   for (const std::size_t chains : {1U, 20U, 64U}) {
-    LaneBlock block(model, {0, chains}, 1, 0);
+    LaneTile block(model, {0, chains}, 1, 0);
     block.reset_counts();
     block.reset_sums();
     const std::size_t before = allocations;

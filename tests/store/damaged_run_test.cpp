@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "store/netcdf.hpp"
 #include "store/isolated_reader.hpp"
+#include "store/netcdf.hpp"
 #include "support/output.hpp"
 
 namespace poise {
@@ -22,8 +22,8 @@ using namespace poise::testing;
 class DamagedRunTest : public OutputTest {};
 class IsolatedReaderTest : public OutputTest {};
 
-DrawBlock make_block(Index variables, std::size_t monitors, std::size_t count) {
-  DrawBlock block;
+DrawBatch make_block(Index variables, std::size_t monitors, std::size_t count) {
+  DrawBatch block;
   block.count = count;
   block.x.assign(2 * count * variables, 1);
   block.monitors.assign(monitors, std::vector<double>(2 * count, -1.5));

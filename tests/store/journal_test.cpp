@@ -52,8 +52,8 @@ VariableLayout levels() {
 }
 
 /// Draws `first` and on of two chains, with numbers that tell where they belong.
-DrawBlock block_of(const VariableLayout& layout, std::size_t first, std::size_t count) {
-  DrawBlock block;
+DrawBatch block_of(const VariableLayout& layout, std::size_t first, std::size_t count) {
+  DrawBatch block;
   block.count = count;
   block.monitors.resize(2);
   for (std::size_t chain = 0; chain < 2; ++chain) {
@@ -70,7 +70,7 @@ DrawBlock block_of(const VariableLayout& layout, std::size_t first, std::size_t 
   return block;
 }
 
-void expect_same(const DrawBlock& found, const DrawBlock& expected) {
+void expect_same(const DrawBatch& found, const DrawBatch& expected) {
   EXPECT_EQ(found.count, expected.count);
   EXPECT_EQ(found.x, expected.x);
   EXPECT_EQ(found.monitors, expected.monitors);
@@ -91,7 +91,7 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
     DrawJournal journal(path(), shape);
     EXPECT_EQ(journal.draws(), 7U);
     std::size_t first = 0;
-    journal.read(5, [&](const DrawBlock& block) {
+    journal.read(5, [&](const DrawBatch& block) {
       expect_same(block, block_of(layout, first, first == 0 ? 3 : 2));
       first += block.count;
     });
@@ -101,7 +101,7 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
     journal.write(block_of(layout, 5, 6));
     EXPECT_EQ(journal.draws(), 11U);
     first = 0;
-    journal.read(11, [&](const DrawBlock& block) {
+    journal.read(11, [&](const DrawBatch& block) {
       expect_same(block, block_of(layout, first, block.count));
       first += block.count;
     });

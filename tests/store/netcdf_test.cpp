@@ -36,8 +36,8 @@ VariableLayout lattice() {
 const std::vector<std::string> kMonitors{"log_prob", "magnetization"};
 
 /// Values that tell where they belong: draw numbers `first` and up of every chain.
-DrawBlock make_block(const VariableLayout& layout, std::size_t chains, std::size_t first, std::size_t count) {
-  DrawBlock block;
+DrawBatch make_block(const VariableLayout& layout, std::size_t chains, std::size_t first, std::size_t count) {
+  DrawBatch block;
   block.count = count;
   block.monitors.resize(kMonitors.size());
   for (std::size_t chain = 0; chain < chains; ++chain) {
@@ -63,7 +63,7 @@ void write_run(NetcdfSink& sink, const VariableLayout& layout, std::size_t chain
 }
 
 void expect_run(const StoredRun& run, const VariableLayout& layout, std::size_t chains, std::size_t draws) {
-  const DrawBlock all = make_block(layout, chains, 0, draws);
+  const DrawBatch all = make_block(layout, chains, 0, draws);
   EXPECT_EQ(run.trace.chains, chains);
   ASSERT_EQ(run.trace.draws, draws);
   EXPECT_EQ(run.trace.monitor_names, kMonitors);
@@ -141,7 +141,7 @@ TEST_F(NetcdfTest, MonitorsAloneAndAnyNumber) {
   const double inf = std::numeric_limits<double>::infinity();
   NetcdfSink sink(path("run.nc"));
   sink.begin(lattice(), 2, {"log_prob", "x", "a/b", "a_b"}, "");
-  DrawBlock block = make_block(lattice(), 2, 0, 2);
+  DrawBatch block = make_block(lattice(), 2, 0, 2);
   block.x.clear();
   block.monitors = {{-inf, inf, NAN, -0.0}, {NAN, NAN, NAN, NAN}, {1, 2, 3, 4}, {5, 6, 7, 8}};
   block.acceptance_rate[1] = NAN;
@@ -316,7 +316,7 @@ TEST_F(NetcdfTest, MisuseIsRefused) {
   sink.begin(lattice(), 2, kMonitors, "");
   EXPECT_THROW(sink.write(make_block(lattice(), 3, 0, 1)), std::invalid_argument);
   sink.write(make_block(lattice(), 2, 0, 1));
-  DrawBlock block = make_block(lattice(), 2, 1, 1);
+  DrawBatch block = make_block(lattice(), 2, 1, 1);
   block.x.clear();
   EXPECT_THROW(sink.write(block), std::invalid_argument);
 }

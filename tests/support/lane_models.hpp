@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "engines/cpu/lanes/lane_block.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 
@@ -82,13 +82,13 @@ class LaneBlocks {
     }
     first_ = group.first;
   }
-  LaneBlock& of(std::size_t chain) { return blocks_[(chain - first_) / kTogether]; }
-  std::vector<LaneBlock>& all() { return blocks_; }
+  LaneTile& of(std::size_t chain) { return blocks_[(chain - first_) / kTogether]; }
+  std::vector<LaneTile>& all() { return blocks_; }
 
  private:
   static constexpr std::size_t kTogether = 40;
   std::size_t first_ = 0;
-  std::vector<LaneBlock> blocks_;
+  std::vector<LaneTile> blocks_;
 };
 
 /// The draws of a block are those of the CPU, and so are its counts; its conditionals are as near as floats come.
@@ -112,14 +112,14 @@ void expect_draws_of_the_cpu(const T& target, const std::shared_ptr<const LaneMo
     }
   };
   const auto sweep = [&](std::uint64_t sweeps) {
-    for (LaneBlock& one : expected.all()) one.sweep(sweeps);
+    for (LaneTile& one : expected.all()) one.sweep(sweeps);
     block.sweep(sweeps);
   };
   sweep(1);
   expect_same_levels();
   sweep(3);
   expect_same_levels();
-  for (LaneBlock& one : expected.all()) one.reset_counts(), one.reset_sums();
+  for (LaneTile& one : expected.all()) one.reset_counts(), one.reset_sums();
   block.reset_counts();
   block.reset_sums();
   sweep(300);  // bytes are full after 255

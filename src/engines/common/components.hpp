@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
-#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 
 namespace poise {
 
@@ -20,7 +20,7 @@ class ComponentExchange {
 
   /// A lane of a block.
   struct At {
-    LaneBlock& block;
+    LaneTile& block;
     std::size_t lane;
   };
   /// Room to work in; one for each thread.

@@ -370,7 +370,7 @@ double Rbm::log_prob(const State& state) const {
   return unit_ * (static_cast<double>(state.bias_units) + 4096.0 * static_cast<double>(positive) + positive_sum) + sum;
 }
 
-/// Of every unit the likelier state has a probability of at least a half, so hundreds of them can be multiplied.
+/// The likelier state of a unit has a probability of at least a half, so hundreds of them can be multiplied.
 double Rbm::quick_log_prob(const State& state) const {
   double sum = hot([&state, unit = unit_, offset = offsets_.hidden.data(), count = numbers_->stride] {
     constexpr std::size_t chunks_per_log = 512;

@@ -7,11 +7,11 @@
 #include <numeric>
 
 #include <poise/extend/check/exactness.hpp>
-#include "engines/cpu/bits/bit_block.hpp"
-#include "engines/cpu/bits/bit_sums.hpp"
-#include "engines/common/keyed_words.hpp"
-#include "engines/cpu/bits/ising_bits.hpp"
 #include <poise/extend/engines/samplers.hpp>
+#include "engines/common/keyed_words.hpp"
+#include "engines/cpu/bits/bit_sums.hpp"
+#include "engines/cpu/bits/bit_tile.hpp"
+#include "engines/cpu/bits/ising_bits.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {
@@ -126,7 +126,7 @@ void sweep_scalar(const std::shared_ptr<const T>& target, std::uint64_t seed, st
 template <class T>
 void expect_scalar_sweeps(const std::shared_ptr<const T>& target, ChainGroup group, std::uint64_t first_chain) {
   const auto tables = std::make_shared<const BitTables>(bit_model(target));
-  BitBlock block(tables, group, 5, first_chain);
+  BitTile block(tables, group, 5, first_chain);
   const Index n = target->num_variables();
   std::vector<std::vector<Value>> expected;
   Rng rng(9, 9);
@@ -191,7 +191,7 @@ TEST(BitGibbs, DigitsBeyondTheTabledOnesDecideRightly) {
       return std::log(p) - std::log1p(-p);
     };
     const auto tables = std::make_shared<const BitTables>(model);
-    BitBlock block(tables, {0, chains}, 5, 0);
+    BitTile block(tables, {0, chains}, 5, 0);
     block.sweep(1);
     std::vector<Value> levels(kVariables);
     block.get_levels(chain, levels);
@@ -224,7 +224,7 @@ TEST(BitGibbs, CountsLevelsOfLongRuns) {
   const auto target = lattice(3, 4, Boundary::open);
   const auto tables = std::make_shared<const BitTables>(bit_model(target));
   for (const std::size_t chains : {2U, 90U}) {
-    BitBlock block(tables, {0, chains}, 1, 0);
+    BitTile block(tables, {0, chains}, 1, 0);
     block.sweep(3);
     block.reset_counts();
     std::vector<std::vector<std::uint64_t>> expected(chains, std::vector<std::uint64_t>(12, 0));
@@ -257,7 +257,7 @@ void expect_same_observables(const std::shared_ptr<const T>& target, std::size_t
   options.starts.assign(chains, std::vector<Value>(n, 0));
   options.reference.resize(n);
   for (Index i = 0; i < n; ++i) options.reference[i] = static_cast<Value>(i % 2);
-  BlockEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
+  TileEngine<T, BitLayout<T>> engine(target, BitLayout<T>(target, bit_model(target)), options);
   for (const ChainGroup& group : engine.share_out(2)) engine.advance(group, 4);
   std::vector<double> log_prob(chains), statistics(chains);
   std::vector<std::int64_t> distance(chains);

@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include <poise/extend/check/exactness.hpp>
-#include "engines/common/keyed_words.hpp"
-#include "engines/cpu/lanes/lane_block.hpp"
-#include "exact/junction_tree.hpp"
-#include "engines/cpu/lanes/lane_layout.hpp"
-#include <poise/run.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include <poise/run.hpp>
+#include "engines/common/keyed_words.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
+#include "exact/junction_tree.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 
@@ -159,7 +159,7 @@ template <class T>
 void expect_exact_sweeps(const std::shared_ptr<const T>& target, ChainGroup group, std::uint64_t first_chain,
                          std::uint64_t sweeps = 3) {
   const auto model = model_of(target);
-  LaneBlock block(model, group, 5, first_chain);
+  LaneTile block(model, group, 5, first_chain);
   const Index n = target->num_variables();
   std::vector<ScalarChain> expected(group.count);
   Rng rng(9, 9);
@@ -197,7 +197,7 @@ void expect_exact_sweeps(const std::shared_ptr<const T>& target, ChainGroup grou
 template <class T>
 void expect_exact_levels(const std::shared_ptr<const T>& target, std::size_t chains) {
   const auto model = model_of(target);
-  LaneBlock block(model, {0, chains}, 5, 0);
+  LaneTile block(model, {0, chains}, 5, 0);
   std::vector<ScalarChain> expected(chains);
   Rng rng(9, 9);
   for (std::size_t c = 0; c < chains; ++c) {
@@ -262,11 +262,11 @@ TEST(LaneGibbs, FloatsAreAsGoodAsTheySay) {
 TEST(LaneGibbs, TotalsOfLongRunsMoveBetweenBlocks) {
   const auto target = target_of(mixed_network(0.2, 2));
   const auto model = model_of(target);
-  LaneBlock whole(model, {0, 5}, 3, 0);
+  LaneTile whole(model, {0, 5}, 3, 0);
   whole.sweep(7);
   whole.reset_counts();
   whole.reset_sums();
-  LaneBlock first(model, {0, 5}, 3, 0);
+  LaneTile first(model, {0, 5}, 3, 0);
   first.set_progress(whole.progress());
   std::vector<Value> levels(target->num_variables());
   for (std::size_t c = 0; c < 5; ++c) {
@@ -275,8 +275,8 @@ TEST(LaneGibbs, TotalsOfLongRunsMoveBetweenBlocks) {
   }
   whole.sweep(700);
   first.sweep(301);
-  LaneBlock one(model, {0, 2}, 3, 0), other(model, {2, 3}, 3, 0);
-  for (LaneBlock* part : {&one, &other}) {
+  LaneTile one(model, {0, 2}, 3, 0), other(model, {2, 3}, 3, 0);
+  for (LaneTile* part : {&one, &other}) {
     part->set_progress(first.progress());
     for (std::size_t c = part->group().first; c < part->group().first + part->group().count; ++c) {
       first.get_levels(c, levels);

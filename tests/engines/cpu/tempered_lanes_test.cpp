@@ -73,7 +73,7 @@ template <class T>
 LaneEnergies energies_of(const std::shared_ptr<const T>& target, const std::vector<std::vector<Value>>& states) {
   const auto model = std::make_shared<const LaneModel>(lane_source(target), LaneZeros::soft);
   const LaneEnergy<T> energy(*target, *model);
-  LaneBlock block(model, {0, 16}, 1, 0);
+  LaneTile block(model, {0, 16}, 1, 0);
   LaneEnergies all;
   for (std::size_t first = 0; first < states.size(); first += 16) {
     for (std::size_t l = 0; l < 16; ++l) block.set_levels(l, states[std::min(first + l, states.size() - 1)]);
@@ -184,7 +184,7 @@ TEST(TemperedLanes, ExchangeLeavesTheProductAlone) {
   for (const auto& target : networks()) {
     const auto model = std::make_shared<const LaneModel>(lane_source(target), LaneZeros::soft);
     const ComponentExchange exchange(*model);
-    LaneBlock one(model, {0, 16}, 1, 0), other(model, {0, 32}, 1, 0);
+    LaneTile one(model, {0, 16}, 1, 0), other(model, {0, 32}, 1, 0);
     const std::vector<std::vector<Value>> states = all_states(*target);
     ComponentExchange::Scratch scratch;
     Rng rng(3, 3);
@@ -207,7 +207,7 @@ TEST(TemperedLanes, ExchangeLeavesTheProductAlone) {
                   1e-12);
       EXPECT_EQ(energies.zeros[0] + energies.zeros[1], energies.zeros[2] + energies.zeros[3]);
       // The same components on the way back, so it is as likely.
-      LaneBlock again(model, {0, 16}, 1, 0);
+      LaneTile again(model, {0, 16}, 1, 0);
       again.set_levels(0, all[2]);
       again.set_levels(1, all[3]);
       EXPECT_EQ(exchange.exchange({again, 0}, {again, 1}, rng, scratch), components);
@@ -230,7 +230,7 @@ std::uint64_t number_of(std::uint64_t seed, std::uint64_t chain, std::uint64_t u
 template <class T>
 void expect_exact_sweeps(const std::shared_ptr<const T>& target, std::size_t lanes, std::uint64_t sweeps) {
   const auto model = std::make_shared<const LaneModel>(lane_source(target), LaneZeros::soft);
-  LaneBlock block(model, {0, lanes}, 5, 64);
+  LaneTile block(model, {0, lanes}, 5, 64);
   std::vector<Index> same(target->num_variables());
   std::iota(same.begin(), same.end(), Index{0});
   std::vector<std::vector<Value>> expected(lanes, std::vector<Value>(target->num_variables(), 0));

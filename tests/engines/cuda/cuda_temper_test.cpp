@@ -319,7 +319,7 @@ void expect_energies(const std::shared_ptr<const T>& target, CudaLogSums log_sum
   ladders.set_rungs(std::vector<LaneHeat>(kRungs), std::vector<CudaRungStep>(kRungs - 1));
   const LaneEnergy<T> energy(*target, *model->model);
   Rng rng(3, 3);
-  std::vector<LaneBlock> blocks;
+  std::vector<LaneTile> blocks;
   for (std::size_t c = 0; c < options.ladders; ++c) {
     blocks.emplace_back(model->model, ChainGroup{0, kRungs}, 1, 0);
     for (std::size_t r = 0; r < kRungs; ++r) {

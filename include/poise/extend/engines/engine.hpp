@@ -27,7 +27,7 @@ struct ChainGroup {
 };
 
 /// What all chains of a tile have in common.
-struct BlockProgress {
+struct TileProgress {
   std::uint64_t sweeps = 0;
   std::uint64_t counts = 0;    ///< 1 while levels are counted
   std::uint64_t averages = 0;  ///< 1 while conditional probabilities are summed

@@ -2,9 +2,9 @@
 ///
 /// A row has a `name`, a line of `help`, `read`, which takes its settings from the spec and gives the keys it knows,
 /// and `make`, which makes chains on a target. A sampler that runs on some built-in models only has, in place of
-/// `make`, the `refusal` for all others; its chains are made in src/engines/cpu. A row that derives from Contender is a
-/// candidate of `auto`: it has `candidates`, the specs that make sense for a model, and `cost`, what they take there
-/// (engines/candidates.hpp). docs/adding.md says how to add a sampler.
+/// `make`, the `refusal` for all others; its chains are made in src/engines/cpu. A row that derives from AutoCandidate
+/// is a candidate of `auto`: it has `candidates`, the specs that make sense for a model, and `cost`, what they take
+/// there (engines/candidates.hpp). docs/adding.md says how to add a sampler.
 #pragma once
 
 #include <cmath>
@@ -47,7 +47,7 @@ struct PlainRow {
   static SpecKeys read(SpecReader&, SamplerSettings&) { return {}; }
 };
 /// A row that `auto` knows of.
-struct Contender {};
+struct AutoCandidate {};
 
 /// Picks one of the others: a run makes the chains of its choice.
 struct AutoRow : PlainRow {
@@ -82,7 +82,7 @@ struct BalancedRow {
   }
 };
 
-struct LsbRow : BalancedRow, Contender {
+struct LsbRow : BalancedRow, AutoCandidate {
   static constexpr const char* name = "lsb";
   static constexpr const char* help =
       "locally balanced, balancing function learned in warm-up (a monotone spline); lsb:block=4 over the "
@@ -101,7 +101,7 @@ struct LsbRow : BalancedRow, Contender {
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct LbRow : BalancedRow, Contender {
+struct LbRow : BalancedRow, AutoCandidate {
   static constexpr const char* name = "lb";
   static constexpr const char* help =
       "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over those of random blocks";
@@ -129,7 +129,7 @@ struct Lsb2Row : BalancedRow {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) { return read_network_family(reader, settings); }
 };
 
-struct GwgRow : BalancedRow, Contender {
+struct GwgRow : BalancedRow, AutoCandidate {
   static constexpr const char* name = "gwg";
   static constexpr const char* help =
       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
@@ -142,7 +142,7 @@ struct GwgRow : BalancedRow, Contender {
   static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct FlsbRow : BalancedRow, Contender {
+struct FlsbRow : BalancedRow, AutoCandidate {
   static constexpr const char* name = "flsb";
   static constexpr const char* help =
       "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
@@ -213,7 +213,7 @@ struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   }
 };
 
-struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, Contender {
+struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, AutoCandidate {
   static constexpr const char* name = "dlsb";
   static constexpr const char* help = "the same, balancing function and tau learned together in warm-up (a spline)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
@@ -262,7 +262,7 @@ struct PasRow {
   }
 };
 
-struct GibbsRow : Contender {
+struct GibbsRow : AutoCandidate {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
       "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
@@ -296,7 +296,7 @@ struct HammingBallRow {
 };
 
 /// Cluster algorithms run on models that have clusters; src/engines/cpu/chains/bonds.hpp says which, and makes them.
-struct ClusterRow : Contender {
+struct ClusterRow : AutoCandidate {
   static constexpr const char* refusal =
       "the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none";
 };
@@ -338,7 +338,7 @@ struct TemperRow {
 };
 
 /// For RBMs only: made in src/engines/cpu/chains/rbm_engine.cpp.
-struct RbmGibbsRow : PlainRow, Contender {
+struct RbmGibbsRow : PlainRow, AutoCandidate {
   static constexpr const char* name = "rbm-gibbs";
   static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
   static std::vector<std::string> candidates(const ModelFacts& facts);
@@ -348,7 +348,7 @@ struct RbmGibbsRow : PlainRow, Contender {
 };
 
 /// For networks only: made in src/engines/cpu/chains/network_engine.cpp.
-struct ExactRow : Contender {
+struct ExactRow : AutoCandidate {
   static constexpr const char* name = "exact";
   static constexpr const char* help =
       "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)";

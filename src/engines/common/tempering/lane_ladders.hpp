@@ -16,7 +16,7 @@
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
-#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 
 namespace poise {
 
@@ -86,7 +86,7 @@ class LaneLadders : public TemperedEngine {
         seed_(options.seed),
         first_chain_(options.first_chain),
         reference_(options.reference) {
-    set_first_betas(first_betas(round_rungs(2 * LaneBlock::kVector)));
+    set_first_betas(first_betas(round_rungs(2 * LaneTile::kVector)));
     set_heats();
     for (std::size_t c = 0; c + 1 < traits_.chains; c += 2) {
       pairs_.push_back({make_rng(seed_, Stream::components, first_chain_ + c)});
@@ -95,8 +95,8 @@ class LaneLadders : public TemperedEngine {
   }
 
   [[nodiscard]] std::size_t round_rungs(std::size_t wanted) const final {
-    constexpr std::size_t kVector = LaneBlock::kVector;
-    return std::clamp((wanted + kVector - 1) / kVector * kVector, kVector, LaneBlock::kMost);
+    constexpr std::size_t kVector = LaneTile::kVector;
+    return std::clamp((wanted + kVector - 1) / kVector * kVector, kVector, LaneTile::kMost);
   }
 
   [[nodiscard]] const T& target() const { return *target_; }
@@ -105,7 +105,7 @@ class LaneLadders : public TemperedEngine {
   [[nodiscard]] std::uint64_t first_chain() const { return first_chain_; }
   /// The lane of the first replica of a ladder, among all lanes.
   [[nodiscard]] std::uint64_t first_lane(std::size_t c) const {
-    return kFirstReplica + (first_chain_ + c) * LaneBlock::kMost;
+    return kFirstReplica + (first_chain_ + c) * LaneTile::kMost;
   }
   [[nodiscard]] const std::vector<LaneHeat>& heats() const { return heats_; }
   [[nodiscard]] const std::vector<double>& beta_steps() const { return beta_steps_; }

@@ -87,13 +87,13 @@ void BitLayout<T>::set_reference(std::span<const Value> reference) {
 }
 
 template <class T>
-void BitLayout<T>::observe(const T& target, const BitBlock& block, const Observables& out) const {
-  const BitView view{block.state(), block.words(), block.lane_number(block.group().first), block.group().count};
+void BitLayout<T>::observe(const T& target, const BitTile& tile, const Observables& out) const {
+  const BitView view{tile.state(), tile.words(), tile.lane_number(tile.group().first), tile.group().count};
   if (!out.log_prob.empty() || !out.statistics.empty()) {
     observe_sums(target, sums_.sums(view), out);
   }
   if (!out.distance.empty()) count_differences(view, reference_, out.distance);
-  if (!out.levels.empty()) block.get_all_levels(out.levels);
+  if (!out.levels.empty()) tile.get_all_levels(out.levels);
 }
 
 template class BitLayout<LatticeIsing>;

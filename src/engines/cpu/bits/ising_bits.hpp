@@ -1,14 +1,14 @@
-/// Ising models with chains as bits: their conditionals, and log p and magnetization from sums over a block.
+/// Ising models with chains as bits: their conditionals, and log p and magnetization from sums over a tile.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "engines/cpu/bits/bit_block.hpp"
 #include "engines/cpu/bits/bit_sums.hpp"
 #include "engines/cpu/bits/bit_tables.hpp"
-#include "engines/cpu/block_engine.hpp"
+#include "engines/cpu/bits/bit_tile.hpp"
+#include "engines/cpu/tile_engine.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 
@@ -47,8 +47,8 @@ class SpinSums {
 template <class T>
 class BitLayout {
  public:
-  using Block = BitBlock;
-  static constexpr std::size_t kMostChains = 64 * BitBlock::kMostWords;
+  using Tile = BitTile;
+  static constexpr std::size_t kMostChains = 64 * BitTile::kMostWords;
   static constexpr bool kRaoBlackwellises = false;
 
   BitLayout(const std::shared_ptr<const T>& target, BitModel model);
@@ -56,11 +56,11 @@ class BitLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
     return group_bits(chains, first_chain, threads);
   }
-  [[nodiscard]] BitBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] BitTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {tables_, group, seed, first_chain};
   }
-  /// log p, statistics, distance and levels of all chains of a block.
-  void observe(const T& target, const BitBlock& block, const Observables& out) const;
+  /// log p, statistics, distance and levels of all chains of a tile.
+  void observe(const T& target, const BitTile& tile, const Observables& out) const;
 
  private:
   std::shared_ptr<const BitTables> tables_;

@@ -14,7 +14,7 @@ TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const
   if (is_single_site_gibbs(sampler)) {
     if (BitModel model = bit_model(target); BitTables::fits(model)) {
       using Layout = BitLayout<GraphIsing>;
-      return {std::make_unique<BlockEngine<GraphIsing, Layout>>(target, Layout(target, std::move(model)), options),
+      return {std::make_unique<TileEngine<GraphIsing, Layout>>(target, Layout(target, std::move(model)), options),
               nullptr};
     }
     if (LaneSource source = lane_source(target); LaneModel::fits(source))

@@ -11,7 +11,7 @@ TunableEngine make_engine(const std::shared_ptr<const LatticeIsing>& target, con
   if (moves_clusters(sampler)) return make_cluster_engine(target, bond_graph(*target), sampler, options);
   if (!is_single_site_gibbs(sampler)) return make_engine<LatticeIsing>(target, sampler, options);
   using Layout = BitLayout<LatticeIsing>;
-  return {std::make_unique<BlockEngine<LatticeIsing, Layout>>(target, Layout(target, bit_model(target)), options),
+  return {std::make_unique<TileEngine<LatticeIsing, Layout>>(target, Layout(target, bit_model(target)), options),
           nullptr};
 }
 

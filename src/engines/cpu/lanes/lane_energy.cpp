@@ -40,14 +40,14 @@ LaneEnergy<MarkovNetwork>::LaneEnergy(const MarkovNetwork& target, const LaneMod
   if (!has_zeros) is_zero_.clear();
 }
 
-void LaneEnergy<MarkovNetwork>::sum(const LaneBlock& block, LaneEnergies& out) const {
+void LaneEnergy<MarkovNetwork>::sum(const LaneTile& block, LaneEnergies& out) const {
   const std::size_t lanes = block.lanes();
   out.log_weight.assign(lanes, 0.0);
   out.zeros.assign(lanes, 0.0);
   hot([lanes, levels = block.levels(), factors = table_.size(), tables = table_.data(), start = start_.data(),
        sites = sites_.data(), units = units_.data(), is_zero = is_zero_.empty() ? nullptr : is_zero_.data(),
        sums = out.log_weight.data(), zeros = out.zeros.data()] {
-    std::int32_t entry[LaneBlock::kMost];
+    std::int32_t entry[LaneTile::kMost];
     for (std::size_t f = 0; f < factors; ++f) {
       for (std::size_t l = 0; l < lanes; ++l) entry[l] = static_cast<std::int32_t>(tables[f]);
       for (const Site* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
@@ -67,9 +67,9 @@ LaneEnergy<GraphIsing>::LaneEnergy(const GraphIsing& target, const LaneModel& mo
       log_hot_(log_states(model)),
       terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
 
-void LaneEnergy<GraphIsing>::sum(const LaneBlock& block, LaneEnergies& out) const {
+void LaneEnergy<GraphIsing>::sum(const LaneTile& block, LaneEnergies& out) const {
   const std::size_t lanes = block.lanes();
-  std::array<std::int64_t, LaneBlock::kMost> sums{};
+  std::array<std::int64_t, LaneTile::kMost> sums{};
   hot([lanes, levels = block.levels(), variables = terms_.fields.size(), fields = terms_.fields.data(),
        edges = terms_.edges.data(), count = terms_.edges.size(), all = sums.data()] {
     for (std::size_t i = 0; i < variables; ++i) {

@@ -44,10 +44,10 @@ void weigh_levels(const LevelSums& sums, const LaneHeat& heat, std::span<double>
   for (std::size_t v = 0; v < log_weights.size(); ++v) log_weights[v] = log_of(v, largest);
 }
 
-/// What is asked of a block, lane by lane, without those that are no chains.
+/// What is asked of a tile, lane by lane, without those that are no chains.
 template <class Number>
-void copy_lanes(const LaneBlock& block, const std::array<Number, LaneBlock::kMost>& lanes, std::span<Number> out) {
-  std::copy_n(lanes.begin() + static_cast<std::ptrdiff_t>(block.lane(block.group().first)), block.group().count,
+void copy_lanes(const LaneTile& tile, const std::array<Number, LaneTile::kMost>& lanes, std::span<Number> out) {
+  std::copy_n(lanes.begin() + static_cast<std::ptrdiff_t>(tile.lane(tile.group().first)), tile.group().count,
               out.begin());
 }
 
@@ -132,19 +132,19 @@ LaneObserver<MarkovNetwork>::LaneObserver(const MarkovNetwork& target, const Lan
   for (Index i = 0; i < target.num_variables(); ++i) most_levels_ = std::max(most_levels_, target.cardinality(i));
 }
 
-void LaneObserver<MarkovNetwork>::observe(const MarkovNetwork& target, const LaneBlock& block,
+void LaneObserver<MarkovNetwork>::observe(const MarkovNetwork& target, const LaneTile& tile,
                                           const Observables& out) const {
-  if (!out.statistics.empty()) observe_order(target, block, out.statistics);
+  if (!out.statistics.empty()) observe_order(target, tile, out.statistics);
   if (out.log_prob.empty()) return;
-  std::array<double, LaneBlock::kMost> sums{};
-  const std::size_t lanes = block.lanes();
-  const Value* const levels = block.levels();
+  std::array<double, LaneTile::kMost> sums{};
+  const std::size_t lanes = tile.lanes();
+  const Value* const levels = tile.levels();
   const MarkovNetwork* const network = &target;
   const std::size_t* const start = start_.data();
   const Site* const sites = sites_.data();
   // In the order in which the target itself adds them up, so that the sums are the same. No chain is ever at a zero.
   hot([=, factors = target.num_factors(), all = sums.data()] {
-    std::uint32_t entry[LaneBlock::kMost];
+    std::uint32_t entry[LaneTile::kMost];
     for (std::size_t f = 0; f < factors; ++f) {
       const std::uint32_t first = network->table_start(f);
       for (std::size_t l = 0; l < lanes; ++l) entry[l] = first;
@@ -156,36 +156,36 @@ void LaneObserver<MarkovNetwork>::observe(const MarkovNetwork& target, const Lan
     }
   });
   for (std::size_t l = 0; l < lanes; ++l) sums[l] = target.log_prob_of(sums[l]);
-  copy_lanes(block, sums, out.log_prob);
+  copy_lanes(tile, sums, out.log_prob);
 }
 
-void LaneObserver<MarkovNetwork>::observe_order(const MarkovNetwork& target, const LaneBlock& block,
+void LaneObserver<MarkovNetwork>::observe_order(const MarkovNetwork& target, const LaneTile& tile,
                                                 std::span<double> out) const {
-  const std::size_t lanes = block.lanes();
-  std::array<std::uint32_t, LaneBlock::kMost> most{};
+  const std::size_t lanes = tile.lanes();
+  std::array<std::uint32_t, LaneTile::kMost> most{};
   for (Index level = 0; level < most_levels_; ++level) {
-    std::array<std::uint32_t, LaneBlock::kMost> sites{};
-    hot([=, rows = block.levels(), count = target.num_variables(), to = sites.data()] {
+    std::array<std::uint32_t, LaneTile::kMost> sites{};
+    hot([=, rows = tile.levels(), count = target.num_variables(), to = sites.data()] {
       for (const Value* row = rows; row != rows + count * lanes; row += lanes) {
         for (std::size_t l = 0; l < lanes; ++l) to[l] += row[l] == level ? 1 : 0;
       }
     });
     for (std::size_t l = 0; l < lanes; ++l) most[l] = std::max(most[l], sites[l]);
   }
-  std::array<double, LaneBlock::kMost> order{};
+  std::array<double, LaneTile::kMost> order{};
   for (std::size_t l = 0; l < lanes; ++l) order[l] = target.order(most[l]);
-  copy_lanes(block, order, out);
+  copy_lanes(tile, order, out);
 }
 
 LaneObserver<GraphIsing>::LaneObserver(const GraphIsing& target, const LaneModel& model)
     : terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
 
-void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneBlock& block, const Observables& out) const {
+void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneTile& tile, const Observables& out) const {
   if (out.log_prob.empty() && out.statistics.empty()) return;
-  std::array<std::int64_t, LaneBlock::kMost> sums{};
-  std::array<std::int64_t, LaneBlock::kMost> spins{};
-  const std::size_t lanes = block.lanes();
-  const Value* const levels = block.levels();
+  std::array<std::int64_t, LaneTile::kMost> sums{};
+  std::array<std::int64_t, LaneTile::kMost> spins{};
+  const std::size_t lanes = tile.lanes();
+  const Value* const levels = tile.levels();
   hot([=, variables = target.num_variables(), fields = terms_.fields.data(), up = spins.data(), all = sums.data()] {
     for (std::size_t i = 0; i < variables; ++i) {
       const Value* row = levels + i * lanes;
@@ -206,8 +206,8 @@ void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneBlock
     }
   });
   GraphIsing::State summed;
-  for (std::size_t k = 0; k < block.group().count; ++k) {
-    const std::size_t l = block.lane(block.group().first + k);
+  for (std::size_t k = 0; k < tile.group().count; ++k) {
+    const std::size_t l = tile.lane(tile.group().first + k);
     summed.log_prob = sums[l];
     summed.magnetization = 2 * spins[l] - static_cast<std::int64_t>(target.num_variables());
     if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(summed);
@@ -226,20 +226,20 @@ void LaneLayout<T>::set_reference(std::span<const Value> reference) {
 }
 
 template <class T>
-void LaneLayout<T>::observe(const T& target, const LaneBlock& block, const Observables& out) const {
-  observer_.observe(target, block, out);
-  if (!out.levels.empty()) block.get_all_levels(out.levels);
+void LaneLayout<T>::observe(const T& target, const LaneTile& tile, const Observables& out) const {
+  observer_.observe(target, tile, out);
+  if (!out.levels.empty()) tile.get_all_levels(out.levels);
   if (out.distance.empty()) return;
-  std::array<std::uint32_t, LaneBlock::kMost> different{};
-  hot([lanes = block.lanes(), count = reference_.size(), rows = block.levels(), reference = reference_.data(),
+  std::array<std::uint32_t, LaneTile::kMost> different{};
+  hot([lanes = tile.lanes(), count = reference_.size(), rows = tile.levels(), reference = reference_.data(),
        to = different.data()] {
     for (std::size_t i = 0; i < count; ++i) {
       const Value* row = rows + i * lanes;
       for (std::size_t l = 0; l < lanes; ++l) to[l] += row[l] != reference[i] ? 1 : 0;
     }
   });
-  for (std::size_t k = 0; k < block.group().count; ++k) {
-    out.distance[k] = different[block.lane(block.group().first + k)];
+  for (std::size_t k = 0; k < tile.group().count; ++k) {
+    out.distance[k] = different[tile.lane(tile.group().first + k)];
   }
 }
 

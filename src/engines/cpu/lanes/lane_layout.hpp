@@ -1,4 +1,4 @@
-/// Chains across lanes, of networks and of Ising models on any graph: their conditionals, and what a block of chains
+/// Chains across lanes, of networks and of Ising models on any graph: their conditionals, and what a tile of chains
 /// is worth.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <poise/extend/engines/tuner.hpp>
-#include "engines/cpu/block_engine.hpp"
-#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
+#include "engines/cpu/tile_engine.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
 
@@ -17,7 +17,7 @@ namespace poise {
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const MarkovNetwork>& target);
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target);
 
-/// Sums over a block that log p and the statistics of its chains follow from.
+/// Sums over a tile that log p and the statistics of its chains follow from.
 template <class T>
 class LaneObserver;
 
@@ -25,10 +25,10 @@ template <>
 class LaneObserver<MarkovNetwork> {
  public:
   LaneObserver(const MarkovNetwork& target, const LaneModel& model);
-  void observe(const MarkovNetwork& target, const LaneBlock& block, const Observables& out) const;
+  void observe(const MarkovNetwork& target, const LaneTile& tile, const Observables& out) const;
 
  private:
-  void observe_order(const MarkovNetwork& target, const LaneBlock& block, std::span<double> out) const;
+  void observe_order(const MarkovNetwork& target, const LaneTile& tile, std::span<double> out) const;
 
   struct Site {
     Index position;
@@ -43,7 +43,7 @@ template <>
 class LaneObserver<GraphIsing> {
  public:
   LaneObserver(const GraphIsing& target, const LaneModel& model);
-  void observe(const GraphIsing& target, const LaneBlock& block, const Observables& out) const;
+  void observe(const GraphIsing& target, const LaneTile& tile, const Observables& out) const;
 
  private:
   SpinTerms terms_;  // by position
@@ -52,8 +52,8 @@ class LaneObserver<GraphIsing> {
 template <class T>
 class LaneLayout {
  public:
-  using Block = LaneBlock;
-  static constexpr std::size_t kMostChains = LaneBlock::kMost;
+  using Tile = LaneTile;
+  static constexpr std::size_t kMostChains = LaneTile::kMost;
   static constexpr bool kRaoBlackwellises = true;
 
   LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
@@ -61,11 +61,11 @@ class LaneLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
     return group_lanes(chains, first_chain, threads);
   }
-  [[nodiscard]] LaneBlock make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] LaneTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {model_, group, seed, first_chain};
   }
-  /// log p, statistics, distance and levels of all chains of a block.
-  void observe(const T& target, const LaneBlock& block, const Observables& out) const;
+  /// log p, statistics, distance and levels of all chains of a tile.
+  void observe(const T& target, const LaneTile& tile, const Observables& out) const;
 
  private:
   std::shared_ptr<const LaneModel> model_;
@@ -78,7 +78,7 @@ template <class T>
 [[nodiscard]] TunableEngine make_lane_engine(const std::shared_ptr<const T>& target, LaneSource source,
                                              const EngineOptions& options) {
   using Layout = LaneLayout<T>;
-  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, std::move(source)), options), nullptr};
+  return {std::make_unique<TileEngine<T, Layout>>(target, Layout(target, std::move(source)), options), nullptr};
 }
 
 }  // namespace poise

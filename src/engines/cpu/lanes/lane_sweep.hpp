@@ -35,7 +35,7 @@ struct LaneSweep {
 
   /// Bits of lanes for which floats cannot tell; called after the levels of all others were stored.
   void (*settle)(const LaneSweep& sweep, std::size_t position, std::uint64_t unsure);
-  void* block;
+  void* tile;
 };
 
 /// Random words that an update may need: what floats look at, and 32 digits more.

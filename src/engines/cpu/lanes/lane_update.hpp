@@ -20,7 +20,7 @@ POISE_INLINE Floats exp_lanes(const Floats& x) {
   return Lanes::scale(p, n);
 }
 
-/// V vectors side by side are all lanes of the block; in a heated one each lane has a temperature of its own.
+/// V vectors side by side are all lanes of the tile; in a heated one each lane has a temperature of its own.
 template <unsigned V, bool kHeated>
 struct Sweep {
   static constexpr unsigned N = Lanes::kCount;

@@ -67,7 +67,7 @@ TunableEngine make_tempered_engine(const Model& model, const Sampler& sampler, c
     } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
       made = try_lanes(*graph, options, maker);
     } else if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
-      // Replicas as bits would have a block for every rung, and a call for each of them at every step.
+      // Replicas as bits would have a tile for every rung, and a call for each of them at every step.
       made = try_lanes(std::make_shared<const GraphIsing>(graph_at(**lattice, 1.0)), options, maker);
     }
     if (made.engine) return made;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engines/cpu/lanes/lane_layout.hpp"
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/tempering/lane_ladders.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
 
 namespace poise {
 
@@ -60,13 +60,13 @@ class TemperedLanes final : public LaneLadders<T> {
       }
       if (!Base::wants_state(out)) continue;
       std::vector<Value> levels(traits_.variables);
-      chain.block.get_levels(rungs(c).ladder.cold(), levels);
+      chain.tile.get_levels(rungs(c).ladder.cold(), levels);
       this->observe_state(std::move(levels), k, out);
     }
   }
 
   void restart(std::size_t c, std::span<const Value> levels) override {
-    for (std::size_t r = 0; r < betas().size(); ++r) chains_[c].block.set_levels(r, levels);
+    for (std::size_t r = 0; r < betas().size(); ++r) chains_[c].tile.set_levels(r, levels);
     std::fill(chains_[c].counts.begin(), chains_[c].counts.end(), std::uint64_t{0});
     chains_[c].counted_from = rungs(c).step;
   }
@@ -77,20 +77,20 @@ class TemperedLanes final : public LaneLadders<T> {
       this->restart_counts(c);
       if (has_pair(c)) this->pair_of(c).freeze();
       chain.counts.assign(traits_.entries, 0);
-      if (rao_blackwell) chain.block.reset_sums();
+      if (rao_blackwell) chain.tile.reset_sums();
       chain.counted_from = chain.averaged_from = rungs(c).step;
-      energy_.sum(chain.block, chain.energies);
+      energy_.sum(chain.tile, chain.energies);
       if (chain.energies.zeros[rungs(c).ladder.cold()] != 0.0) this->refuse_impossible(c);
     }
   }
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
     const Chain& chain = chains_[c];
-    if (!chain.block.averages()) return {};
+    if (!chain.tile.averages()) return {};
     RaoBlackwell out{std::vector<double>(traits_.entries, 0.0), rungs(c).step - chain.averaged_from};
     std::vector<double> sums(traits_.entries);
     for (std::size_t r = 0; r < betas().size(); ++r) {
-      chain.block.get_sums(r, sums);
+      chain.tile.get_sums(r, sums);
       for (std::size_t k = 0; k < sums.size(); ++k) out.sums[k] += sums[k];
     }
     return out;
@@ -105,11 +105,11 @@ class TemperedLanes final : public LaneLadders<T> {
     const Chain& chain = chains_[c];
     out(rungs(c));
     if (has_pair(c)) out(this->pair_of(c));
-    out(chain.block.progress(), chain.counts, chain.counted_from, chain.averaged_from);
+    out(chain.tile.progress(), chain.counts, chain.counted_from, chain.averaged_from);
     std::vector<Value> levels(traits_.variables);
     for (std::size_t r = 0; r < betas().size(); ++r) {
-      chain.block.get_levels(r, levels);
-      out(levels, chain.block.get_totals(r));
+      chain.tile.get_levels(r, levels);
+      out(levels, chain.tile.get_totals(r));
     }
   }
 
@@ -117,16 +117,16 @@ class TemperedLanes final : public LaneLadders<T> {
     Chain& chain = chains_[c];
     in(rungs(c));
     if (has_pair(c)) in(this->pair_of(c));
-    chain.block = make_block(c);
-    BlockProgress progress;
+    chain.tile = make_tile(c);
+    TileProgress progress;
     in(progress, chain.counts, chain.counted_from, chain.averaged_from);
-    chain.block.set_progress(progress);
+    chain.tile.set_progress(progress);
     for (std::size_t r = 0; r < betas().size(); ++r) {
       std::vector<Value> levels;
       LaneTotals totals;
       in(levels, totals);
-      chain.block.set_levels(r, levels);
-      chain.block.set_totals(r, totals);
+      chain.tile.set_levels(r, levels);
+      chain.tile.set_totals(r, totals);
     }
     heat(c);
   }
@@ -138,20 +138,20 @@ class TemperedLanes final : public LaneLadders<T> {
     std::vector<Value> levels(traits_.variables);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       Chain& chain = chains_[c];
-      LaneBlock block = make_block(c);
-      block.set_progress(chain.block.progress());
+      LaneTile tile = make_tile(c);
+      tile.set_progress(chain.tile.progress());
       for (std::size_t k = 0; k < betas().size(); ++k) {
-        chain.block.get_levels(rungs(c).ladder.replica_at(Base::nearest(before, betas()[k])), levels);
-        block.set_levels(k, levels);
+        chain.tile.get_levels(rungs(c).ladder.replica_at(Base::nearest(before, betas()[k])), levels);
+        tile.set_levels(k, levels);
       }
-      chain.block = std::move(block);
-      for (std::size_t k = 0; k < betas().size(); ++k) chain.block.heat(k, heats()[k], k + 1 == betas().size());
+      chain.tile = std::move(tile);
+      for (std::size_t k = 0; k < betas().size(); ++k) chain.tile.heat(k, heats()[k], k + 1 == betas().size());
     }
   }
 
  private:
   struct Chain {
-    LaneBlock block;
+    LaneTile tile;
     LaneEnergies energies = {};
     std::vector<std::uint64_t> counts = {};  // steps of the cold replica at each level above 0
     std::uint64_t counted_from = 0;
@@ -163,13 +163,13 @@ class TemperedLanes final : public LaneLadders<T> {
                 LaneEnergy<T> energy, const EngineOptions& options)
       : Base(target, model, energy.log_hot(), options), energy_(std::move(energy)), components_(*model) {
     for (std::size_t c = 0; c < traits_.chains; ++c) {
-      chains_.push_back({make_block(c)});
-      for (std::size_t r = 0; r < betas().size(); ++r) chains_[c].block.set_levels(r, options.starts[c]);
+      chains_.push_back({make_tile(c)});
+      for (std::size_t r = 0; r < betas().size(); ++r) chains_[c].tile.set_levels(r, options.starts[c]);
       heat(c);
     }
   }
 
-  [[nodiscard]] LaneBlock make_block(std::size_t c) const {
+  [[nodiscard]] LaneTile make_tile(std::size_t c) const {
     return {this->model(), {0, betas().size()}, this->seed(), this->first_lane(c)};
   }
 
@@ -177,14 +177,14 @@ class TemperedLanes final : public LaneLadders<T> {
     for (std::size_t k = 0; k < heats().size(); ++k) heat_rung(c, k);
   }
   void heat_rung(std::size_t c, std::size_t k) {
-    chains_[c].block.heat(rungs(c).ladder.replica_at(k), heats()[k], k + 1 == heats().size());
+    chains_[c].tile.heat(rungs(c).ladder.replica_at(k), heats()[k], k + 1 == heats().size());
   }
 
   void step(std::size_t c) {
     Chain& chain = chains_[c];
     auto& own = rungs(c);
-    chain.block.sweep(1);
-    energy_.sum(chain.block, chain.energies);
+    chain.tile.sweep(1);
+    energy_.sum(chain.tile, chain.energies);
     const auto gain = [&](std::size_t pair, std::size_t replica) {
       return this->beta_steps()[pair] * chain.energies.log_weight[replica] +
              this->zero_steps()[pair] * chain.energies.zeros[replica];
@@ -204,16 +204,16 @@ class TemperedLanes final : public LaneLadders<T> {
     const std::size_t rung = rungs(c).step % betas().size();
     if (pair.is_off[rung] != 0) return;
     const auto at = [&](std::size_t chain) {
-      return ComponentExchange::At{chains_[chain].block, rungs(chain).ladder.replica_at(rung)};
+      return ComponentExchange::At{chains_[chain].tile, rungs(chain).ladder.replica_at(rung)};
     };
     pair.components[rung] += static_cast<double>(components_.exchange(at(c), at(c + 1), pair.rng, chains_[c].scratch));
     pair.tried[rung] += 1.0;
   }
 
   void count(Chain& chain, std::size_t lane) const {
-    const Value* levels = chain.block.levels() + lane;
+    const Value* levels = chain.tile.levels() + lane;
     const std::vector<LaneModel::Variable>& variables = this->model()->variables();
-    for (std::size_t k = 0; k + 1 < variables.size(); ++k, levels += chain.block.lanes()) {
+    for (std::size_t k = 0; k + 1 < variables.size(); ++k, levels += chain.tile.lanes()) {
       if (*levels > 0) ++chain.counts[this->model()->entries()[variables[k].variable] + *levels - 1];
     }
   }

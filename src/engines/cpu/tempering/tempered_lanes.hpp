@@ -11,7 +11,7 @@
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/components.hpp"
-#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
 
@@ -30,7 +30,7 @@ template <>
 class LaneEnergy<MarkovNetwork> {
  public:
   LaneEnergy(const MarkovNetwork& target, const LaneModel& model);
-  void sum(const LaneBlock& block, LaneEnergies& out) const;
+  void sum(const LaneTile& tile, LaneEnergies& out) const;
   [[nodiscard]] double log_hot() const { return log_hot_; }  ///< log Z at beta = 0
 
  private:
@@ -51,7 +51,7 @@ template <>
 class LaneEnergy<GraphIsing> {
  public:
   LaneEnergy(const GraphIsing& target, const LaneModel& model);
-  void sum(const LaneBlock& block, LaneEnergies& out) const;
+  void sum(const LaneTile& tile, LaneEnergies& out) const;
   [[nodiscard]] double log_hot() const { return log_hot_; }
 
  private:

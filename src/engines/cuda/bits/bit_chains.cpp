@@ -259,7 +259,7 @@ CudaBitChains::~CudaBitChains() = default;
 CudaBitChains::CudaBitChains(CudaBitChains&&) noexcept = default;
 CudaBitChains& CudaBitChains::operator=(CudaBitChains&&) noexcept = default;
 
-void CudaBitChains::set_progress(const BlockProgress& progress) {
+void CudaBitChains::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
 }

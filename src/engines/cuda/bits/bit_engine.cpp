@@ -18,7 +18,7 @@ namespace {
 template <class T, class B>
 class CudaBitLayout {
  public:
-  using Block = B;
+  using Tile = B;
   static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
   static constexpr bool kRaoBlackwellises = false;
   static constexpr bool kAllPossible = true;
@@ -51,21 +51,20 @@ class CudaBitLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};
   }
-  [[nodiscard]] Block make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] Tile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {tables_, terms_, group, seed, first_chain};
   }
-  void observe(const T& target, const Block& block, const Observables& out) const {
-    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(target, block.sums(), out);
-    if (!out.levels.empty()) block.get_all_levels(out.levels);
+  void observe(const T& target, const Tile& tile, const Observables& out) const {
+    if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) tell(target, tile.sums(), out);
+    if (!out.levels.empty()) tile.get_all_levels(out.levels);
   }
   /// Draws of which no states are wanted: so many that numbers of all chains take some tens of megabytes.
   static std::size_t draws_at_once(std::size_t chains) {
     return std::clamp<std::size_t>((std::size_t{1} << 20) / std::max<std::size_t>(1, chains), 32, 1024);
   }
-  void sweep_and_observe(const T& target, Block& block, std::uint64_t sweeps,
-                         std::span<const Observables> draws) const {
-    const std::uint64_t before = block.sweeps();
-    block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaSpinSums& sums) {
+  void sweep_and_observe(const T& target, Tile& tile, std::uint64_t sweeps, std::span<const Observables> draws) const {
+    const std::uint64_t before = tile.sweeps();
+    tile.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaSpinSums& sums) {
       tell(target, sums, draws[draw]);
       observe_sweeps(before + (draw + 1) * sweeps, draws[draw]);
     });
@@ -100,9 +99,9 @@ class CudaBitLayout {
 
 template <class T>
 TunableEngine make_bits(const std::shared_ptr<const T>& target, const EngineOptions& options) {
-  const auto engine = [&]<class Block>(std::type_identity<Block>) -> TunableEngine {
-    using Layout = CudaBitLayout<T, Block>;
-    return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
+  const auto engine = [&]<class Tile>(std::type_identity<Tile>) -> TunableEngine {
+    using Layout = CudaBitLayout<T, Tile>;
+    return {std::make_unique<TileEngine<T, Layout>>(target, Layout(target, bit_model(target)), options)};
   };
   return options.starts.size() <= CudaBitChains::kMost ? engine(std::type_identity<CudaBitChains>())
                                                        : engine(std::type_identity<CudaBitTile>());

@@ -184,7 +184,7 @@ CudaBitTile::~CudaBitTile() = default;
 CudaBitTile::CudaBitTile(CudaBitTile&&) noexcept = default;
 CudaBitTile& CudaBitTile::operator=(CudaBitTile&&) noexcept = default;
 
-void CudaBitTile::set_progress(const BlockProgress& progress) {
+void CudaBitTile::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
 }

@@ -1,4 +1,4 @@
-/// Chains as bits, on a GPU: the chains of engines/cpu/bits/bit_block.hpp with a thread for every variable of a
+/// Chains as bits, on a GPU: the chains of engines/cpu/bits/bit_tile.hpp with a thread for every variable of a
 /// colour and 32 chains or, where chains are few, with words of 32 variables of one chain.
 ///
 /// Random words, probabilities and their comparison are those of the CPU, all in integers, so the states are the
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <poise/extend/engines/engine.hpp>
-#include "engines/cpu/bits/bit_block.hpp"
 #include "engines/cpu/bits/bit_tables.hpp"
+#include "engines/cpu/bits/bit_tile.hpp"
 
 namespace poise {
 
@@ -52,9 +52,9 @@ class CudaBitTile {
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
   /// Counts start anew.
-  void set_progress(const BlockProgress& progress);
+  void set_progress(const TileProgress& progress);
 
   /// Counts levels once `reset_counts` was called. Returns when the sweeps are made.
   void sweep(std::uint64_t sweeps);
@@ -107,8 +107,8 @@ class CudaBitChains {
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
-  void set_progress(const BlockProgress& progress);
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
+  void set_progress(const TileProgress& progress);
 
   void sweep(std::uint64_t sweeps);
   void reset_counts();

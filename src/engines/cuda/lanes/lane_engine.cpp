@@ -6,8 +6,8 @@
 
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/exact_tables.hpp"
-#include "engines/cpu/block_engine.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
+#include "engines/cpu/tile_engine.hpp"
 #include "engines/cuda/lanes/lane_tile.hpp"
 
 namespace poise {
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 class CudaLaneLayout {
  public:
-  using Block = CudaLaneTile;
+  using Tile = CudaLaneTile;
   static constexpr std::size_t kMostChains = std::numeric_limits<std::size_t>::max();
   static constexpr bool kRaoBlackwellises = true;
 
@@ -35,20 +35,20 @@ class CudaLaneLayout {
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};
   }
-  [[nodiscard]] CudaLaneTile make_block(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
+  [[nodiscard]] CudaLaneTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {model_, group, seed, first_chain};
   }
-  void observe(const T& target, const CudaLaneTile& block, const Observables& out) const {
+  void observe(const T& target, const CudaLaneTile& tile, const Observables& out) const {
     if (!out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty()) {
-      observe_sums(target, block.sums(), out);
+      observe_sums(target, tile.sums(), out);
     }
-    if (!out.levels.empty()) block.get_all_levels(out.levels);
+    if (!out.levels.empty()) tile.get_all_levels(out.levels);
   }
   static std::size_t draws_at_once(std::size_t chains) { return lane_draws_at_once(chains); }
-  void sweep_and_observe(const T& target, CudaLaneTile& block, std::uint64_t sweeps,
+  void sweep_and_observe(const T& target, CudaLaneTile& tile, std::uint64_t sweeps,
                          std::span<const Observables> draws) const {
-    const std::uint64_t before = block.sweeps();
-    block.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaLaneSums& sums) {
+    const std::uint64_t before = tile.sweeps();
+    tile.sweep_and_sum(sweeps, draws.size(), [&](std::size_t draw, const CudaLaneSums& sums) {
       observe_sums(target, sums, draws[draw]);
       observe_sweeps(before + (draw + 1) * sweeps, draws[draw]);
     });
@@ -61,7 +61,7 @@ class CudaLaneLayout {
 template <class T>
 TunableEngine make_lanes(const std::shared_ptr<const T>& target, const EngineOptions& options) {
   using Layout = CudaLaneLayout<T>;
-  return {std::make_unique<BlockEngine<T, Layout>>(target, Layout(target), options), nullptr};
+  return {std::make_unique<TileEngine<T, Layout>>(target, Layout(target), options), nullptr};
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ std::uint32_t CudaLaneTile::lane(std::size_t chain) const {
   return device_->lanes.first + static_cast<std::uint32_t>(chain - group_.first);
 }
 
-void CudaLaneTile::set_progress(const BlockProgress& progress) {
+void CudaLaneTile::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
   if (progress.averages != 0) reset_sums();

@@ -1,4 +1,4 @@
-/// Chains across lanes, on a GPU: those of engines/cpu/lanes/lane_block.hpp with a thread for every variable of a
+/// Chains across lanes, on a GPU: those of engines/cpu/lanes/lane_tile.hpp with a thread for every variable of a
 /// colour and two chains.
 ///
 /// Random words are those of the CPU, and floats decide only where they cannot be wrong, so the states are the same.
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include <poise/extend/engines/engine.hpp>
-#include "engines/cpu/lanes/lane_block.hpp"
 #include "engines/cpu/lanes/lane_image.hpp"
 #include "engines/cpu/lanes/lane_model.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
 
@@ -64,9 +64,9 @@ class CudaLaneTile {
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, averaging_ ? 1U : 0U}; }
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, averaging_ ? 1U : 0U}; }
   /// Totals start anew.
-  void set_progress(const BlockProgress& progress);
+  void set_progress(const TileProgress& progress);
 
   /// Counts levels while `reset_counts` was called, and averages conditionals while `reset_sums` was. Returns when the
   /// sweeps are made.

@@ -177,7 +177,7 @@ void CudaLaneLadders::set_rungs(std::span<const LaneHeat> heats, std::span<const
   device_->set_rungs(heats, steps);
 }
 
-void CudaLaneLadders::set_progress(const BlockProgress& progress) {
+void CudaLaneLadders::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   counting_ = averaging_ = false;
   if (progress.counts != 0) reset_counts();

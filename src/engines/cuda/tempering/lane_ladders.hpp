@@ -54,9 +54,9 @@ class CudaLaneLadders {
   /// Takes other rungs. States, ladders and totals start anew.
   void set_rungs(std::span<const LaneHeat> heats, std::span<const CudaRungStep> steps);
 
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, averaging_ ? 1U : 0U}; }
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, averaging_ ? 1U : 0U}; }
   /// Totals start anew.
-  void set_progress(const BlockProgress& progress);
+  void set_progress(const TileProgress& progress);
 
   /// Has the device make steps of all ladders, the first of them number `step`, and does not wait for them. Counts
   /// levels of the cold replicas once `reset_counts` was called, and averages their conditionals once `reset_sums` was.

@@ -37,7 +37,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
         chains_(traits_.chains) {
     constexpr std::size_t kMostSteps = 256;  // tens of microseconds each, of a small model
     constexpr std::size_t kUpdates = std::size_t{1} << 30;
-    const std::size_t updates = traits_.chains * LaneBlock::kMost * std::max<Index>(1, traits_.variables);
+    const std::size_t updates = traits_.chains * LaneTile::kMost * std::max<Index>(1, traits_.variables);
     traits_.chunk = std::clamp<std::size_t>(kUpdates / updates, 1, kMostSteps);
     traits_.group = traits_.chains;
     traits_.draws_at_once = lane_draws_at_once(traits_.chains);
@@ -139,7 +139,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     out(rungs(c));
     if (has_pair(c)) out(this->pair_of(c));
     const LaneTotals totals = ladders_.totals(c);
-    BlockProgress progress = ladders_.progress();
+    TileProgress progress = ladders_.progress();
     progress.counts = 0;
     out(progress, totals.counts, chains_[c].counted_from, chains_[c].averaged_from);
     LaneTotals of_replica{{}, totals.sums, totals.recent};
@@ -156,11 +156,11 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     if (has_pair(c)) in(this->pair_of(c));
     host_is_newer_ = true;
     device_is_newer_ = false;
-    BlockProgress progress;
+    TileProgress progress;
     LaneTotals totals;
     in(progress, totals.counts, chains_[c].counted_from, chains_[c].averaged_from);
     progress.counts = totals.counts.empty() ? 0 : 1;
-    const BlockProgress before = ladders_.progress();
+    const TileProgress before = ladders_.progress();
     // All ladders are at the same step.
     if (progress.sweeps != before.sweeps || progress.counts != before.counts || progress.averages != before.averages) {
       ladders_.set_progress(progress);
@@ -242,7 +242,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     out.seed = options.seed;
     out.first_chain = options.first_chain;
     out.first_lane = this->first_lane(0);
-    out.lanes_apart = LaneBlock::kMost;
+    out.lanes_apart = LaneTile::kMost;
     const ComponentExchange components(model);
     const std::size_t positions = components.start().size() - 1;
     out.first_neighbour.push_back(0);

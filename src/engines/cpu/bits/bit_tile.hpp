@@ -1,8 +1,8 @@
-/// Chains as bits: a block of words that one thread moves on, sweep after sweep of Gibbs.
+/// Chains as bits: a tile of words that one thread moves on, sweep after sweep of Gibbs.
 ///
 /// A chain is up where a random integer of 64 binary digits, its own, is below P(up | blanket). The integers are drawn
-/// and compared digit by digit, from the highest down, for all chains of the block at once: half of the chains are
-/// decided by each digit, so a block of 512 needs ten. The law is exact to 2^-64.
+/// and compared digit by digit, from the highest down, for all chains of the tile at once: half of the chains are
+/// decided by each digit, so a tile of 512 needs ten. The law is exact to 2^-64.
 #pragma once
 
 #include <array>
@@ -52,21 +52,21 @@ struct BitTotals {
   }
 };
 
-class BitBlock {
+class BitTile {
  public:
   using Totals = BitTotals;
   static constexpr std::size_t kMostWords = 8;
   static constexpr std::size_t kFew = 16;  ///< chains, up to which variables go in the lanes instead
 
   /// The chains first_chain + group.first and so on; numbers are those of the run.
-  BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
+  BitTile(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::size_t words() const { return words_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counting_ ? 1U : 0U, 0}; }
   /// Counts start anew.
-  void set_progress(const BlockProgress& progress);
+  void set_progress(const TileProgress& progress);
   /// [position][word], one position more than there are variables, which is 0.
   [[nodiscard]] const std::uint64_t* state() const { return state_.data(); }
 
@@ -127,7 +127,7 @@ class BitBlock {
   std::uint64_t sweeps_ = 0;
 };
 
-/// How a run's chains are shared out in blocks: by whole words where there are enough of them for all threads.
+/// How a run's chains are shared out in tiles: by whole words where there are enough of them for all threads.
 [[nodiscard]] std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
 /// Blocks of chains across lanes: random numbers, undecided lanes, counts.
-#include "engines/cpu/lanes/lane_block.hpp"
+#include "engines/cpu/lanes/lane_tile.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace poise {
 
-LaneBlock::LaneBlock(std::shared_ptr<const LaneModel> model, ChainGroup group, std::uint64_t seed,
-                     std::uint64_t first_chain)
+LaneTile::LaneTile(std::shared_ptr<const LaneModel> model, ChainGroup group, std::uint64_t seed,
+                   std::uint64_t first_chain)
     : model_(std::move(model)), group_(group), first_chain_(first_chain), first_number_(first_chain + group.first) {
   // Lanes of a vector are those of the run's numbers, so that random words have their halves in place.
   const bool few = group.count <= kFew;
@@ -29,7 +29,7 @@ LaneBlock::LaneBlock(std::shared_ptr<const LaneModel> model, ChainGroup group, s
   levels_.assign(std::size_t{model_->num_variables()} * lanes_, 0);
 }
 
-void LaneBlock::sweep(std::uint64_t sweeps) {
+void LaneTile::sweep(std::uint64_t sweeps) {
   LaneSweep sweep{};
   sweep.variables = model_->variables().data();
   sweep.pairs = model_->pairs().data();
@@ -47,8 +47,8 @@ void LaneBlock::sweep(std::uint64_t sweeps) {
   sweep.betas = heat_.empty() ? nullptr : betas_.data();
   sweep.log_zeros = log_zeros_.data();
   sweep.weights = weights_.data();
-  sweep.settle = &LaneBlock::settle;
-  sweep.block = this;
+  sweep.settle = &LaneTile::settle;
+  sweep.tile = this;
   for (; sweeps > 0; --sweeps) {
     sweep.first_word = sweeps_ * model_->num_variables() * kWordsPerUpdate;
     if (alone_) {
@@ -65,14 +65,14 @@ void LaneBlock::sweep(std::uint64_t sweeps) {
   }
 }
 
-void LaneBlock::settle(const LaneSweep& sweep, std::size_t position, std::uint64_t unsure) {
-  LaneBlock& block = *static_cast<LaneBlock*>(sweep.block);
-  for (std::uint64_t left = unsure & block.chains_; left != 0; left &= left - 1) {
-    block.settle_lane(position, static_cast<std::size_t>(__builtin_ctzll(left)));
+void LaneTile::settle(const LaneSweep& sweep, std::size_t position, std::uint64_t unsure) {
+  LaneTile& tile = *static_cast<LaneTile*>(sweep.tile);
+  for (std::uint64_t left = unsure & tile.chains_; left != 0; left &= left - 1) {
+    tile.settle_lane(position, static_cast<std::size_t>(__builtin_ctzll(left)));
   }
 }
 
-void LaneBlock::settle_lane(std::size_t position, std::size_t lane) {
+void LaneTile::settle_lane(std::size_t position, std::size_t lane) {
   const LaneModel::Variable& variable = model_->variables()[position];
   const std::size_t key = alone_ ? lane : lane / 2;
   const unsigned shift = alone_ ? shifts_[lane] : lane % 2 * 32;
@@ -90,7 +90,7 @@ void LaneBlock::settle_lane(std::size_t position, std::size_t lane) {
   levels_[position * lanes_ + lane] = level;
 }
 
-void LaneBlock::heat(std::size_t lane, const LaneHeat& heat, bool counts) {
+void LaneTile::heat(std::size_t lane, const LaneHeat& heat, bool counts) {
   if (heat_.empty()) {
     heat_.resize(lanes_);
     betas_.assign(lanes_, 1.0F);
@@ -103,42 +103,42 @@ void LaneBlock::heat(std::size_t lane, const LaneHeat& heat, bool counts) {
   weights_[lane] = counts ? 1.0F : 0.0F;
 }
 
-void LaneBlock::set_progress(const BlockProgress& progress) {
+void LaneTile::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
   if (progress.averages != 0) reset_sums();
 }
 
-void LaneBlock::reset_counts() {
+void LaneTile::reset_counts() {
   recent_counts_.assign(model_->num_entries() * lanes_, 0);
   earlier_counts_.assign(recent_counts_.size(), 0);
 }
 
-void LaneBlock::reset_sums() {
+void LaneTile::reset_sums() {
   recent_sums_.assign(model_->num_entries() * lanes_, 0.0F);
   earlier_sums_.assign(recent_sums_.size(), 0.0);
 }
 
-void LaneBlock::spill() {
+void LaneTile::spill() {
   for (std::size_t k = 0; k < recent_counts_.size(); ++k) earlier_counts_[k] += recent_counts_[k];
   for (std::size_t k = 0; k < recent_sums_.size(); ++k) earlier_sums_[k] += static_cast<double>(recent_sums_[k]);
   std::fill(recent_counts_.begin(), recent_counts_.end(), std::uint8_t{0});
   std::fill(recent_sums_.begin(), recent_sums_.end(), 0.0F);
 }
 
-void LaneBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+void LaneTile::set_levels(std::size_t chain, std::span<const Value> levels) {
   const std::size_t at = lane(chain);
   for (Index i = 0; i < levels.size(); ++i) levels_[model_->position(i) * lanes_ + at] = levels[i];
 }
 
-void LaneBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+void LaneTile::get_levels(std::size_t chain, std::span<Value> levels) const {
   const std::size_t at = lane(chain);
   for (Index i = 0; i < levels.size(); ++i) levels[i] = levels_[model_->position(i) * lanes_ + at];
 }
 
 /// Calls `use` with the number of each entry in the order of variables, and in that of updates.
 template <class Use>
-void LaneBlock::for_each_entry(Use&& use) const {
+void LaneTile::for_each_entry(Use&& use) const {
   const std::vector<LaneModel::Variable>& variables = model_->variables();
   for (std::size_t k = 0; k + 1 < variables.size(); ++k) {
     const Index first = model_->entries()[variables[k].variable];
@@ -146,7 +146,7 @@ void LaneBlock::for_each_entry(Use&& use) const {
   }
 }
 
-void LaneBlock::set_totals(std::size_t chain, const LaneTotals& totals) {
+void LaneTile::set_totals(std::size_t chain, const LaneTotals& totals) {
   for_each_entry([&, at = lane(chain)](std::size_t outside, std::size_t inside) {
     const std::size_t place = inside * lanes_ + at;
     if (counts()) {
@@ -160,7 +160,7 @@ void LaneBlock::set_totals(std::size_t chain, const LaneTotals& totals) {
   });
 }
 
-LaneTotals LaneBlock::get_totals(std::size_t chain) const {
+LaneTotals LaneTile::get_totals(std::size_t chain) const {
   LaneTotals totals;
   totals.counts.resize(counts() ? model_->num_entries() : 0);
   totals.sums.resize(averages() ? model_->num_entries() : 0);
@@ -174,20 +174,20 @@ LaneTotals LaneBlock::get_totals(std::size_t chain) const {
   return totals;
 }
 
-void LaneBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+void LaneTile::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   if (earlier_counts_.empty()) return std::fill(counts.begin(), counts.end(), std::uint64_t{0});
   for_each_entry([&, at = lane(chain)](std::size_t outside, std::size_t inside) {
     counts[outside] = earlier_counts_[inside * lanes_ + at] + recent_counts_[inside * lanes_ + at];
   });
 }
 
-void LaneBlock::get_sums(std::size_t chain, std::span<double> sums) const {
+void LaneTile::get_sums(std::size_t chain, std::span<double> sums) const {
   for_each_entry([&, at = lane(chain)](std::size_t outside, std::size_t inside) {
     sums[outside] = earlier_sums_[inside * lanes_ + at] + static_cast<double>(recent_sums_[inside * lanes_ + at]);
   });
 }
 
-void LaneBlock::get_all_levels(std::span<Value> levels) const {
+void LaneTile::get_all_levels(std::span<Value> levels) const {
   const std::size_t n = model_->num_variables();
   const std::size_t first = lane(group_.first);
   // Sixteen variables at a time, so that what is written stays in the cache.
@@ -202,7 +202,7 @@ void LaneBlock::get_all_levels(std::span<Value> levels) const {
 }
 
 std::vector<ChainGroup> group_lanes(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-  return group_words(chains, first_chain, threads, {LaneBlock::kVector, LaneBlock::kMost / LaneBlock::kVector});
+  return group_words(chains, first_chain, threads, {LaneTile::kVector, LaneTile::kMost / LaneTile::kVector});
 }
 
 }  // namespace poise

@@ -1,6 +1,6 @@
-/// Gibbs with many chains in one block of memory, as bits of words or across lanes, as an engine.
+/// Gibbs with many chains in one tile, as bits of words or across lanes, as an engine.
 ///
-/// A layout makes blocks of chains of a target and observes all chains of a block at once: BitLayout
+/// A layout makes tiles of chains of a target and observes all chains of a tile at once: BitLayout
 /// (cpu/bits/ising_bits.hpp) and LaneLayout (cpu/lanes/lane_layout.hpp).
 #pragma once
 
@@ -22,11 +22,11 @@ inline void observe_sweeps(std::uint64_t sweeps, const Observables& out) {
 }
 
 template <Target T, class Layout>
-class BlockEngine final : public Engine {
+class TileEngine final : public Engine {
  public:
-  using Block = typename Layout::Block;
+  using Tile = typename Layout::Tile;
 
-  BlockEngine(std::shared_ptr<const T> target, Layout layout, const EngineOptions& options)
+  TileEngine(std::shared_ptr<const T> target, Layout layout, const EngineOptions& options)
       : Engine(traits_of(*target, options)),
         target_(std::move(target)),
         layout_(std::move(layout)),
@@ -35,7 +35,7 @@ class BlockEngine final : public Engine {
         reference_(options.reference),
         chains_(options.starts.size()) {
     layout_.set_reference(reference_);
-    blocks_ = make_blocks(Layout::group(traits_.chains, first_chain_, 1));
+    tiles_ = make_blocks(Layout::group(traits_.chains, first_chain_, 1));
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       std::function<std::vector<Value>(unsigned)> next;
       if (options.other_start) next = [&](unsigned attempt) { return options.other_start(c, attempt); };
@@ -45,32 +45,32 @@ class BlockEngine final : public Engine {
 
   std::vector<ChainGroup> share_out(unsigned threads) override {
     std::vector<ChainGroup> groups = Layout::group(traits_.chains, first_chain_, threads);
-    if (std::equal(blocks_.begin(), blocks_.end(), groups.begin(), groups.end(), has_chains)) return groups;
-    const std::vector<Block> before = std::exchange(blocks_, make_blocks(groups));
+    if (std::equal(tiles_.begin(), tiles_.end(), groups.begin(), groups.end(), has_chains)) return groups;
+    const std::vector<Tile> before = std::exchange(tiles_, make_blocks(groups));
     std::vector<Value> levels(traits_.variables);
-    for (Block& block : blocks_) {
-      block.set_progress(before.front().progress());
-      for (std::size_t c = block.group().first; c < block.group().first + block.group().count; ++c) {
-        const Block& old = block_of(before, c);
+    for (Tile& tile : tiles_) {
+      tile.set_progress(before.front().progress());
+      for (std::size_t c = tile.group().first; c < tile.group().first + tile.group().count; ++c) {
+        const Tile& old = tile_of(before, c);
         old.get_levels(c, levels);
-        block.set_levels(c, levels);
-        if (block.counts()) block.set_totals(c, old.get_totals(c));
+        tile.set_levels(c, levels);
+        if (tile.counts()) tile.set_totals(c, old.get_totals(c));
       }
     }
     return groups;
   }
 
-  void advance(ChainGroup group, std::uint64_t steps) override { block_of(group).sweep(steps); }
+  void advance(ChainGroup group, std::uint64_t steps) override { tile_of(group).sweep(steps); }
 
   void observe(ChainGroup group, const Observables& out) const override {
-    for (const Block& block : blocks_) {
-      const std::size_t first = std::max(group.first, block.group().first);
-      const std::size_t last = std::min(group.first + group.count, block.group().first + block.group().count);
+    for (const Tile& tile : tiles_) {
+      const std::size_t first = std::max(group.first, tile.group().first);
+      const std::size_t last = std::min(group.first + group.count, tile.group().first + tile.group().count);
       if (first >= last) continue;
       const std::size_t at = first - group.first;
-      const bool whole = last - first == block.group().count;
-      if (whole) layout_.observe(*target_, block, part_of(out, at, block.group().count));
-      for (std::size_t c = first; c < last; ++c) observe_chain(block, c, c - group.first, out, whole);
+      const bool whole = last - first == tile.group().count;
+      if (whole) layout_.observe(*target_, tile, part_of(out, at, tile.group().count));
+      for (std::size_t c = first; c < last; ++c) observe_chain(tile, c, c - group.first, out, whole);
     }
   }
 
@@ -79,7 +79,7 @@ class BlockEngine final : public Engine {
       const bool plain = draws.front().levels.empty() && draws.front().frozen.empty() &&
                          draws.front().empirical_marginals.empty() && draws.front().evals.empty();
       if (plain) {
-        layout_.sweep_and_observe(*target_, block_of(group), steps, draws);
+        layout_.sweep_and_observe(*target_, tile_of(group), steps, draws);
         return;
       }
     }
@@ -88,31 +88,31 @@ class BlockEngine final : public Engine {
 
   void restart(std::size_t c, std::span<const Value> levels) override {
     place(c, levels, {});
-    Block& block = block_of(c);
-    if (!block.counts()) return;
-    chains_[c].counted_from = block.sweeps();
-    auto totals = block.get_totals(c);
+    Tile& tile = tile_of(c);
+    if (!tile.counts()) return;
+    chains_[c].counted_from = tile.sweeps();
+    auto totals = tile.get_totals(c);
     std::fill(totals.counts.begin(), totals.counts.end(), std::uint64_t{0});
-    block.set_totals(c, totals);
+    tile.set_totals(c, totals);
   }
 
   void exchange(std::size_t c, Engine& other) override {
-    auto& there = dynamic_cast<BlockEngine&>(other);
+    auto& there = dynamic_cast<TileEngine&>(other);
     std::vector<Value> x(traits_.variables), y(traits_.variables);
-    block_of(c).get_levels(c, x);
-    there.block_of(c).get_levels(c, y);
-    block_of(c).set_levels(c, y);
-    there.block_of(c).set_levels(c, x);
+    tile_of(c).get_levels(c, x);
+    there.tile_of(c).get_levels(c, y);
+    tile_of(c).set_levels(c, y);
+    there.tile_of(c).set_levels(c, x);
   }
 
   void start_marginals(ChainGroup group, bool rao_blackwell) override {
-    Block& block = block_of(group);
-    block.reset_counts();
+    Tile& tile = tile_of(group);
+    tile.reset_counts();
     if constexpr (Layout::kRaoBlackwellises) {
-      if (rao_blackwell) block.reset_sums();
+      if (rao_blackwell) tile.reset_sums();
     }
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
-      chains_[c].counted_from = chains_[c].averaged_from = block.sweeps();
+      chains_[c].counted_from = chains_[c].averaged_from = tile.sweeps();
       if (!Layout::kRaoBlackwellises && rao_blackwell) {
         chains_[c].rao_blackwell = {std::vector<double>(target_->num_moves(), 0.0), 0};
       }
@@ -130,37 +130,37 @@ class BlockEngine final : public Engine {
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t c) const override {
     if constexpr (Layout::kRaoBlackwellises) {
-      const Block& block = block_of(c);
-      if (!block.averages()) return {};
-      RaoBlackwell out{std::vector<double>(traits_.entries), block.sweeps() - chains_[c].averaged_from};
-      block.get_sums(c, out.sums);
+      const Tile& tile = tile_of(c);
+      if (!tile.averages()) return {};
+      RaoBlackwell out{std::vector<double>(traits_.entries), tile.sweeps() - chains_[c].averaged_from};
+      tile.get_sums(c, out.sums);
       return out;
     } else {
       return chains_[c].rao_blackwell;
     }
   }
 
-  void save_common(Saver& out) const override { out(blocks_.front().progress()); }
+  void save_common(Saver& out) const override { out(tiles_.front().progress()); }
 
   void load_common(Loader& in) override {
-    BlockProgress progress;
+    TileProgress progress;
     in(progress);
-    for (Block& block : blocks_) block.set_progress(progress);
+    for (Tile& tile : tiles_) tile.set_progress(progress);
   }
 
   void save_chain(std::size_t c, Saver& out) const override {
-    const Block& block = block_of(c);
+    const Tile& tile = tile_of(c);
     std::vector<Value> levels(traits_.variables);
-    block.get_levels(c, levels);
-    out(levels, block.get_totals(c), chains_[c]);
+    tile.get_levels(c, levels);
+    out(levels, tile.get_totals(c), chains_[c]);
   }
 
   void load_chain(std::size_t c, Loader& in) override {
     std::vector<Value> levels;
-    typename Block::Totals totals;
+    typename Tile::Totals totals;
     in(levels, totals, chains_[c]);
-    block_of(c).set_levels(c, levels);
-    if (block_of(c).counts()) block_of(c).set_totals(c, totals);
+    tile_of(c).set_levels(c, levels);
+    if (tile_of(c).counts()) tile_of(c).set_totals(c, totals);
   }
 
  private:
@@ -169,7 +169,7 @@ class BlockEngine final : public Engine {
     std::uint64_t counted_from = 0;   // sweep at which counting its levels began
     std::uint64_t averaged_from = 0;  // and averaging its conditionals
     std::uint64_t placed = 0;         // evaluations that finding its start took
-    RaoBlackwell rao_blackwell;       // at recorded draws; unused where blocks average them by themselves
+    RaoBlackwell rao_blackwell;       // at recorded draws; unused where tiles average them by themselves
     std::vector<double> log_ratios;   // a buffer for it
 
     template <class A>
@@ -193,38 +193,38 @@ class BlockEngine final : public Engine {
     return traits;
   }
 
-  [[nodiscard]] std::vector<Block> make_blocks(const std::vector<ChainGroup>& groups) const {
-    std::vector<Block> blocks;
-    for (const ChainGroup& group : groups) blocks.push_back(layout_.make_block(group, seed_, first_chain_));
-    return blocks;
+  [[nodiscard]] std::vector<Tile> make_blocks(const std::vector<ChainGroup>& groups) const {
+    std::vector<Tile> tiles;
+    for (const ChainGroup& group : groups) tiles.push_back(layout_.make_tile(group, seed_, first_chain_));
+    return tiles;
   }
 
-  static auto& block_of(auto& blocks, std::size_t chain) {
-    const auto after = [](std::size_t c, const Block& block) { return c < block.group().first; };
-    return *std::prev(std::upper_bound(blocks.begin(), blocks.end(), chain, after));
+  static auto& tile_of(auto& tiles, std::size_t chain) {
+    const auto after = [](std::size_t c, const Tile& tile) { return c < tile.group().first; };
+    return *std::prev(std::upper_bound(tiles.begin(), tiles.end(), chain, after));
   }
-  [[nodiscard]] const Block& block_of(std::size_t chain) const { return block_of(blocks_, chain); }
-  Block& block_of(std::size_t chain) { return block_of(blocks_, chain); }
-  static bool has_chains(const Block& block, const ChainGroup& group) {
-    return block.group().first == group.first && block.group().count == group.count;
+  [[nodiscard]] const Tile& tile_of(std::size_t chain) const { return tile_of(tiles_, chain); }
+  Tile& tile_of(std::size_t chain) { return tile_of(tiles_, chain); }
+  static bool has_chains(const Tile& tile, const ChainGroup& group) {
+    return tile.group().first == group.first && tile.group().count == group.count;
   }
-  /// The block that has these chains and no others.
-  Block& block_of(const ChainGroup& group) {
-    Block& block = block_of(group.first);
-    if (has_chains(block, group)) return block;
+  /// The tile that has these chains and no others.
+  Tile& tile_of(const ChainGroup& group) {
+    Tile& tile = tile_of(group.first);
+    if (has_chains(tile, group)) return tile;
     throw std::logic_error("chains are handled in the groups that they were shared out in");
   }
 
   [[nodiscard]] typename T::State state_of(std::size_t c) const {
     std::vector<Value> levels(traits_.variables);
-    block_of(c).get_levels(c, levels);
+    tile_of(c).get_levels(c, levels);
     return target_->make_state(levels);
   }
 
   void place(std::size_t c, std::span<const Value> levels, const std::function<std::vector<Value>(unsigned)>& other) {
     if constexpr (requires { Layout::kAllPossible; }) {  // nothing to look for, and no state that is worth its making
       chains_[c].placed += 1;
-      block_of(c).set_levels(c, levels);
+      tile_of(c).set_levels(c, levels);
       return;
     }
     Evals evals;
@@ -232,7 +232,7 @@ class BlockEngine final : public Engine {
     chains_[c].placed += evals.target;
     std::vector<Value> found(traits_.variables);
     copy_levels(*target_, state, std::span<Value>(found));
-    block_of(c).set_levels(c, found);
+    tile_of(c).set_levels(c, found);
   }
 
   template <class Span>
@@ -254,14 +254,14 @@ class BlockEngine final : public Engine {
   }
 
   /// What is left of number k of the group, or all of it.
-  void observe_chain(const Block& block, std::size_t c, std::size_t k, const Observables& out, bool rest) const {
-    if (!out.accepted.empty()) out.accepted[k] = static_cast<double>(block.sweeps());
+  void observe_chain(const Tile& tile, std::size_t c, std::size_t k, const Observables& out, bool rest) const {
+    if (!out.accepted.empty()) out.accepted[k] = static_cast<double>(tile.sweeps());
     if (!out.evals.empty()) {
       out.evals[k] = {};
-      out.evals[k].ratio = block.sweeps() * traits_.entries;
+      out.evals[k].ratio = tile.sweeps() * traits_.entries;
       out.evals[k].target = chains_[c].placed;
     }
-    if (!out.empirical_marginals.empty()) copy_marginals(block, c, row(out.empirical_marginals, k, traits_.entries));
+    if (!out.empirical_marginals.empty()) copy_marginals(tile, c, row(out.empirical_marginals, k, traits_.entries));
     const bool wants_state =
         !out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty() || !out.levels.empty();
     if ((rest || !wants_state) && out.frozen.empty()) return;
@@ -279,10 +279,10 @@ class BlockEngine final : public Engine {
     }
   }
 
-  void copy_marginals(const Block& block, std::size_t c, std::span<double> out) const {
-    const double sweeps = static_cast<double>(std::max<std::uint64_t>(1, block.sweeps() - chains_[c].counted_from));
+  void copy_marginals(const Tile& tile, std::size_t c, std::span<double> out) const {
+    const double sweeps = static_cast<double>(std::max<std::uint64_t>(1, tile.sweeps() - chains_[c].counted_from));
     std::vector<std::uint64_t> counts(out.size(), 0);
-    if (block.counts()) block.get_counts(c, counts);
+    if (tile.counts()) tile.get_counts(c, counts);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(counts[i]) / sweeps;
   }
 
@@ -292,7 +292,7 @@ class BlockEngine final : public Engine {
   std::uint64_t first_chain_;
   std::vector<Value> reference_;
   std::vector<Kept> chains_;
-  std::vector<Block> blocks_;
+  std::vector<Tile> tiles_;
 };
 
 }  // namespace poise

@@ -1,6 +1,6 @@
 /// Chains across lanes: up to 64 chains that one thread moves on, sweep after sweep of Gibbs.
 ///
-/// All chains of the block update a variable together: its terms and their tables are read once for all, only levels
+/// All chains of the tile update a variable together: its terms and their tables are read once for all, only levels
 /// and random numbers differ. A chain's random numbers are a function of the seed, its number, the sweep and the
 /// variable, so what it does does not depend on its company.
 #pragma once
@@ -30,7 +30,7 @@ struct LaneTotals {
   }
 };
 
-class LaneBlock {
+class LaneTile {
  public:
   using Totals = LaneTotals;
   static constexpr std::size_t kVector = 16;  ///< chains that share a vector; up to half of them share half a one
@@ -38,13 +38,13 @@ class LaneBlock {
   static constexpr std::size_t kFew = 2;  ///< chains, up to which each is better off alone
 
   /// The chains first_chain + group.first and so on; numbers are those of the run.
-  LaneBlock(std::shared_ptr<const LaneModel> model, ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
+  LaneTile(std::shared_ptr<const LaneModel> model, ChainGroup group, std::uint64_t seed, std::uint64_t first_chain);
 
   [[nodiscard]] ChainGroup group() const { return group_; }
   [[nodiscard]] std::uint64_t sweeps() const { return sweeps_; }
-  [[nodiscard]] BlockProgress progress() const { return {sweeps_, counts() ? 1U : 0U, averages() ? 1U : 0U}; }
+  [[nodiscard]] TileProgress progress() const { return {sweeps_, counts() ? 1U : 0U, averages() ? 1U : 0U}; }
   /// Totals start anew.
-  void set_progress(const BlockProgress& progress);
+  void set_progress(const TileProgress& progress);
   [[nodiscard]] const LaneModel& model() const { return *model_; }
   /// Levels, [position][lane].
   [[nodiscard]] const Value* levels() const { return levels_.data(); }
@@ -61,11 +61,11 @@ class LaneBlock {
   [[nodiscard]] bool averages() const { return !earlier_sums_.empty(); }
 
   /// Gives a lane a temperature of its own; `counts` says whether its conditionals go into the sums. Of a model with
-  /// soft zeros, and in blocks of at least sixteen lanes.
+  /// soft zeros, and in tiles of at least sixteen lanes.
   void heat(std::size_t lane, const LaneHeat& heat, bool counts);
 
-  /// Exchanges the levels that a lane and one of another block have at a position.
-  void exchange(Index position, std::size_t lane, LaneBlock& other, std::size_t other_lane) {
+  /// Exchanges the levels that a lane and one of another tile have at a position.
+  void exchange(Index position, std::size_t lane, LaneTile& other, std::size_t other_lane) {
     std::swap(levels_[position * lanes_ + lane], other.levels_[position * other.lanes_ + other_lane]);
   }
 
@@ -111,7 +111,7 @@ class LaneBlock {
   std::vector<float> weights_;
 };
 
-/// How a run's chains are shared out in blocks: by whole vectors where there are enough of them for all threads.
+/// How a run's chains are shared out in tiles: by whole vectors where there are enough of them for all threads.
 [[nodiscard]] std::vector<ChainGroup> group_lanes(std::size_t chains, std::uint64_t first_chain, unsigned threads);
 
 }  // namespace poise

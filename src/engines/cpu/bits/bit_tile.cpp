@@ -1,5 +1,5 @@
 /// Sweeps of chains that are bits.
-#include "engines/cpu/bits/bit_block.hpp"
+#include "engines/cpu/bits/bit_tile.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -80,8 +80,8 @@ POISE_INLINE const auto& digits_of(const BitTables::Run& run) {
 
 }  // namespace
 
-BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed,
-                   std::uint64_t first_chain)
+BitTile::BitTile(std::shared_ptr<const BitTables> tables, ChainGroup group, std::uint64_t seed,
+                 std::uint64_t first_chain)
     : tables_(std::move(tables)),
       group_(group),
       first_chain_(first_chain),
@@ -105,7 +105,7 @@ BitBlock::BitBlock(std::shared_ptr<const BitTables> tables, ChainGroup group, st
 /// One look at every variable of the run. A digit that decides: the random bit differs from that of the probability;
 /// the variable is up where the probability has the larger one.
 template <unsigned W, unsigned size>
-void BitBlock::sweep_run(const BitTables::Run& run) {
+void BitTile::sweep_run(const BitTables::Run& run) {
   const auto* const digits = digits_of<size>(run).data();
   const Index* const variables = run.variable.data();
   const Index* const blankets = run.blanket.data();
@@ -169,8 +169,8 @@ void BitBlock::sweep_run(const BitTables::Run& run) {
   });
 }
 
-/// The same for a block of few chains: random numbers are those of `sweep_run`, and so are the states.
-void BitBlock::sweep_few(const BitTables::Run& run) {
+/// The same for a tile of few chains: random numbers are those of `sweep_run`, and so are the states.
+void BitTile::sweep_few(const BitTables::Run& run) {
   FewSweep sweep{};
   sweep.run = &run;
   sweep.state = state_.data();
@@ -193,7 +193,7 @@ void BitBlock::sweep_few(const BitTables::Run& run) {
 }
 
 template <unsigned W>
-void BitBlock::sweep_words() {
+void BitTile::sweep_words() {
   for (const BitTables::Run& run : tables_->runs()) {
     switch (run.size) {
       case 4: sweep_run<W, 4>(run); break;
@@ -203,7 +203,7 @@ void BitBlock::sweep_words() {
   }
 }
 
-void BitBlock::sweep(std::uint64_t sweeps) {
+void BitTile::sweep(std::uint64_t sweeps) {
   for (; sweeps > 0; --sweeps) {
     switch (is_few() ? 0 : words_) {
       case 0:
@@ -219,47 +219,47 @@ void BitBlock::sweep(std::uint64_t sweeps) {
   }
 }
 
-void BitBlock::set_levels(std::size_t chain, std::span<const Value> levels) {
+void BitTile::set_levels(std::size_t chain, std::span<const Value> levels) {
   const Lane at = lane(chain);
   for (std::size_t i = 0; i < levels.size(); ++i) set_bit(word_of(i, at.word), at.bit, levels[i] != 0);
 }
 
-void BitBlock::get_levels(std::size_t chain, std::span<Value> levels) const {
+void BitTile::get_levels(std::size_t chain, std::span<Value> levels) const {
   const Lane at = lane(chain);
   for (std::size_t i = 0; i < levels.size(); ++i) {
     levels[i] = static_cast<Value>(word_of(i, at.word) >> at.bit & 1);
   }
 }
 
-void BitBlock::set_progress(const BlockProgress& progress) {
+void BitTile::set_progress(const TileProgress& progress) {
   sweeps_ = progress.sweeps;
   if (progress.counts != 0) reset_counts();
 }
 
-void BitBlock::reset_counts() {
+void BitTile::reset_counts() {
   counts_.reset();
   counting_ = true;
 }
 
-void BitBlock::set_totals(std::size_t chain, const BitTotals& totals) {
+void BitTile::set_totals(std::size_t chain, const BitTotals& totals) {
   std::vector<std::uint64_t> sorted(totals.counts.size());
   for (Index i = 0; i < sorted.size(); ++i) sorted[tables_->position(i)] = totals.counts[i];
   counts_.set(lane_number(chain), sorted);
 }
 
-BitTotals BitBlock::get_totals(std::size_t chain) const {
+BitTotals BitTile::get_totals(std::size_t chain) const {
   BitTotals totals{std::vector<std::uint64_t>(counting_ ? tables_->variables() : 0)};
   if (counting_) get_counts(chain, totals.counts);
   return totals;
 }
 
-void BitBlock::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
+void BitTile::get_counts(std::size_t chain, std::span<std::uint64_t> counts) const {
   std::vector<std::uint64_t> sorted(counts.size());
   counts_.collect(lane_number(chain), sorted);
   for (Index i = 0; i < counts.size(); ++i) counts[i] = sorted[tables_->position(i)];
 }
 
-void BitBlock::get_all_levels(std::span<Value> levels) const {
+void BitTile::get_all_levels(std::span<Value> levels) const {
   const std::size_t n = tables_->variables();
   const std::size_t first_lane = lane_number(group_.first);
   const std::size_t last_lane = first_lane + group_.count;
@@ -283,7 +283,7 @@ void BitBlock::get_all_levels(std::span<Value> levels) const {
 }
 
 std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-  return group_words(chains, first_chain, threads, {64, BitBlock::kMostWords});
+  return group_words(chains, first_chain, threads, {64, BitTile::kMostWords});
 }
 
 }  // namespace poise
