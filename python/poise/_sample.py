@@ -283,7 +283,9 @@ def run_settings(core: _core.Model, shape: tuple[int, ...], **given: Any) -> dic
     named = {**given, "init": given["init"] if isinstance(given["init"], str) else "uniform"}
     for row in _OPTIONS:
         value = named.get(row["name"])
-        if value is not None or (row["name"] in named and not row["optional"]):
+        if value is None and (row["optional"] or row["choices"]):
+            continue
+        if row["name"] in named:
             settings[row["name"]] = described(row, value)
     if not isinstance(given["init"], str):
         settings["given"] = levels_from_labels(core, given["init"], settings["chains"], shape)

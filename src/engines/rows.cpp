@@ -74,7 +74,7 @@ double seconds_of_ladders_on_cpu(const Model& model, const Sampler& sampler, con
 void add_cpu(EngineTable& table) {
   EngineRow ladders;
   ladders.samplers = "`temper`";
-  ladders.models = "models with a temperature: Ising, networks, RBMs, targets of your own";
+  ladders.models = "models with a temperature: Ising, networks, RBMs, targets of your own in Python";
   ladders.draws = "reproducible: the same for any number of threads and any SIMD width";
   ladders.takes_model = [](const Model&) { return true; };
   ladders.takes_sampler = [](const Model&, const Sampler& sampler) { return is_row<TemperRow>(sampler); };
@@ -87,7 +87,7 @@ void add_cpu(EngineTable& table) {
 
   EngineRow others = ladders;
   others.samplers = "all others";
-  others.models = "all models";
+  others.models = "all models that the sampler takes";
   others.takes_sampler = [](const Model&, const Sampler&) { return true; };
   others.seconds = seconds_on_cpu;
   // An engine refuses a sampler that does not fit its target when it is made.

@@ -136,10 +136,12 @@ std::shared_ptr<const AnyTarget> target_of(const Model& model) {
 }
 
 void check_own_name(const std::string& name) {
+  const bool is_spec = name.empty() || name.find_first_of(":=,") != std::string::npos;
   for (const NameHelp& row : sampler_help()) {
-    if (!name.empty() && row.name != name) continue;
-    throw InputError(
-        fmt::format("found {} as the name of a kernel of one's own, expected one that no sampler has", quote(name)));
+    if (!is_spec && row.name != name) continue;
+    throw InputError(fmt::format(
+        "found {} as the name of a kernel of one's own, expected one that no sampler has, without ':', '=' and ','",
+        quote(name)));
   }
 }
 

@@ -50,18 +50,30 @@ double invariance_error(const TransitionMatrix& matrix, const StateSpace& space)
 double chi_square_z(std::span<const double> count, const StateSpace& space) {
   double all = 0.0;
   for (const double one : count) all += one;
-  // States are pooled into cells of at least ten expected visits.
-  double chi2 = 0.0, expected = 0.0, seen = 0.0, cells = -1.0;
+  // States are pooled into cells of at least ten expected visits; what is left joins the last cell.
+  struct Cell {
+    double expected = 0.0;
+    double seen = 0.0;
+  };
+  std::vector<Cell> cells;
+  Cell cell;
   for (std::size_t s = 0; s < space.size(); ++s) {
     if (space.probabilities[s] == 0.0 && count[s] > 0.0) return std::numeric_limits<double>::infinity();
-    expected += space.probabilities[s] * all;
-    seen += count[s];
-    if (expected < 10.0 && s + 1 < space.size()) continue;
-    if (expected > 0.0) chi2 += (seen - expected) * (seen - expected) / expected;
-    cells += 1.0;
-    expected = seen = 0.0;
+    cell.expected += space.probabilities[s] * all;
+    cell.seen += count[s];
+    if (cell.expected < 10.0) continue;
+    cells.push_back(cell);
+    cell = {};
   }
-  return (chi2 - cells) / std::sqrt(2.0 * cells);
+  if (cells.size() < 2) return 0.0;
+  cells.back().expected += cell.expected;
+  cells.back().seen += cell.seen;
+  double chi2 = 0.0;
+  for (const Cell& one : cells) chi2 += (one.seen - one.expected) * (one.seen - one.expected) / one.expected;
+  // The cube root of chi-square is nearly normal (Wilson and Hilferty 1931), also with few degrees of freedom.
+  const auto freedom = static_cast<double>(cells.size() - 1);
+  const double variance = 2.0 / (9.0 * freedom);
+  return (std::cbrt(chi2 / freedom) - (1.0 - variance)) / std::sqrt(variance);
 }
 
 std::size_t state_at(const StateSpace& space, double place) {

@@ -43,8 +43,16 @@ std::optional<Spec> spec_of(const ModelSource& source) {
   }
 }
 
+/// Whether a model is read from the file that its text names; the name of a model wins over a file of that name.
+bool is_model_file(const ModelSource& source, const std::string& path) {
+  const std::optional<Spec> spec = spec_of(source);
+  const auto named = [&](const NameHelp& model) { return spec && model.name == spec->name; };
+  return is_file(path) && std::none_of(model_help().begin(), model_help().end(), named);
+}
+
 nlohmann::json fingerprints(const ModelSource& source) {
-  std::vector<std::string> names = {source.text, source.files.field, source.files.evidence};
+  std::vector<std::string> names = {is_model_file(source, source.text) ? source.text : "", source.files.field,
+                                    source.files.evidence};
   if (const std::optional<Spec> spec = spec_of(source)) {
     for (const auto& [key, value] : spec->settings) {
       if (names_file(key)) names.push_back(value);
@@ -160,12 +168,13 @@ Model StoredSession::make_model() const {
   const ModelFiles files{path_from(*this, source.files.field), path_from(*this, source.files.evidence)};
   const std::string path = path_from(*this, source.text);
   std::optional<Spec> spec = spec_of(source);
-  if (spec && !is_file(path)) {
+  const bool from_spec = spec && !is_model_file(source, path);
+  if (from_spec) {
     for (auto& [key, value] : spec->settings) {
       if (names_file(key)) value = path_from(*this, value);
     }
   }
-  Model model = spec && !is_file(path) ? poise::make_model(*spec, files) : poise::make_model(path, files);
+  Model model = from_spec ? poise::make_model(*spec, files) : poise::make_model(path, files);
   model.name = model_name;
   return model;
 }

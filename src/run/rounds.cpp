@@ -430,7 +430,9 @@ std::string Run::Core::fingerprint() const {
   const bool of_device = made.engine != nullptr && made.engine->traits().of_device;
   return fmt::format("poise run {} {} {} variables {} {}{}", POISE_VERSION, model.name, pilot ? "auto" : sampler.name,
                      model.layout.variables, options_json(options, Option::Role::identity).dump(),
-                     of_device ? " on a GPU" : "");
+                     of_device                ? " on a GPU"
+                     : sampler.own != nullptr ? " by a kernel of one's own"
+                                              : "");
 }
 
 }  // namespace poise

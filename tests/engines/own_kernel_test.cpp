@@ -127,6 +127,7 @@ TEST(OwnKernel, RunsOnEveryModelAndResumes) {
 TEST(OwnKernel, ANameOfABuiltInSamplerIsRefused) {
   EXPECT_THROW(static_cast<void>(own_kernel("gibbs", Gibbs<AnyTarget>())), InputError);
   EXPECT_THROW(static_cast<void>(own_kernel("", Gibbs<AnyTarget>())), InputError);
+  EXPECT_THROW(static_cast<void>(own_kernel("gibbs:block=2", Gibbs<AnyTarget>())), InputError);
 }
 
 TEST(Docs, CodeInAddingIsThatOfTheExamples) {

@@ -77,10 +77,10 @@ std::string why_no_user_target(const Model& model, const Sampler&) {
                        *other == 1 ? "level" : "levels");
   }
   if (levels.size() > CudaGradientChains::kMostVariables) {
-    return fmt::format("it has {} variables, and there it may have {}", levels.size(),
+    return fmt::format("the target has {} variables, and there it may have {}", levels.size(),
                        CudaGradientChains::kMostVariables);
   }
-  if (!target.function().has_gradient()) return "it has no gradient of log p, which this sampler needs";
+  if (!target.function().has_gradient()) return "the target has no gradient of log p, which this sampler needs";
   std::string why;
   static_cast<void>(target.function().device_function(why));
   return why;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -147,7 +148,7 @@ double chi_square_z(std::span<const double> count, const StateSpace& space);
 std::size_t state_at(const StateSpace& space, double place);
 
 /// z of that test after independent chains, each started from an exact draw, have made some steps. A right kernel has
-/// |z| < 6 but for one seed in a billion; one that always accepts has dozens.
+/// |z| < 6 but for one seed in a billion; one that always accepts is far beyond it.
 template <Target T, class K>
 double law_z(const K& kernel, const T& target, const StateSpace& space, int chains = 20000, int steps = 7) {
   std::vector<double> count(space.size(), 0.0);
@@ -157,6 +158,9 @@ double law_z(const K& kernel, const T& target, const StateSpace& space, int chai
     typename K::Scratch scratch(target);
     kernel.prepare(target, state, scratch);
     for (int step = 0; step < steps; ++step) kernel.step(target, state, scratch, rng);
+    if constexpr (requires { scratch.failure; }) {
+      if (scratch.failure != nullptr) throw std::runtime_error(scratch.failure);
+    }
     ++count[space.number(levels_of(target, state))];
   }
   return chi_square_z(count, space);
