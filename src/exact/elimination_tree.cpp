@@ -127,7 +127,7 @@ EliminationTree::Rotation EliminationTree::look_at(Index child, Effort& effort) 
 }
 
 void EliminationTree::rotate(const Rotation& rotation) {
-  const auto [child, parent, child_table, parent_table] = rotation;
+  const Index child = rotation.child, parent = rotation.parent;
   std::erase(children_[parent], child);
   std::vector<Index>& below = children_[child];
   const auto stays = std::stable_partition(below.begin(), below.end(), [&](Index b) { return !is_later(parent, b); });
@@ -142,8 +142,8 @@ void EliminationTree::rotate(const Rotation& rotation) {
   }
   std::swap(later_[child], later_[parent]);  // what the parent had is the child's
   later_[parent].assign(found_.begin(), found_.end());
-  log_table_[child] = child_table;
-  log_table_[parent] = parent_table;
+  log_table_[child] = rotation.child_table;
+  log_table_[parent] = rotation.parent_table;
 }
 
 void EliminationTree::anneal(const Annealing& annealing, Rng& rng, Effort& effort) {

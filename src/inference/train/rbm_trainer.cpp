@@ -327,7 +327,7 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   const std::size_t visible = weights_.visible;
   const std::size_t count = rows_of(data, visible);
   if (!present_) {
-    present_.emplace();
+    present_ = Present{};
     present_->progress.batches = chunks(count, options_.batch);
     std::vector<std::uint64_t>& order = present_->order;
     order.resize(count);

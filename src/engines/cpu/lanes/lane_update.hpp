@@ -92,7 +92,7 @@ struct Sweep {
           const Floats drawn = Lanes::uniform(sweep, v, word);
           row[v] = sum[v] > 0.0F ? 1 : 0;
           const Floats distance = sum[v] > 0.0F ? drawn : 1.0F - drawn;
-          unsure |= std::uint64_t{distance <= variable.margin ? 1U : 0U} << v;
+          unsure |= std::uint64_t{Lanes::within(distance, Floats{} + variable.margin)} << v;
           continue;
         }
       }

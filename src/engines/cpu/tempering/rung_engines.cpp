@@ -226,7 +226,7 @@ void RungEngines::load_common(Loader& in) {
   in(generation_, learned);
   learned_.reset();
   if (learned) {
-    learned_.emplace();
+    learned_ = Learned{};
     in(learned_->function, learned_->steps);
   }
   make_engines(first_starts());
