@@ -275,7 +275,7 @@ void SamplerPilot::make_steps(Trial& trial, std::uint64_t possible, double left)
   if (!trial.record) trial.record.emplace(model_, options_.chains);
   const std::uint64_t end = trial.steps + possible;
   const double spent_before = trial.spent;
-  present_.emplace();
+  present_ = Present{};
   present_->trial = static_cast<std::uint64_t>(&trial - trials_.data());
   present_->evals_before = total_evals(run.engine());
   present_->point_end = run.steps() + trial.spacing;
