@@ -10,6 +10,7 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/cpu/bits/ising_bits.hpp"
+#include "engines/cpu/chains/bonds.hpp"
 #include "engines/cpu/chains/engines.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "engines/cpu/tempering/temper.hpp"
@@ -71,31 +72,58 @@ double seconds_of_ladders_on_cpu(const Model& model, const Sampler& sampler, con
   return kReplicas * load.chains / load.threads * static_cast<double>(model.layout.variables) / kLaneUpdatesOfACore;
 }
 
-void add_cpu(EngineTable& table) {
-  EngineRow ladders;
-  ladders.samplers = "`temper`";
-  ladders.models = "models with a temperature: Ising, networks, RBMs, targets of your own in Python";
-  ladders.draws = "reproducible: the same for any number of threads and any SIMD width";
-  ladders.takes_model = [](const Model&) { return true; };
-  ladders.takes_sampler = [](const Model&, const Sampler& sampler) { return is_row<TemperRow>(sampler); };
-  ladders.seconds = seconds_of_ladders_on_cpu;
-  ladders.make = [](const Model& model, const Sampler& sampler, const EngineOptions& options) {
-    return make_tempered_engine(model, sampler, options,
-                                {make_tempered_lanes<MarkovNetwork>, make_tempered_lanes<GraphIsing>});
-  };
-  table.rows.push_back(ladders);
+bool is_network(const Model& model) { return std::holds_alternative<NetworkDescription>(model.description); }
+bool is_any(const Model&) { return true; }
+bool has_heat(const Model& model) {
+  return !std::holds_alternative<std::shared_ptr<const OwnDescription>>(model.description);
+}
 
-  EngineRow others = ladders;
-  others.samplers = "all others";
-  others.models = "all models that the sampler takes";
-  others.takes_sampler = [](const Model&, const Sampler&) { return true; };
-  others.seconds = seconds_on_cpu;
-  // An engine refuses a sampler that does not fit its target when it is made.
-  others.make = [](const Model& model, const Sampler& sampler, const EngineOptions& options) {
-    return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
-                      model.description);
+template <class Row>
+bool is_of(const Model&, const Sampler& sampler) {
+  return is_row<Row>(sampler);
+}
+bool takes_all_models(const Model&, const Sampler& sampler) {
+  return !is_row<TemperRow>(sampler) && !is_row<RbmGibbsRow>(sampler) && !is_row<ExactRow>(sampler) &&
+         !is_row<ClusterRow>(sampler);
+}
+
+std::string why_no_clusters(const Model& model, const Sampler&) {
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return lacks_clusters(**lattice);
+  }
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return lacks_clusters(**graph);
+  }
+  const auto* network = std::get_if<NetworkDescription>(&model.description);
+  return network != nullptr ? lacks_clusters(*network->network) : "it is neither an Ising nor a Potts model";
+}
+
+/// Refuses a sampler that does not take the model with the sampler's own sentence.
+TunableEngine make_on_cpu(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
+                    model.description);
+}
+
+TunableEngine make_ladders_on_cpu(const Model& model, const Sampler& sampler, const EngineOptions& options) {
+  return make_tempered_engine(model, sampler, options,
+                              {make_tempered_lanes<MarkovNetwork>, make_tempered_lanes<GraphIsing>});
+}
+
+void add_cpu(EngineTable& table) {
+  constexpr const char* kReproducible = "reproducible: the same for any number of threads and any SIMD width";
+  const EngineRow rows[] = {
+      {Device::cpu, "`temper`", "Ising models, networks, RBMs, targets of your own in Python", kReproducible, has_heat,
+       is_of<TemperRow>, nullptr, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
+      {Device::cpu, "`exact`", "networks", kReproducible, is_network, is_of<ExactRow>, nullptr, seconds_on_cpu,
+       make_on_cpu},
+      {Device::cpu, "`rbm-gibbs`", "RBMs", kReproducible, is_rbm, is_of<RbmGibbsRow>, nullptr, seconds_on_cpu,
+       make_on_cpu},
+      {Device::cpu, "`sw`, `wolff`", "Ising and Potts models without field whose couplings are not negative",
+       kReproducible, is_any, is_of<ClusterRow>, why_no_clusters, seconds_on_cpu, make_on_cpu},
+      {Device::cpu, "all others", "all models; gradient samplers take targets of your own that have a gradient",
+       kReproducible, is_any, takes_all_models, nullptr, seconds_on_cpu, make_on_cpu},
   };
-  table.rows.push_back(others);
+  table.rows.insert(table.rows.end(), std::begin(rows), std::end(rows));
 }
 
 const EngineRow* find_row(Device device, const Model& model, const Sampler& sampler) {
@@ -153,8 +181,9 @@ TunableEngine make_engine(const Model& model, const Sampler& sampler, const Engi
   if (options.device == Device::cuda) require_cuda();
   const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
   const EngineRow* const row = find_row(device, model, sampler);
-  if (row == nullptr) throw refusal(model, sampler);
-  return row->make(model, sampler, options);
+  if (row != nullptr) return row->make(model, sampler, options);
+  if (device == Device::cuda) throw refusal(model, sampler);
+  return make_on_cpu(model, sampler, options);
 }
 
 Device faster_device(const Model& model, const Sampler& sampler, std::size_t chains, unsigned threads) {
@@ -164,6 +193,7 @@ Device faster_device(const Model& model, const Sampler& sampler, std::size_t cha
   const Load load{static_cast<double>(chains),
                   static_cast<double>(threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency()))};
   const EngineRow* const here = find_row(Device::cpu, model, sampler);
+  if (here == nullptr) return Device::cuda;
   return there->seconds(model, sampler, load) < here->seconds(model, sampler, load) ? Device::cuda : Device::cpu;
 }
 
@@ -183,7 +213,7 @@ std::string describe(const std::vector<EngineRow>& rows) {
 
 std::vector<CudaDevice> cuda_devices(std::string& why) {
   if (engine_table().gpu) return engine_table().gpu->devices(why);
-  why = "this build of poise is without CUDA: build it where nvcc (12 or newer) is installed";
+  why = "this build of poise is without CUDA: build it with -DPOISE_CUDA=ON where nvcc (12 or newer) is installed";
   return {};
 }
 

@@ -55,7 +55,7 @@ std::string why_no_small_lattice(const Model& model, const Sampler&) {
 }
 
 std::string units_beyond(Index units, Index most) {
-  return units <= most ? "" : fmt::format("an RBM may have {} units in a layer there", most);
+  return units <= most ? "" : fmt::format("a layer of the RBM has {} units, and there it may have {}", units, most);
 }
 
 std::string why_no_rbm_gibbs(const Model& model, const Sampler&) {
@@ -106,7 +106,8 @@ constexpr const char* kSameSwaps = "those of the CPU, but for a swap in 10^12 or
 constexpr const char* kSameLaw = "the law of the CPU; draws depend on the seed and the chain's number alone";
 constexpr const char* kSameLawSingle = "the same law; log p is in single precision where proposals are decided on";
 constexpr const char* kSameLawUser = "the same law; log p is as your code gives it";
-constexpr const char* kFlips = "`lb`, `lsb`, `lsb1`, `lsb2`";
+constexpr const char* kGibbs = "`gibbs` of single variables";
+constexpr const char* kFlips = "`lb`, `lsb`, `lsb1`, `lsb2` of single variables";
 constexpr const char* kInformed = "`gwg`, `flsb`, `flsb1`, `flsb2`, `dlmc`, `dlsb`, `dmala`";
 
 }  // namespace
@@ -114,10 +115,9 @@ constexpr const char* kInformed = "`gwg`, `flsb`, `flsb1`, `flsb2`, `dlmc`, `dls
 void add_cuda(EngineTable& table) {
   table.gpu = GpuBackend{find_cuda_devices, allocate_on_cuda, make_cuda_rbm_updates};
   const EngineRow rows[] = {
-      {Device::cuda, "`gibbs`",
-       "Ising lattices of any size, and graphs in which no variable has more than six neighbours", kSame, is_ising,
-       is_gibbs, why_no_bits, takes<8>, make_cuda_bits},
-      {Device::cuda, "`gibbs`",
+      {Device::cuda, kGibbs, "Ising lattices of any size, and graphs in which no variable has more than six neighbours",
+       kSame, is_ising, is_gibbs, why_no_bits, takes<8>, make_cuda_bits},
+      {Device::cuda, kGibbs,
        "networks (any number of levels, zeros, evidence, Potts models) and Ising models on graphs, with up to 32 terms "
        "an "
        "update on average",
@@ -126,14 +126,14 @@ void add_cuda(EngineTable& table) {
        why_no_small_lattice, takes<1>, make_cuda_flips},
       {Device::cuda, kFlips, "Ising models on larger lattices, and on graphs of any size and degree", kSameLaw,
        is_ising, is_flip, nullptr, takes<1>, make_cuda_graph_flips},
-      {Device::cuda, "`temper`", "networks and Ising models, as for `gibbs`", kNearlySame, has_heat, tempers<is_gibbs>,
-       why_no_lanes, takes<22>, make_cuda_tempered},
-      {Device::cuda, "`temper:of=lb` and kin", "Ising lattices and graphs", "the law of the CPU", is_ising,
+      {Device::cuda, "`temper` of `gibbs`", "networks and Ising models, as for `gibbs`", kNearlySame, has_heat,
+       tempers<is_gibbs>, why_no_lanes, takes<22>, make_cuda_tempered},
+      {Device::cuda, "`temper` of `lb` and kin", "Ising lattices and graphs", "the law of the CPU", is_ising,
        tempers<is_any>, why_no_rungs, takes_forever, make_cuda_tempered},
       {Device::cuda, "`rbm-gibbs`", "RBMs of at most 65536 units in either layer", kSame, is_rbm, is_rbm_gibbs,
        why_no_rbm_gibbs, takes<8>, make_cuda_rbm_gibbs},
-      {Device::cuda, "`temper`", "the same RBMs, with `rbm-gibbs` at every rung", kSameSwaps, is_rbm,
-       tempers<is_rbm_gibbs>, why_no_rbm_gibbs, takes<64>, make_cuda_tempered_rbm},
+      {Device::cuda, "`temper` of `rbm-gibbs`", "the same RBMs", kSameSwaps, is_rbm, tempers<is_rbm_gibbs>,
+       why_no_rbm_gibbs, takes<64>, make_cuda_tempered_rbm},
       {Device::cuda, kInformed, "RBMs of at most 65536 visible units", kSameLawSingle, is_rbm, is_informed,
        why_no_informed_rbm, takes<8>, make_cuda_rbm},
       {Device::cuda, kInformed,
