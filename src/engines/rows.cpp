@@ -72,7 +72,6 @@ double seconds_of_ladders_on_cpu(const Model& model, const Sampler& sampler, con
   return kReplicas * load.chains / load.threads * static_cast<double>(model.layout.variables) / kLaneUpdatesOfACore;
 }
 
-bool is_network(const Model& model) { return std::holds_alternative<NetworkDescription>(model.description); }
 bool is_any(const Model&) { return true; }
 bool has_heat(const Model& model) {
   return !std::holds_alternative<std::shared_ptr<const OwnDescription>>(model.description);
@@ -98,6 +97,8 @@ std::string why_no_clusters(const Model& model, const Sampler&) {
   return network != nullptr ? lacks_clusters(*network->network) : "it is neither an Ising nor a Potts model";
 }
 
+std::string why_no_tree(const Model& model, const Sampler&) { return lacks_junction_tree(model); }
+
 /// Refuses a sampler that does not take the model with the sampler's own sentence.
 TunableEngine make_on_cpu(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
@@ -114,8 +115,8 @@ void add_cpu(EngineTable& table) {
   const EngineRow rows[] = {
       {Device::cpu, "`temper`", "Ising models, networks, RBMs, targets of your own in Python", kReproducible, has_heat,
        is_of<TemperRow>, nullptr, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
-      {Device::cpu, "`exact`", "networks", kReproducible, is_network, is_of<ExactRow>, nullptr, seconds_on_cpu,
-       make_on_cpu},
+      {Device::cpu, "`exact`", "networks and Ising models of small width, other models of at most 4096 states",
+       kReproducible, has_heat, is_of<ExactRow>, why_no_tree, seconds_on_cpu, make_exact_engine},
       {Device::cpu, "`rbm-gibbs`", "RBMs", kReproducible, is_rbm, is_of<RbmGibbsRow>, nullptr, seconds_on_cpu,
        make_on_cpu},
       {Device::cpu, "`sw`, `wolff`", "Ising and Potts models without field whose couplings are not negative",

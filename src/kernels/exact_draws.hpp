@@ -1,4 +1,4 @@
-/// Independent draws from a network, by a junction tree that was built for it: no chain at all where one can have that.
+/// Independent draws from a target, by a junction tree of its distribution: no chain at all where one can have that.
 #pragma once
 
 #include <memory>
@@ -8,19 +8,20 @@
 #include <poise/extend/base/concepts.hpp>
 #include <poise/extend/kernels/step.hpp>
 #include "exact/junction_tree.hpp"
-#include "models/network/markov_network.hpp"
 
 namespace poise {
 
+template <Target T>
 class ExactDraws {
  public:
   /// No step remembers the one before.
   static constexpr bool kIndependent = true;
 
   struct Scratch {
-    explicit Scratch(const MarkovNetwork& target) : x(target.num_variables()) {
+    explicit Scratch(const T& target) : first_move(first_moves(target)), x(target.num_variables()) {
       changed.reserve(target.num_variables());
     }
+    std::vector<Index> first_move;
     std::vector<Index> drawn;
     std::vector<Value> x;
     std::vector<Change> changed;  // by the last step
@@ -35,17 +36,17 @@ class ExactDraws {
 
   explicit ExactDraws(std::shared_ptr<const JunctionTree> tree) : tree_(std::move(tree)) {}
 
-  [[nodiscard]] static Index steps_per_sweep(const MarkovNetwork&) { return 1; }
-  void prepare(const MarkovNetwork&, const MarkovNetwork::State&, Scratch&) const {}
+  [[nodiscard]] static Index steps_per_sweep(const T&) { return 1; }
+  void prepare(const T&, const typename T::State&, Scratch&) const {}
 
   /// Makes a state from scratch, with memory of its own, so it stays out of hot loops.
-  [[gnu::noinline]] StepInfo step(const MarkovNetwork& target, MarkovNetwork::State& state, Scratch& scratch,
-                                  Rng& rng) const {
+  [[gnu::noinline]] StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     tree_->draw(rng, scratch.drawn);
     scratch.changed.clear();
     for (Index i = 0; i < target.num_variables(); ++i) {
+      const Value before = target.level(state, i);
       scratch.x[i] = static_cast<Value>(scratch.drawn[i]);
-      if (scratch.x[i] != state.x[i]) scratch.changed.push_back({i, target.first_move(i), state.x[i]});
+      if (scratch.x[i] != before) scratch.changed.push_back({i, scratch.first_move[i], before});
     }
     state = target.make_state(scratch.x);
     scratch.evals.target += 1;

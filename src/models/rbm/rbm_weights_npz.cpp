@@ -26,7 +26,7 @@ constexpr std::uint64_t kCentralBytes = 46;
 constexpr std::uint64_t kEndBytes = 22;
 constexpr std::uint64_t kLongestComment = 0xffff;
 constexpr std::uint64_t kElsewhere = 0xffffffff;                // the value is in a record of the 64-bit form
-constexpr std::size_t kChunk = std::size_t{1} << 22;            // memory is taken as bytes arrive
+constexpr std::size_t kInflatedChunk = std::size_t{1} << 22;    // memory is taken as bytes arrive
 constexpr std::uint64_t kFirstDay = std::uint64_t{0x21} << 16;  // 1 January 1980, the earliest date there is
 
 std::span<const std::uint8_t> as_numbers(std::string_view bytes) {
@@ -105,7 +105,7 @@ class ZipReader {
       Inflater inflater(packed, Wrapping::none, fmt::format("{}, {}", name_, quote(entry.name)));
       while (bytes.size() < entry.size) {
         const std::size_t before = bytes.size();
-        const std::size_t chunk = std::min<std::uint64_t>(kChunk, entry.size - before);
+        const std::size_t chunk = std::min<std::uint64_t>(kInflatedChunk, entry.size - before);
         bytes.resize(before + chunk);
         if (inflater.read({reinterpret_cast<std::uint8_t*>(bytes.data()) + before, chunk}) < chunk) wrong_size();
       }

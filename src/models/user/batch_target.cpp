@@ -94,6 +94,15 @@ void BatchTarget::learn(const State& state, double log_prob) const {
   state.known = true;
 }
 
+std::vector<double> BatchTarget::log_probs(std::span<const Value> rows) const {
+  for (std::size_t first = 0; first < rows.size(); first += num_variables()) {
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first), num_variables(),
+                ask(requests_->values).second.begin());
+  }
+  serve();
+  return requests_->values.log_prob;
+}
+
 double BatchTarget::log_prob(const State& state) const {
   if (!state.known) {
     const std::size_t row = ask(requests_->values, state);

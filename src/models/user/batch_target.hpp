@@ -82,6 +82,8 @@ class BatchTarget {
     return {i, k < state.x[i] ? k : static_cast<Value>(k + 1)};
   }
 
+  /// log p of states, one behind the other, outside of any chain.
+  [[nodiscard]] std::vector<double> log_probs(std::span<const Value> rows) const;
   [[nodiscard]] double log_prob(const State& state) const;
   [[nodiscard]] double log_ratio(const State& state, Move move) const;
   void log_ratios(const State& state, std::span<double> out) const;

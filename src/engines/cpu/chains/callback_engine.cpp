@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <poise/extend/engines/samplers.hpp>
-#include "models/user/batch_target.hpp"
 #include "engines/cpu/chains/engines.hpp"
+#include "models/user/batch_target.hpp"
 
 namespace poise {
 

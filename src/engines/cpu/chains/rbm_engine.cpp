@@ -1,7 +1,7 @@
 /// Every kernel on RBMs.
-#include "kernels/rbm_gibbs.hpp"
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/cpu/chains/engines.hpp"
+#include "kernels/rbm_gibbs.hpp"
 
 namespace poise {
 
