@@ -21,7 +21,6 @@ constexpr std::chrono::milliseconds kBetweenDrawings{100};
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::pilot: return "pilot";
     case Phase::initial: return "initial";
     case Phase::adaptation: return "adaptation";
     case Phase::sample: return "sample";

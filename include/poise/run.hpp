@@ -29,7 +29,6 @@ namespace poise {
 class Engine;
 class OptionVisitor;
 class Run;
-class SamplerPilot;
 
 /// What is stored: states and monitors, or monitors alone.
 enum class Keep { draws, monitors };
@@ -79,11 +78,11 @@ struct CheckpointOptions {
   void describe(OptionVisitor& visit);
 };
 
-enum class Phase { pilot, initial, adaptation, sample };
+enum class Phase { initial, adaptation, sample };
 
 struct Progress {
   Phase phase = Phase::initial;
-  std::uint64_t done = 0;         ///< work in the pilot, steps of one chain in warm-up, draws in sampling
+  std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
   std::uint64_t total = 0;        ///< 0 when the clock decides
   double seconds = 0.0;           ///< since the phase began (both phases of warm-up count as one)
   double seconds_left = 0.0;      ///< estimate
@@ -185,8 +184,8 @@ struct RunResult {
 /// two rounds, and nowhere else, the run checks whether it should stop, hands draws to the sink and reports. How a run
 /// is cut into rounds, and by how many threads it is done, changes none of its draws.
 ///
-/// With the sampler `auto` the first call that moves chains begins with a pilot, which makes the first steps of the
-/// warm-up of some candidates. The chosen one continues exactly as if it had been named.
+/// The sampler `auto` is one that suits the model. The first part of its warm-up is watched, and where its chains do not
+/// mix, another sampler makes the run, exactly as if it had been named.
 class Run {
  public:
   /// Makes the chains. Throws InputError where the options make no sense.
@@ -201,9 +200,6 @@ class Run {
   void warm_up();
   /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
   const WarmupOutcome& warm_up(const WarmupPlan& plan);
-
-  /// The next steps of the warm-up that the options ask for, at most so many; `warm_up` makes the rest.
-  void begin_warm_up(std::uint64_t steps);
 
   /// Moves all chains on and records nothing. Returns early when stopped; a RunStopped of the target comes through.
   void advance(std::uint64_t steps);
@@ -253,14 +249,11 @@ class Run {
   struct Core;
   explicit Run(std::unique_ptr<Core> core);
   static std::unique_ptr<Core> make_core(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks);
-  static void choose_device(Core& core);
-  /// Chooses the sampler where that is still to be done.
-  void decide();
-  [[nodiscard]] std::unique_ptr<Core> stand_in(const std::shared_ptr<SamplerPilot>& pilot) const;
-  /// Takes over the choice that a saved run had made.
-  void take_choice(const Choice& choice);
+  /// Begins the run anew with the sampler that the watch calls for.
+  void replace_sampler();
+  /// Takes over the choice that a saved run had made; `watched`: it could still be replaced.
+  void take_choice(const Choice& choice, bool watched);
   void check_fingerprint(Loader& in) const;
-  void load_pilot(Loader& in);
   void check_same_model(const std::vector<std::string>& positions_of_chains);
   /// The state of a chain and its log p.
   void save_position(std::size_t chain, Saver& out) const;

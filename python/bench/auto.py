@@ -1,18 +1,20 @@
-"""What the sampler `auto` is worth: effective samples per unit of work, beside those of every candidate named.
+"""What the sampler `auto` is worth: effective samples per second, beside those of every other sampler by name.
 
-    PYTHONPATH=build/release/python python python/bench/auto.py DATA [--seeds N] [--only WORD] [--hard]
+    PYTHONPATH=build/release/python python python/bench/auto.py [--seconds 5] [--seeds 5] [--only WORD] [--data DATA]
 
-With --hard the models are others, on which a wrong choice is more likely. DATA is a folder with `uai/` and `maxcut/` (see docs/measurements.md). Effective samples are those of the slowest of log p,
-the model's statistics and the variables (all of them together, by the error of their marginals); work is what the library
-counts, warm-up and pilots included. Needs NumPy, PyTorch for one row.
+Each run has the same time, warm-up and set-up included. Effective samples are those of the slowest monitor (log p and the
+model's statistics). A sampler counts as the best only if its answer agrees with the reference: the mean of log p of a run
+of `exact`, or else of the run with the most effective samples among those without warnings, within five standard errors.
+With --data, networks and cuts from a folder with `uai/` and `maxcut/` are added.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 import statistics
-import tempfile
+import time
 import warnings
 
 import numpy as np
@@ -20,157 +22,96 @@ import numpy as np
 import poise
 
 warnings.simplefilter("ignore")
+SPARSE = ["gibbs", "lsb", "lb", "gibbs:block=2", "temper"]
 
 
-def slowest(fit: poise.Fit) -> float:
-    """Effective samples of the slowest quantity."""
-    summary = fit.summary()
-    sizes = []
-    for name, sd, mcse in zip(summary.rows, summary["sd"], summary["mcse"]):
-        if name != "hamming" and mcse > 0:
-            sizes.append((sd / mcse) ** 2)
-    rows = fit.variables()
-    ess, mcse = np.asarray(rows["ess"]), np.asarray(rows["mcse"])
-    moving = np.isfinite(ess) & np.isfinite(mcse) & (mcse > 0)
-    if moving.any():
-        squares = mcse[moving] ** 2
-        sizes.append(float((squares * ess[moving]).sum() / squares.sum()))
-    return min(sizes) if sizes else float("nan")
-
-
-def work_of(fit: poise.Fit, costs: dict[str, float]) -> float:
-    """What the run has cost, by the prices of its sampler."""
-    report = fit.report
-    return costs["setup"] + sum(
-        costs[kind] * (report["evals"][kind] + report["evals_warmup"][kind]) for kind in ("target", "ratio", "gradient")
-    )
-
-
-def spins(n: int) -> np.ndarray:
+def spins(n: int, strength: float) -> np.ndarray:
     rng = np.random.default_rng(7)
-    couplings = np.triu(rng.normal(size=(n, n)) * 0.6 / np.sqrt(n), 1)
+    couplings = np.triu(rng.normal(size=(n, n)) * strength / np.sqrt(n), 1)
     return couplings + couplings.T
 
 
-def numpy_target():
-    couplings = spins(60)
-    return poise.target(lambda x: 0.5 * ((2.0 * x - 1) @ couplings * (2.0 * x - 1)).sum(1), variables=60)
-
-
-def torch_target():
-    import torch
-
-    couplings = torch.tensor(spins(60))
+def user_target(n: int, strength: float, ratios: bool):
+    """Spins with random couplings by NumPy, with a gradient or with all log ratios of single flips."""
+    couplings = spins(n, strength)
 
     def log_prob(x):
         s = 2.0 * x - 1
-        return 0.5 * ((s @ couplings.to(s.dtype)) * s).sum(1)
+        return 0.5 * ((s @ couplings) * s).sum(1)
 
-    return poise.target(log_prob, variables=60, framework="torch")
+    def gradient(x):
+        return 2.0 * (2.0 * x - 1) @ couplings
 
+    def log_ratios(x):
+        s = 2.0 * x - 1
+        return -2.0 * s * (s @ couplings)
 
-def trained_rbm(folder: str) -> poise.Model:
-    """A small one, by contrastive divergence on 4 x 4 bars and stripes."""
-    rng = np.random.default_rng(1)
-    visible, hidden, rate = 16, 12, 0.05
-    lines = rng.integers(0, 2, (2000, 4))
-    turned = rng.random(2000) < 0.5
-    images = np.repeat(lines, 4, 1).reshape(-1, 4, 4)
-    images[turned] = images[turned].transpose(0, 2, 1)
-    data = images.reshape(-1, visible).astype(float)
-    weights, b, c = 0.05 * rng.normal(size=(hidden, visible)), np.zeros(visible), np.zeros(hidden)
-    sigmoid = lambda a: 1 / (1 + np.exp(-a))
-    for _ in range(150):
-        for batch in data[rng.permutation(len(data))].reshape(-1, 50, visible):
-            on = sigmoid(batch @ weights.T + c)
-            x = batch
-            for _ in range(3):
-                h = rng.random(on.shape) < sigmoid(x @ weights.T + c)
-                x = (rng.random(x.shape) < sigmoid(h @ weights + b)).astype(float)
-            again = sigmoid(x @ weights.T + c)
-            weights += rate * (on.T @ batch - again.T @ x) / 50
-            b += rate * (batch - x).mean(0)
-            c += rate * (on - again).mean(0)
-    file = pathlib.Path(folder, "bars.npz")
-    np.savez(file, weights=weights.astype(np.float32), visible_bias=b.astype(np.float32), hidden_bias=c.astype(np.float32))
-    return poise.rbm(file)
+    more = {"log_ratios": log_ratios} if ratios else {"gradient": gradient}
+    return poise.target(log_prob, variables=n, **more)
 
 
-def models(data: pathlib.Path, folder: str):
-    for case in (1, 2, 3, 4):
-        yield f"Ising, case {case}", lambda case=case: poise.model(f"ising:case={case}")
-    for coupling in (0.3, 0.44, 0.6):
-        spec = f"ising:size=50,lambda={coupling},mu=0.5,sigma=1.5,boundary=open"
-        yield f"DISCS Ising, lambda {coupling}", lambda spec=spec: poise.model(spec)
-    for levels in (3, 4):
-        spec = f"potts:size=30,levels={levels},coupling=0.8"
-        yield f"Potts, {levels} levels", lambda spec=spec: poise.model(spec)
-    for name in ("BN_1", "BN_8", "Segmentation_11"):
-        file = data / "uai" / f"{name}.uai"
-        yield name, lambda file=file: poise.read(file, evidence=f"{file}.evid")
-    yield "RBM, trained", lambda: trained_rbm(folder)
-    for beta in (1, 3):
-        spec = f"maxcut:file={data / 'maxcut' / 'G14.txt'},beta={beta}"
-        yield f"G14 as max-cut, beta {beta}", lambda spec=spec: poise.model(spec)
-    yield "NumPy target", numpy_target
-    yield "PyTorch target", torch_target
+def models(data: str | None):
+    clusters = [*SPARSE, "wolff", "sw"]
+    yield "ising 30x30, lambda 0.3", poise.model("ising:size=30,lambda=0.3"), clusters
+    yield "ising 64x64, lambda 0.44", poise.model("ising:size=64,lambda=0.44"), clusters
+    yield "ising 40x40, fields", poise.model("ising:size=40,lambda=0.5,mu=1,sigma=1"), SPARSE
+    yield "potts 32x32, 4 levels, 0.9", poise.model("potts:size=32,levels=4,coupling=0.9"), clusters
+    yield "potts 64x64, 3 levels, 1.005", poise.model("potts:size=64,levels=3,coupling=1.005"), clusters
+    yield "fhmm 50x8", poise.model("fhmm:length=50,chains=8"), [*SPARSE, "exact"]
+    yield "60 spins, gradient", user_target(60, 0.6, False), ["gibbs", "gwg", "flsb", "dlsb", "dlmc"]
+    yield "60 spins, log ratios", user_target(60, 0.6, True), ["gibbs", "lb", "lsb", "dlmc"]
+    if data is None:
+        return
+    folder = pathlib.Path(data)
+    for name in ("BN_1", "Grids_11", "Promedus_14", "Segmentation_11"):
+        yield name, poise.read(str(folder / "uai" / f"{name}.uai")), [*SPARSE, "exact"]
+    for name, beta in (("G14.txt", 1.0), ("toruspm3-8-50.dat", 2.0)):
+        yield f"{name}, beta {beta:g}", poise.model(f"maxcut:file={folder / 'maxcut' / name},beta={beta}"), SPARSE
 
 
-def hard_models(data: pathlib.Path, folder: str):
-    """Where it may go wrong: at criticality, at low temperature, networks in which chains get stuck."""
-    for spec in (
-        "ising:size=30,lambda=0.44",
-        "ising:size=12,lambda=0.7",
-        "ising:size=30,lambda=2,sigma=4",
-        "potts:size=12,levels=3,coupling=1",
-        "potts:size=30,levels=4,coupling=1.1",
-        f"maxcut:file={data / 'maxcut' / 'pm1s_100.0'},beta=1",
-        f"maxcut:file={data / 'maxcut' / 'pm1s_100.0'},beta=3",
-    ):
-        yield spec.replace(str(data) + "/", ""), lambda spec=spec: poise.model(spec)
-    for name in ("Alchemy_11", "BN_3", "CSP_11", "DBN_11", "Grids_11", "Grids_15", "Pedigree_11", "Promedus_14"):
-        file = data / "uai" / f"{name}.uai"
-        yield name, lambda file=file: poise.read(file, evidence=f"{file}.evid")
+def measure(model, sampler: str, seconds: float, seed: int):
+    """Effective samples per second of the slowest monitor, mean and error of log p, and the sampler that was taken."""
+    begun = time.perf_counter()
+    try:
+        fit = poise.sample(model, sampler, seconds=seconds, seed=seed, keep="monitors", progress=False)
+    except (ValueError, RuntimeError):
+        return None
+    took = fit.report["seconds"]
+    took = min(time.perf_counter() - begun, sum(value for value in took.values() if value))
+    rows = {name: row for name, row in fit.report["monitors"].items() if name != "hamming"}
+    sizes = [row["ess"] for row in rows.values() if row["ess"]]
+    log_prob = rows["log_prob"]
+    quiet = not fit.report["warnings"]
+    return min(sizes, default=0.0) / took, log_prob["mean"], log_prob["mcse"] or math.inf, fit.sampler, quiet
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--hard", action="store_true")
-    given = parser.parse_args()
-    run = {"draws": given.draws, "threads": 1, "progress": False}
-    print("| model | `auto` chose | pilot, part of its work | best single sampler | `auto` over the best |")
-    print("| --- | --- | --- | --- | --- |")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, make in (hard_models if given.hard else models)(given.data, folder):
-            if given.only not in name:
-                continue
-            chosen, pilots, ours = [], [], []
-            singles: dict[str, list[float]] = {}
-            for seed in range(1, given.seeds + 1):
-                fit = poise.sample(make(), "auto", seed=seed, **run)
-                choice = fit.choice
-                costs = {one["sampler"]: one["costs"] for one in choice["candidates"]}
-                own = work_of(fit, costs[fit.sampler])
-                # The pilot of the winner is part of its warm-up, and so counted there.
-                lost = choice["pilot_work"] - choice["candidates"][0]["pilot_work"]
-                chosen.append(fit.sampler)
-                pilots.append(choice["pilot_work"] / (own + lost))
-                ours.append(slowest(fit) / (own + lost))
-                bound = {one["sampler"]: one["draws"] / one["run_work"] for one in choice["candidates"]}
-                for sampler in costs:
-                    # Whoever would be far behind with independent draws need not be run.
-                    if bound[sampler] < 0.5 * ours[-1]:
-                        continue
-                    named = poise.sample(make(), sampler, seed=seed, **run)
-                    singles.setdefault(sampler, []).append(slowest(named) / work_of(named, costs[sampler]))
-            best = max(singles, key=lambda sampler: statistics.mean(singles[sampler]))
-            ratio = statistics.mean(ours) / statistics.mean(singles[best])
-            names = ", ".join(f"`{one}`" for one in dict.fromkeys(chosen))
-            print(f"| {name} | {names} | {max(pilots):.3f} | `{best}` | {ratio:.2f} |", flush=True)
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--seconds", type=float, default=5.0)
+    words.add_argument("--seeds", type=int, default=5)
+    words.add_argument("--only", default="")
+    words.add_argument("--data")
+    asked = words.parse_args()
+    print("| model | `auto` took | ESS/s | best by name | ESS/s | `auto` over the best |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for label, model, names in models(asked.data):
+        if asked.only not in label:
+            continue
+        runs = {
+            name: [run for seed in range(1, asked.seeds + 1) if (run := measure(model, name, asked.seconds, seed))]
+            for name in ["auto", *names]
+        }
+        candidates = [run for many in runs.values() for run in many if run[4]] or runs["auto"]
+        reference = max([run for run in runs.get("exact", [])] or candidates, key=lambda run: run[0])
+
+        def agrees(run):
+            return abs(run[1] - reference[1]) <= 5.0 * math.hypot(run[2], reference[2])
+
+        speed = {name: statistics.median(run[0] if agrees(run) else 0.0 for run in many) for name, many in runs.items() if many}
+        best = max((name for name in names if name in speed), key=speed.__getitem__)
+        taken = ", ".join(sorted({run[3] for run in runs["auto"]}))
+        ratio = speed["auto"] / speed[best] if speed[best] > 0 else math.inf
+        print(f"| {label} | `{taken}` | {speed['auto']:.3g} | `{best}` | {speed[best]:.3g} | {ratio:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

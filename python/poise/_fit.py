@@ -102,8 +102,8 @@ class Fit(ShownAsText):
 
     @property
     def choice(self) -> dict[str, Any] | None:
-        """Where the sampler was ``"auto"``: which one it chose (``sampler``), why (``reason``), and the ``candidates`` with
-        their scores. None otherwise.
+        """Where the sampler was ``"auto"``: which one it chose (``sampler``), why (``reason``), and ``thin`` where it
+        chose that too. None otherwise.
 
         >>> import poise
         >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=200, progress=False)

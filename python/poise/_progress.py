@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ProgressBars:
-    """A bar for the pilot, one for warm-up and one for sampling. Use as a context; ``update`` is what the engine calls."""
+    """A bar for warm-up and one for sampling. Use as a context; ``update`` is what the engine calls."""
 
     def __init__(self, show: bool | None, title: str = "") -> None:
         # None is the default of `progress=`: a bar where somebody may be looking.
@@ -28,14 +28,14 @@ class ProgressBars:
         return self.update if self.show else None
 
     def update(self, now: dict[str, Any]) -> None:
-        phase = now["phase"] if now["phase"] in ("pilot", "sample") else "warm-up"
+        phase = now["phase"] if now["phase"] == "sample" else "warm-up"
         if phase != self.phase:
             self._close()
             self.phase = phase
             self.bar = _tqdm()(
                 total=now["total"] or None,
                 desc=f"{self.title} {phase}".strip(),
-                unit={"sample": "draw", "pilot": "work"}.get(phase, "step"),
+                unit={"sample": "draw"}.get(phase, "step"),
                 unit_scale=phase != "sample",
                 dynamic_ncols=True,
             )

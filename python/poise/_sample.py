@@ -49,8 +49,8 @@ def sample(
     ``model`` is one of Poise's (:func:`ising`, :func:`read`, ...) or a target of your own (:func:`target`). The same
     model, sampler, seed and chains give the same draws as the program ``poise sample``, bit by bit.
 
-    - ``sampler``: by default ``"auto"``, which tries those that make sense for the model in a pilot of at most a tenth of
-      the work and continues with the best; ``fit.choice`` says which and why, and naming it gives the same draws.
+    - ``sampler``: by default ``"auto"``, one that suits the model; the first part of its warm-up is watched, and where
+      its chains do not mix, clusters, exact draws or tempering replace it. ``fit.choice`` says which and why.
       ``poise.samplers()`` lists them all.
     {options}
     - ``out``: a NetCDF file that the draws are also written to while they are made. Without it a run whose draws exceed

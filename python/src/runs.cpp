@@ -35,7 +35,6 @@ namespace {
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::pilot: return "pilot";
     case Phase::initial: return "initial";
     case Phase::adaptation: return "adaptation";
     case Phase::sample: return "sample";

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/engines/candidates.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/marginals.hpp>
 #include "engines/rows.hpp"
 #include "exact/exact_inference.hpp"
 #include "report/text.hpp"
+#include "run/recommend.hpp"
 
 namespace poise {
 
@@ -91,13 +91,14 @@ class Sampling {
  public:
   Sampling(const Model& model, const MarginalsOptions& options, const MarginalsHooks& hooks, Clock::time_point deadline)
       : model_(model), options_(options), hooks_(hooks), deadline_(deadline) {
-    const ModelFacts facts = model_facts(model, kManyChains);
-    moves_many_ = facts.lanes && facts.moves <= kMostEntries;
+    std::size_t entries = 0;
+    for (Index i = 0; i < model.layout.variables; ++i) entries += model.layout.levels(i) - 1;
+    moves_many_ = has_lanes(model) && entries <= kMostEntries;
     if (options.device == Device::cpu) return;
     const Sampler wanted = parse_sampler(options.sampler == "auto" ? GibbsRow::name : options.sampler);
     if (options.device == Device::cuda) require_cuda(model, wanted);
     // As many that batch means of all of them take no more memory than those of 32 of the largest network.
-    const std::size_t most = kMostEntries * kManyChains / std::max<std::size_t>(1, facts.moves);
+    const std::size_t most = kMostEntries * kManyChains / std::max<std::size_t>(1, entries);
     gpu_chains_ = options.chains > 0 ? options.chains : std::clamp(most, kManyChains, kGpuChains);
     const bool faster =
         options.device == Device::cuda || faster_device(model, wanted, gpu_chains_, options.threads) == Device::cuda;
@@ -331,10 +332,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
 }  // namespace marginals_parts
 
 std::vector<std::string> pilot_samplers(const Model& model) {
-  std::vector<std::string> names;
-  for (const Candidate& candidate : find_candidates(model_facts(model, 1))) {
-    if (!candidate.independent) names.push_back(candidate.sampler.name);
-  }
+  std::vector<std::string> names = local_samplers(model);
   names.emplace_back("temper");
   return names;
 }

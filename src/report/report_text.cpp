@@ -26,32 +26,11 @@ std::string status_text(SeriesStatus status) {
   }
 }
 
-/// The sampler, and if `auto` chose it, why and from whom.
+/// The sampler, and if `auto` chose it, why.
 std::string sampler_text(const Report& report, std::size_t width) {
-  if (!report.choice) return text::wrap(report.sampler, "sampler     ", width);
-  const Choice& choice = *report.choice;
-  std::string out =
-      text::wrap(fmt::format("{}, chosen by auto: {}", report.sampler, choice.reason), "sampler     ", width);
-  if (choice.candidates.size() < 2) return out;
-  // A row of data is expensive, a ratio takes nanoseconds: each has a unit that gives readable numbers.
-  const bool rows = choice.unit == "rows";
-  std::vector<std::pair<std::string, std::string>> lines;  // names, and what became of them
-  for (const CandidateScore& one : choice.candidates) {
-    std::string what = one.verdict;
-    if (std::isfinite(one.score)) {
-      what = fmt::format("{} effective samples per {}, {}", text::number(one.score * (rows ? 1e3 : 1e6), 3),
-                         rows ? "1000 rows" : "ms of work", one.verdict);
-    }
-    if (!lines.empty() && lines.back().second == what) {
-      lines.back().first += ", " + one.sampler;
-    } else {
-      lines.emplace_back(one.sampler, what);
-    }
-  }
-  for (const auto& [names, what] : lines) {
-    out += text::wrap(fmt::format("{}: {}", names, what), "candidates  ", width);
-  }
-  return out;
+  const std::string what =
+      report.choice ? fmt::format("{}, chosen by auto: {}", report.sampler, report.choice->reason) : report.sampler;
+  return text::wrap(what, "sampler     ", width);
 }
 
 std::string acceptance_text(const Report& report) {

@@ -27,6 +27,8 @@ constexpr unsigned kThreadsPerCore = 4;
 /// 32 MiB come from the system anew each time, page by page, which costs more than to fill them.
 constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
+/// The fraction of a limit in seconds after which the sampler of `auto` stays or goes.
+constexpr double kWatchFraction = 0.2;
 /// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
 constexpr std::size_t kWholeDraws = 256;
 
@@ -211,7 +213,7 @@ void Run::Core::start_warmup(const WarmupPlan& plan) {
 
 void Run::Core::make_warmup(const WarmupPlan& plan) { warmup.emplace(*chains, sampler, made, plan); }
 
-void Run::Core::run_warmup(double fraction, const Run& run) {
+bool Run::Core::run_warmup(double fraction, const Run& run) {
   while (!warmup->done() && !stopped()) {
     const double left = seconds_left(fraction);
     if (left <= 0.0) {
@@ -222,14 +224,36 @@ void Run::Core::run_warmup(double fraction, const Run& run) {
       warmup->finish();
       break;
     }
-    const std::uint64_t most = length->steps(left);
+    std::uint64_t most = length->steps(left);
+    if (watcher) most = std::min(most, watcher->steps_left(warmup->steps()));
     round([&] { return warmup->round(most); });
     tell_warmup();
+    if (look()) {
+      warmup_seconds += seconds_since(phase_began);
+      return false;
+    }
     if (hooks.after_round) hooks.after_round(run);
   }
+  if (warmup->done()) watcher.reset();
   warmed = warmup->outcome();
   warmup_seconds += seconds_since(phase_began);
   phase_began = Clock::now();
+  return true;
+}
+
+bool Run::Core::look() {
+  if (watcher && !broken) {
+    // A fifth of a time limit is enough to see what chains do.
+    const Watcher::Verdict verdict = watcher->look(*made.engine, warmup->steps(), seconds_left(kWatchFraction) <= 0.0);
+    if (verdict == Watcher::Verdict::replace) return true;
+    if (verdict == Watcher::Verdict::keep) {
+      if (watcher->advice().finds_thin) options.thin = choice->thin = watcher->thin();
+      watcher.reset();
+    }
+  }
+  const bool has_thin = choice && choice->thin > 0 && !options.warmup;
+  if (has_thin && warmup->steps() >= kWarmupSweeps * choice->thin && !warmup->done()) warmup->finish();
+  return false;
 }
 
 void Run::Core::tell_warmup() {
@@ -417,18 +441,20 @@ void Run::Core::share_batches() {
 
 void Run::Core::fill_head(RunResult& result) const {
   result.model = model.name;
-  result.sampler = pilot ? "auto" : sampler.name;
+  result.sampler = sampler.name;
   result.choice = choice;
   result.layout = model.layout;
   result.options = options;
   if (!options.warmup) {
-    result.options.warmup = static_cast<std::size_t>((usual_warmup() + options.thin - 1) / options.thin);
+    const bool has_thin = choice && choice->thin > 0;
+    result.options.warmup =
+        static_cast<std::size_t>(has_thin ? kWarmupSweeps : (usual_warmup() + options.thin - 1) / options.thin);
   }
 }
 
 std::string Run::Core::fingerprint() const {
   const bool of_device = made.engine != nullptr && made.engine->traits().of_device;
-  return fmt::format("poise run {} {} {} variables {} {}{}", POISE_VERSION, model.name, pilot ? "auto" : sampler.name,
+  return fmt::format("poise run {} {} {} variables {} {}{}", POISE_VERSION, model.name, sampler.name,
                      model.layout.variables, options_json(options, Option::Role::identity).dump(),
                      of_device                ? " on a GPU"
                      : sampler.own != nullptr ? " by a kernel of one's own"

@@ -31,123 +31,76 @@ Run::Run(Model model, Sampler sampler, const RunOptions& options, TunableEngine 
   core_->take(std::move(chains));
 }
 
-namespace {
-
-/// On a GPU `auto` is Gibbs, of an RBM that of its layers: there is no other sampler that runs on all models there.
-Sampler sampler_on_gpu(const Model& model, const Sampler& sampler) {
-  if (!is_row<AutoRow>(sampler)) return sampler;
-  const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description);
-  return parse_sampler(is_rbm ? RbmGibbsRow::name : GibbsRow::name);
-}
-
-}  // namespace
-
 Device device_of_run(const Model& model, const Sampler& sampler, const RunOptions& options) {
   if (options.device != Device::automatic) return options.device;
-  return faster_device(model, sampler_on_gpu(model, sampler), options.chains, options.threads);
-}
-
-void Run::choose_device(Core& core) {
-  RunOptions& options = core.options;
-  const bool was_automatic = options.device == Device::automatic;
-  options.device = device_of_run(core.model, core.sampler, options);
-  if (options.device != Device::cuda) return;
-  core.sampler = sampler_on_gpu(core.model, core.sampler);
-  if (was_automatic) core.notes.push_back(fmt::format("chains run on the GPU, by {}", core.sampler.name));
+  std::string why;
+  if (cuda_devices(why).empty()) return Device::cpu;
+  if (!is_row<AutoRow>(sampler)) return faster_device(model, sampler, options.chains, options.threads);
+  RunOptions there = options;
+  there.device = Device::cuda;
+  return faster_device(model, recommend(model, there, true).sampler, options.chains, options.threads);
 }
 
 Run::Run(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
 Run::~Run() = default;
 
+namespace {
+
+/// Draws of a warm-up that are enough to be watched: the later half of half of them says something.
+constexpr std::size_t kWatchedDraws = 64;
+
+}  // namespace
+
 std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const RunOptions& options, RunHooks hooks) {
-  auto core = std::make_unique<Core>(std::move(model), std::move(sampler), options, std::move(hooks));
-  choose_device(*core);
-  if (is_row<AutoRow>(core->sampler)) {
-    core->pilot = std::make_shared<SamplerPilot>(core->model, core->options);
-    core->sampler = core->pilot->first();
+  RunOptions resolved = options;
+  resolved.device = device_of_run(model, sampler, options);
+  std::optional<Advice> advice;
+  if (is_row<AutoRow>(sampler)) {
+    advice = recommend(model, resolved, options.warmup.value_or(kWatchedDraws) >= kWatchedDraws);
+    advice->finds_thin = advice->finds_thin && options.thin == 0;
+    sampler = advice->sampler;
+  }
+  auto core = std::make_unique<Core>(std::move(model), std::move(sampler), resolved, std::move(hooks));
+  core->asked = options;
+  if (options.device == Device::automatic && resolved.device == Device::cuda) {
+    core->notes.emplace_back("chains run on the GPU");
   }
   core->make_chains();
-  if (core->pilot && core->pilot->is_decided()) {
-    core->choice = core->pilot->run(nullptr, {}).choice;
-    core->pilot.reset();
+  if (!advice) return core;
+  core->choice = Choice{advice->sampler.name, advice->reason, 0};
+  if (advice->next || advice->finds_thin) {
+    core->watcher.emplace(*std::move(advice), core->model, core->options, core->made.engine->traits().steps_per_sweep,
+                          core->plan_of_options().steps);
   }
   return core;
 }
 
-void Run::decide() {
-  core_->agree(0.0);
-  if (!core_->pilot) return;
-  const Clock::time_point began = Clock::now();
+void Run::replace_sampler() {
+  const Advice& advice = core_->watcher->advice();
+  const Choice choice{advice.next->name, advice.next_reason, 0};
   const Clock::time_point started = core_->started;
   const double elapsed_before = core_->elapsed_before;
-  const RunHooks hooks = core_->hooks;
-  const Core::Agreed agreed = core_->agreed;
-  const Model model = core_->model;
-  const std::shared_ptr<SamplerPilot> pilot = std::move(core_->pilot);
-  SamplerPilot::View view{hooks.progress, hooks.stop, {}, hooks.collective, core_->agreed.listens};
-  if (hooks.after_round) view.after_round = [&] { hooks.after_round(*this); };
-  auto first = std::unique_ptr<Run>(new Run(stand_in(pilot)));
-  std::swap(core_, first->core_);
-  first->core_->hooks.after_round = nullptr;
-  if (hooks.after_round) first->core_->hooks.after_round = [&](const Run&) { hooks.after_round(*this); };
-  SamplerPilot::Outcome outcome = pilot->run(std::move(first), view);
-  if (!outcome.choice && !outcome.run) {
-    // A pilot that was stopped is resumed from there.
-    std::string state = pilot->save();
-    if (hooks.collective != nullptr) state = hooks.collective->of_root(state);
-    core_ = make_core(model, parse_sampler(AutoRow::name), pilot->options(), hooks);
-    if (core_->pilot) core_->pilot->load(std::move(state));
-  } else if (outcome.run) {
-    core_ = std::move(outcome.run->core_);
-    core_->broken = !outcome.choice;
-  } else {
-    core_ = make_core(model, parse_sampler(outcome.choice->sampler), pilot->options(), hooks);
-  }
-  core_->choice = std::move(outcome.choice);
-  core_->hooks = hooks;
-  core_->options.memory = pilot->options().memory;
-  core_->agreed.has_sink = agreed.has_sink;
-  core_->agreed.listens = agreed.listens;
-  core_->agreed.memory = agreed.memory;
-  core_->make_recorder();
-  core_->reporter = ProgressReporter(hooks.progress);
+  const double warmup_seconds = core_->warmup_seconds;
+  core_ = make_core(core_->model, *advice.next, core_->asked, core_->hooks);
+  core_->choice = choice;
   core_->started = started;
   core_->elapsed_before = elapsed_before;
-  core_->phase_began = began;
-}
-
-/// What the run is while its sampler is being chosen: it has no chains, but can be asked for its options and saved.
-std::unique_ptr<Run::Core> Run::stand_in(const std::shared_ptr<SamplerPilot>& pilot) const {
-  auto core = std::make_unique<Core>(core_->model, core_->sampler, pilot->options(), core_->hooks);
-  core->options.thin = core_->options.thin;
-  core->pilot = pilot;
-  core->started = core_->started;
-  core->elapsed_before = core_->elapsed_before;
-  return core;
+  core_->warmup_seconds = warmup_seconds;
+  core_->agree(0.0);
 }
 
 void Run::warm_up() {
-  decide();
-  if (core_->sampling || core_->stopped() || !core_->have_warmup()) return;
-  core_->run_warmup(kWarmupFraction, *this);
-}
-
-void Run::begin_warm_up(std::uint64_t steps) {
-  decide();
-  if (core_->sampling || core_->stopped() || !core_->have_warmup()) return;
-  Warmup& warmup = *core_->warmup;
-  const std::uint64_t end =
-      warmup.steps() + std::min(steps, std::numeric_limits<std::uint64_t>::max() - warmup.steps());
-  while (!warmup.done() && warmup.steps() < end && !core_->stopped()) {
-    const std::uint64_t most = std::min(end - warmup.steps(), core_->length->steps(0.0));
-    core_->round([&] { return warmup.round(most); });
-    if (core_->hooks.after_round && !core_->broken) core_->hooks.after_round(*this);
+  core_->agree(0.0);
+  while (!core_->sampling && !core_->stopped() && core_->have_warmup()) {
+    if (core_->run_warmup(kWarmupFraction, *this)) return;
+    replace_sampler();
   }
 }
 
 const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
-  decide();
+  core_->agree(0.0);
+  core_->watcher.reset();
   core_->start_warmup(plan);
   core_->run_warmup(1.0, *this);
   core_->hand_on_stop();
@@ -155,7 +108,7 @@ const WarmupOutcome& Run::warm_up(const WarmupPlan& plan) {
 }
 
 void Run::advance(std::uint64_t steps) {
-  decide();
+  core_->agree(0.0);
   if (core_->made.self_tuning) core_->made.self_tuning->freeze();  // a warm-up may have been stopped
   for (std::uint64_t done = 0; done < steps && !ended();) {
     const std::uint64_t chunk = std::min(steps - done, core_->length->steps(core_->seconds_left(1.0)));
@@ -170,7 +123,7 @@ void Run::advance(std::uint64_t steps) {
 }
 
 void Run::sample(std::size_t draws) {
-  decide();
+  core_->agree(0.0);
   Core& core = *core_;
   core.begin_sink();
   if (core.stopped()) return;  // a warm-up that was stopped can still be saved and resumed
@@ -207,7 +160,7 @@ std::vector<Value> Run::states() const {
 }
 
 void Run::restart(std::span<const Value> states) {
-  decide();
+  core_->agree(0.0);
   const std::size_t n = core_->model.layout.variables;
   if (states.size() != core_->options.chains * n) {
     throw InputError(fmt::format("the states are {} values, expected {}: {} chains of {} variables", states.size(),
@@ -283,13 +236,9 @@ std::string Run::save(Draws draws) const {
   const double warmup_seconds = core.warmup_seconds + (core.warmup ? in_phase : 0.0);
   const double sampling_seconds = core.sampling_seconds + (core.in_sample ? in_phase : 0.0);
   const bool for_all = collective() != nullptr && core.hooks.draws_to == Collective::To::all;
-  const std::string pilot_state = core.pilot ? core.pilot->save() : "";
-  out(core.choice.has_value(), !pilot_state.empty());
-  if (!pilot_state.empty()) {
-    out(core.fingerprint(), elapsed, pilot_state);
-    return for_all ? collective()->of_root(out.take()) : out.take();
-  }
-  if (core.choice) out(*core.choice);
+  out(core.choice.has_value());
+  if (core.choice) out(*core.choice, core.watcher.has_value());
+  if (core.watcher) out(*core.watcher);
   out(core.fingerprint(), core.sampling, core.steps, core.steps_in_draw, core.written, core.warmup_evals, elapsed,
       warmup_seconds, sampling_seconds, core.warmed);
   if (draws == Draws::elsewhere)
@@ -348,13 +297,13 @@ std::size_t Run::take_draws(const DrawBatch& block) {
 void Run::load(std::string_view bytes, Draws draws) {
   Loader in(bytes);
   bool chosen = false;
-  bool in_pilot = false;
-  in(chosen, in_pilot);
-  if (in_pilot) return load_pilot(in);
+  in(chosen);
   if (chosen) {
     Choice choice;
-    in(choice);
-    take_choice(choice);
+    bool watched = false;
+    in(choice, watched);
+    take_choice(choice, watched);
+    if (watched) in(*core_->watcher);
   }
   Core& core = *core_;
   check_fingerprint(in);
@@ -406,15 +355,6 @@ void Run::check_fingerprint(Loader& in) const {
       fmt::format("the saved state is of another run: '{}', expected '{}'", quote(fingerprint), core_->fingerprint()));
 }
 
-void Run::load_pilot(Loader& in) {
-  check_fingerprint(in);
-  if (!core_->pilot) throw std::runtime_error("the saved state is of another run: its sampler was still being chosen");
-  std::string pilot_state;
-  in(core_->elapsed_before, pilot_state);
-  core_->started = Clock::now();
-  core_->pilot->load(std::move(pilot_state));
-}
-
 void Run::check_same_model(const std::vector<std::string>& positions_of_chains) {
   constexpr const char* sentence =
       "the model is not the one that the run was made with: its log p of the saved states is another";
@@ -440,17 +380,19 @@ void Run::check_same_model(const std::vector<std::string>& positions_of_chains) 
   }
 }
 
-void Run::take_choice(const Choice& choice) {
-  if (core_->pilot == nullptr && !core_->choice) {
+void Run::take_choice(const Choice& choice, bool watched) {
+  if (!core_->choice) {
     throw std::runtime_error(
         "the saved state is of another run: its sampler was chosen by 'auto', and this one was named");
   }
-  if (core_->pilot != nullptr || core_->choice->sampler != choice.sampler) {
-    RunOptions options = core_->pilot ? core_->pilot->options() : core_->options;
-    const RunHooks hooks = core_->hooks;
-    core_ = make_core(core_->model, parse_sampler(choice.sampler), options, hooks);
+  if (core_->choice->sampler != choice.sampler) {
+    core_ = make_core(core_->model, parse_sampler(choice.sampler), core_->asked, core_->hooks);
   }
+  if (watched && !core_->watcher)
+    throw std::runtime_error("the saved state is of another run: its sampler was watched");
+  if (!watched) core_->watcher.reset();
   core_->choice = choice;
+  if (choice.thin > 0) core_->options.thin = choice.thin;
 }
 
 RunResult run(const Model& model, const Sampler& sampler, const RunOptions& options, const RunHooks& hooks) {

@@ -13,8 +13,8 @@
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
 #include "run/chains.hpp"
+#include "run/recommend.hpp"
 #include "run/recorder.hpp"
-#include "run/sampler_pilot.hpp"
 #include "run/warmup.hpp"
 
 namespace poise {
@@ -70,7 +70,10 @@ struct Run::Core {
   /// The warm-up of the options, unless it is under way; false where the target stops it.
   bool have_warmup();
   void make_warmup(const WarmupPlan& plan);
-  void run_warmup(double fraction, const Run& run);
+  /// Whether it was made; not where the watch says that another sampler should make the run.
+  bool run_warmup(double fraction, const Run& run);
+  /// After a round of warm-up: whether the sampler is to be replaced.
+  bool look();
   void tell_warmup();
   /// Drops all tuners: from here on nothing about the chains can change.
   void begin_sampling();
@@ -94,9 +97,9 @@ struct Run::Core {
 
   Model model;
   Sampler sampler;
-  std::shared_ptr<SamplerPilot>
-      pilot;                     // while the sampler is still to be chosen; `sampler` is then the first candidate
-  std::optional<Choice> choice;  // once it is
+  std::optional<Choice> choice;    // by `auto`
+  std::optional<Watcher> watcher;  // while the sampler may still be replaced
+  RunOptions asked;                // options as they were given
   RunOptions options;
   RunHooks hooks;
   std::shared_ptr<const Division> division;  // where there are several ranks

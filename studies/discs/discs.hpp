@@ -73,7 +73,7 @@ struct DiscsPlan {
 };
 
 /// Keys: sampler and chosen (specs), ess_per_step (of log p, per chain: mean, sd, chains), evaluations_per_step,
-/// acceptance_rate, r_hat, steps (of a chain), warmup_steps, pilot (part of the work; of `auto`), seconds {total,
+/// acceptance_rate, r_hat, steps (of a chain), warmup_steps, seconds {total,
 /// per_step of all chains}.
 ///
 /// An evaluation is one look at the whole state: its gradient, or as many ratios as there are moves.

@@ -120,7 +120,7 @@ nlohmann::json sample_discs(const Model& model, const std::string& sampler, cons
                        static_cast<double>(std::max(result.evals.gradient, result.evals.target));
 
   const double seconds = seconds_per_step(run, steps, plan.timing, stop);
-  nlohmann::json out = {{"model", model.name},
+  return {{"model", model.name},
                         {"sampler", sampler},
                         {"chosen", result.choice ? result.choice->sampler : sampler},
                         {"ess_per_step",
@@ -135,14 +135,6 @@ nlohmann::json sample_discs(const Model& model, const std::string& sampler, cons
                         {"seconds",
                          {{"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()},
                           {"per_step_of_all_chains", seconds}}}};
-  if (result.choice) {
-    double work = 0.0;
-    for (const CandidateScore& one : result.choice->candidates) {
-      if (one.sampler == result.choice->sampler) work = one.run_work;
-    }
-    out["pilot"] = work > 0.0 ? result.choice->pilot_work / work : 0.0;
-  }
-  return out;
 }
 
 }  // namespace poise::reproduction

@@ -71,7 +71,7 @@ TEST_F(NetworkProgram, SampledMarginalsSayHowTheyWereFound) {
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   const json answer = json::parse(outcome.out);
   EXPECT_EQ(answer.at("method"), "sample");
-  EXPECT_GE(answer.at("pilots").size(), 3U);
+  EXPECT_GE(answer.at("pilots").size(), 2U);
   EXPECT_NE(answer.at("reason").get<std::string>().find("by the clock"), std::string::npos);
   EXPECT_LT(answer.at("mean_absolute_error").get<double>(), 0.01);
   EXPECT_EQ(answer.at("warnings").size(), 0U);

@@ -2,9 +2,8 @@
 ///
 /// A row has a `name`, a line of `help`, `read`, which takes its settings from the spec and gives the keys it knows,
 /// and `make`, which makes chains on a target. A sampler that runs on some built-in models only has, in place of
-/// `make`, the `refusal` for all others; its chains are made in src/engines/cpu. A row that derives from AutoCandidate
-/// is a candidate of `auto`: it has `candidates`, the specs that make sense for a model, and `cost`, what they take
-/// there (engines/candidates.hpp). docs/adding.md says how to add a sampler.
+/// `make`, the `refusal` for all others; its chains are made in src/engines/cpu. docs/adding.md says how to
+/// add a sampler.
 #pragma once
 
 #include <cmath>
@@ -15,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/engines/candidates.hpp>
 #include <poise/extend/engines/engine_of.hpp>
 #include <poise/extend/engines/own_kernel.hpp>
 #include <poise/extend/kernels/block_gibbs.hpp>
@@ -46,14 +44,12 @@ Index read_block(SpecReader& reader);
 struct PlainRow {
   static SpecKeys read(SpecReader&, SamplerSettings&) { return {}; }
 };
-/// A row that `auto` knows of.
-struct AutoCandidate {};
 
 /// Picks one of the others: a run makes the chains of its choice.
 struct AutoRow : PlainRow {
   static constexpr const char* name = "auto";
   static constexpr const char* help =
-      "the one of the others that gives most effective samples per unit of work in a short pilot; the default";
+      "one of the others that suits the model, replaced in warm-up where its chains do not mix; the default";
   static constexpr const char* refusal =
       "the sampler 'auto' has no chains of its own: let a run choose, or name the sampler";
 };
@@ -82,7 +78,7 @@ struct BalancedRow {
   }
 };
 
-struct LsbRow : BalancedRow, AutoCandidate {
+struct LsbRow : BalancedRow {
   static constexpr const char* name = "lsb";
   static constexpr const char* help =
       "locally balanced, balancing function learned in warm-up (a monotone spline); lsb:block=4 over the "
@@ -97,11 +93,9 @@ struct LsbRow : BalancedRow, AutoCandidate {
     }
     return keys;
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct LbRow : BalancedRow, AutoCandidate {
+struct LbRow : BalancedRow {
   static constexpr const char* name = "lb";
   static constexpr const char* help =
       "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over those of random blocks";
@@ -110,8 +104,6 @@ struct LbRow : BalancedRow, AutoCandidate {
     settings.block = read_block(reader);
     return {"g", "block"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct Lsb1Row : BalancedRow {
@@ -129,7 +121,7 @@ struct Lsb2Row : BalancedRow {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) { return read_network_family(reader, settings); }
 };
 
-struct GwgRow : BalancedRow, AutoCandidate {
+struct GwgRow : BalancedRow {
   static constexpr const char* name = "gwg";
   static constexpr const char* help =
       "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
@@ -138,11 +130,9 @@ struct GwgRow : BalancedRow, AutoCandidate {
     settings.function = read_function(reader, "g");
     return {"g"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
-struct FlsbRow : BalancedRow, AutoCandidate {
+struct FlsbRow : BalancedRow {
   static constexpr const char* name = "flsb";
   static constexpr const char* help =
       "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
@@ -151,8 +141,6 @@ struct FlsbRow : BalancedRow, AutoCandidate {
     settings.family = FunctionFamily::spline;
     return read_learning(reader, settings);
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct Flsb1Row : BalancedRow {
@@ -213,7 +201,7 @@ struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   }
 };
 
-struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, AutoCandidate {
+struct DlsbRow : FactorisedRow<FactorisedForm::relaxation> {
   static constexpr const char* name = "dlsb";
   static constexpr const char* help = "the same, balancing function and tau learned together in warm-up (a spline)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
@@ -227,8 +215,6 @@ struct DlsbRow : FactorisedRow<FactorisedForm::relaxation>, AutoCandidate {
     settings.learn.ridge = reader.real("ridge", settings.learn.ridge, 0.0, 1e6);
     return {"objective", "rate", "ridge"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
@@ -262,7 +248,7 @@ struct PasRow {
   }
 };
 
-struct GibbsRow : AutoCandidate {
+struct GibbsRow {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
       "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
@@ -270,8 +256,6 @@ struct GibbsRow : AutoCandidate {
     settings.block = read_block(reader);
     return {"block"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   template <Target T>
   static TunableEngine make(std::shared_ptr<const T> target, const SamplerSettings& settings,
                             const EngineOptions& options) {
@@ -296,7 +280,7 @@ struct HammingBallRow {
 };
 
 /// Cluster algorithms run on models that have clusters; src/engines/cpu/chains/bonds.hpp says which, and makes them.
-struct ClusterRow : AutoCandidate {
+struct ClusterRow {
   static constexpr const char* refusal =
       "the samplers 'sw' and 'wolff' take Ising and Potts models only, and this model is none";
 };
@@ -306,8 +290,6 @@ struct SwendsenWangRow : ClusterRow, PlainRow {
   static constexpr const char* help =
       "Swendsen-Wang: all clusters of like variables a step; Ising and Potts models without field that like to be "
       "alike";
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 struct WolffRow : ClusterRow {
@@ -319,8 +301,6 @@ struct WolffRow : ClusterRow {
     settings.clusters = static_cast<std::uint64_t>(reader.integer("clusters", 0, 1, 1000000000));
     return {"clusters"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
 };
 
 /// Tempering around another sampler: made for a whole model (src/engines/cpu/tempering), not for a target.
@@ -338,28 +318,24 @@ struct TemperRow {
 };
 
 /// For RBMs only: made in src/engines/cpu/chains/rbm_engine.cpp.
-struct RbmGibbsRow : PlainRow, AutoCandidate {
+struct RbmGibbsRow : PlainRow {
   static constexpr const char* name = "rbm-gibbs";
   static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   static constexpr const char* refusal =
       "the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none";
 };
 
-/// For networks only: made in src/engines/cpu/chains/network_engine.cpp.
-struct ExactRow : AutoCandidate {
+/// For models with a junction tree: made in src/engines/cpu/chains/exact_engine.cpp.
+struct ExactRow {
   static constexpr const char* name = "exact";
   static constexpr const char* help =
-      "independent draws by a junction tree, for networks of small width: exact:memory=4 (GiB)";
+      "independent draws by a junction tree, for networks and Ising models of small width: exact:memory=4 (GiB)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.memory = reader.real("memory", settings.memory, 1e-6, 1e6);
     return {"memory"};
   }
-  static std::vector<std::string> candidates(const ModelFacts& facts);
-  static SamplerCost cost(const ModelFacts& facts, const SamplerSettings& settings);
   static constexpr const char* refusal =
-      "the sampler 'exact' takes networks only (.uai and .bif files, and potts), and this model is none";
+      "the sampler 'exact' takes networks, Ising models, and other models of at most 4096 states, and this is none";
 };
 
 /// In the order of the help.

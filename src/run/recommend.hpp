@@ -1,0 +1,75 @@
+/// What the sampler `auto` stands for: a sampler by the kind of model, and what replaces it where the first part of the
+/// warm-up shows that its chains do not mix.
+///
+/// Trust goes before speed. Where zeros in the tables may keep single changes from parts of the distribution, chains
+/// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere a local sampler
+/// begins, and is watched. Exact draws and clusters cost little more than it, so they replace it as soon as it is seen
+/// to be slow, and exact marginals of small parts must not contradict it. Tempering costs many times as much: it
+/// replaces chains that still disagree after half of the warm-up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <poise/choice.hpp>
+#include <poise/run.hpp>
+#include "run/watch.hpp"
+
+namespace poise {
+
+struct Advice {
+  Sampler sampler;                   ///< that a run begins with
+  std::string reason;                ///< in one sentence
+  std::optional<Sampler> next = {};  ///< what replaces it; empty: nothing does, and it is not watched
+  std::string next_reason = {};
+  /// Whether `next` costs little more. It then replaces a sampler that has not settled at the first look, or that gives
+  /// fewer effective samples a sweep than `least_ess`.
+  bool is_cheap = false;
+  double least_ess = 0.0;
+  bool finds_thin = false;                          ///< steps per draw are chosen by what is seen
+  std::shared_ptr<const Network> tables = nullptr;  ///< of the model, where exact marginals of parts may be had
+};
+
+/// For the device, the number of chains and the length of the options. `is_watched`: the warm-up is long enough.
+[[nodiscard]] Advice recommend(const Model& model, const RunOptions& options, bool is_watched);
+
+/// The local samplers that marginals are found with, beside tempering.
+[[nodiscard]] std::vector<std::string> local_samplers(const Model& model);
+
+/// The watch over a run of `auto`, from its first step to the verdict.
+class Watcher {
+ public:
+  enum class Verdict { undecided, keep, replace };
+
+  /// `sweep`: steps of one; `warmup`: steps of the whole.
+  Watcher(Advice advice, const Model& model, const RunOptions& options, std::uint64_t sweep, std::uint64_t warmup);
+
+  [[nodiscard]] const Advice& advice() const { return advice_; }
+  /// Steps that may be made before the next point.
+  [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
+  /// After so many steps; `hurry`: there is no time for a longer look.
+  [[nodiscard]] Verdict look(const Engine& engine, std::uint64_t step, bool hurry);
+  /// Steps per draw at which about half of the draws are effective; no more than a sweep.
+  [[nodiscard]] std::uint64_t thin() const;
+
+  template <class A>
+  void archive(A& archive) {
+    archive(watch_);
+  }
+
+ private:
+  /// Whether sixteen chains from other random states, moved as far as those of the run, disagree. Few chains may all
+  /// have ended in the same one of several modes.
+  [[nodiscard]] bool scouts_disagree() const;
+
+  Advice advice_;
+  Model model_;
+  std::uint64_t seed_;
+  Watch watch_;
+  std::uint64_t sweep_;
+  std::uint64_t last_step_;
+};
+
+}  // namespace poise
