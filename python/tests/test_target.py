@@ -182,7 +182,9 @@ def test_torch_module_in_double():
     torch = required("torch")
     net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1), torch.nn.Flatten(0)).double()
     fit = poise.sample(poise.target(net, variables=6), draws=20, warmup=5, progress=False)
-    assert fit.choice is not None and "flsb" in {one["sampler"] for one in fit.choice["candidates"]}
+    assert fit.sampler == "exact"  # 64 states
+    larger = torch.nn.Sequential(torch.nn.Linear(40, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1), torch.nn.Flatten(0)).double()
+    assert poise.sample(poise.target(larger, variables=40), draws=20, progress=False).choice["sampler"] == "dlsb"
 
 
 def test_shape_of_states():
