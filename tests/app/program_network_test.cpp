@@ -167,7 +167,7 @@ TEST_F(NetworkProgram, BadInputGetsASentence) {
       {{"marginals", "alarm.bif", "--sampler", "gib"}, {"unknown sampler 'gib' (did you mean 'gibbs'?)"}},
       {{"marginals"}, {"the model is missing"}},
       {{"info", "maxcut"}, {"no key 'file'"}},
-      {{"sample", "ising:case=4", "--sampler", "exact"}, {"networks only"}},
+      {{"sample", "ising:case=4", "--sampler", "exact"}, {"induced width", "limit"}},
       {{"sample", "islands.uai", "--field", "x.png"}, {"--field"}},
       {{"sample", "pots:size=3"}, {"did you mean 'potts'?", ".uai"}},
       {{"sample", "potts:levels=1,size=0"}, {"levels", "size"}},
