@@ -35,6 +35,8 @@ constexpr double kStuck = 1.3;
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 constexpr Index kMostScouted = 20000;
+/// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps.
+constexpr std::uint64_t kRivalSpacing = 4;
 /// Points that are the least to judge by.
 constexpr std::size_t kFewestPoints = 32;
 
@@ -80,6 +82,8 @@ Advice local_advice(const Model& model) {
     if (function.has_log_ratios()) {
       Advice advice{parse_sampler(LbRow::name), "one call has the ratios of all single changes"};
       advice.finds_thin = true;
+      advice.rival = {parse_sampler(DlsbRow::name),
+                      "one call has the ratios of all single changes, and many of them can be made at once"};
       return advice;
     }
   }
@@ -115,8 +119,7 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   if (!is_watched) return advice;
   advice.tables = tables;
   const auto replace_by = [&](const char* name, const char* reason, double least_ess) {
-    advice.next = parse_sampler(name);
-    advice.next_reason = reason;
+    advice.next = {parse_sampler(name), reason};
     advice.is_cheap = least_ess > 0.0;
     advice.least_ess = least_ess;
   };
@@ -155,13 +158,13 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, bool hu
   const Watch::Look seen = watch_.look();
   if (advice_.next) {
     const bool slow = seen.ess_per_step * static_cast<double>(sweep_) < advice_.least_ess;
-    if (advice_.is_cheap && (slow || !seen.settled)) return Verdict::replace;
-    if (is_last && seen.r_hat > kStuck) return Verdict::replace;
-    if ((is_last || seen.settled) && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) {
-      return Verdict::replace;
-    }
-    if (seen.settled && !hurry && scouts_disagree()) return Verdict::replace;
+    const bool replaced =
+        (advice_.is_cheap && (slow || !seen.settled)) || (is_last && seen.r_hat > kStuck) ||
+        ((is_last || seen.settled) && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
+        (seen.settled && !hurry && scouts_disagree());
+    if (replaced) return replace_by(*advice_.next);
   }
+  if (advice_.rival && seen.settled && !hurry && rival_wins(seen)) return replace_by(*advice_.rival);
   if (is_last || seen.settled) return Verdict::keep;
   watch_.halve();
   return Verdict::undecided;
@@ -182,6 +185,23 @@ bool Watcher::scouts_disagree() const {
     scouts.record(*made.engine);
   }
   return scouts.look().r_hat > kStuck;
+}
+
+bool Watcher::rival_wins(const Watch::Look& seen) const {
+  RunOptions options;
+  options.warmup = 2 * Watch::kPoints;
+  options.thin = 1;
+  options.seed = seed_;
+  options.keep = Keep::monitors;
+  Run run(model_, advice_.rival->sampler, options);
+  run.warm_up();
+  Watch watch(model_, options.chains, kRivalSpacing);
+  while (!watch.is_full()) {
+    run.advance(kRivalSpacing);
+    watch.record(run.engine());
+  }
+  const Watch::Look rival = watch.look();
+  return rival.settled && rival.ess_per_step > seen.ess_per_step;
 }
 
 std::uint64_t Watcher::thin() const {

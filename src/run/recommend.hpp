@@ -20,14 +20,20 @@
 namespace poise {
 
 struct Advice {
-  Sampler sampler;                   ///< that a run begins with
-  std::string reason;                ///< in one sentence
-  std::optional<Sampler> next = {};  ///< what replaces it; empty: nothing does, and it is not watched
-  std::string next_reason = {};
+  Sampler sampler;     ///< that a run begins with
+  std::string reason;  ///< in one sentence
+  struct Replacement {
+    Sampler sampler;
+    std::string reason;
+  };
+  /// What replaces it where its chains do not mix; empty: nothing does.
+  std::optional<Replacement> next = {};
   /// Whether `next` costs little more. It then replaces a sampler that has not settled at the first look, or that gives
   /// fewer effective samples a sweep than `least_ess`.
   bool is_cheap = false;
   double least_ess = 0.0;
+  /// What costs as much a step, and replaces it where it has more effective samples a step.
+  std::optional<Replacement> rival = {};
   bool finds_thin = false;                          ///< steps per draw are chosen by what is seen
   std::shared_ptr<const Network> tables = nullptr;  ///< of the model, where exact marginals of parts may be had
 };
@@ -46,7 +52,9 @@ class Watcher {
   /// `sweep`: steps of one; `warmup`: steps of the whole.
   Watcher(Advice advice, const Model& model, const RunOptions& options, std::uint64_t sweep, std::uint64_t warmup);
 
-  [[nodiscard]] const Advice& advice() const { return advice_; }
+  /// Of the verdict `replace`.
+  [[nodiscard]] const Advice::Replacement& replacement() const { return *replacement_; }
+  [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
   /// Steps that may be made before the next point.
   [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
   /// After so many steps; `hurry`: there is no time for a longer look.
@@ -63,8 +71,15 @@ class Watcher {
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree. Few chains may all
   /// have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree() const;
+  /// Whether the rival, after a short warm-up, has more effective samples a step than was seen.
+  [[nodiscard]] bool rival_wins(const Watch::Look& seen) const;
+  [[nodiscard]] Verdict replace_by(const Advice::Replacement& replacement) {
+    replacement_ = replacement;
+    return Verdict::replace;
+  }
 
   Advice advice_;
+  std::optional<Advice::Replacement> replacement_;
   Model model_;
   std::uint64_t seed_;
   Watch watch_;

@@ -247,7 +247,7 @@ bool Run::Core::look() {
     const Watcher::Verdict verdict = watcher->look(*made.engine, warmup->steps(), seconds_left(kWatchFraction) <= 0.0);
     if (verdict == Watcher::Verdict::replace) return true;
     if (verdict == Watcher::Verdict::keep) {
-      if (watcher->advice().finds_thin) options.thin = choice->thin = watcher->thin();
+      if (watcher->finds_thin()) options.thin = choice->thin = watcher->thin();
       watcher.reset();
     }
   }

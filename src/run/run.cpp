@@ -77,13 +77,12 @@ std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const Ru
 }
 
 void Run::replace_sampler() {
-  const Advice& advice = core_->watcher->advice();
-  const Choice choice{advice.next->name, advice.next_reason, 0};
+  const Advice::Replacement replacement = core_->watcher->replacement();
   const Clock::time_point started = core_->started;
   const double elapsed_before = core_->elapsed_before;
   const double warmup_seconds = core_->warmup_seconds;
-  core_ = make_core(core_->model, *advice.next, core_->asked, core_->hooks);
-  core_->choice = choice;
+  core_ = make_core(core_->model, replacement.sampler, core_->asked, core_->hooks);
+  core_->choice = Choice{replacement.sampler.name, replacement.reason, 0};
   core_->started = started;
   core_->elapsed_before = elapsed_before;
   core_->warmup_seconds = warmup_seconds;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -244,8 +245,31 @@ TEST(Auto, TablesOfModelsAreTheirDistribution) {
   }
 }
 
+/// A few variables on, as in variable selection, with all log ratios in one call.
+class FewOn final : public BatchFunction {
+ public:
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t r = 0; r < out.size(); ++r) out[r] = of(count(rows.subspan(r * kVariables, kVariables)));
+  }
+  [[nodiscard]] bool has_log_ratios() const override { return true; }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t first = 0; first < rows.size(); first += kVariables) {
+      const double on = count(rows.subspan(first, kVariables));
+      for (std::size_t i = 0; i < kVariables; ++i) {
+        out[first + i] = of(on + 1.0 - 2.0 * rows[first + i]) - of(on);
+      }
+    }
+  }
+  static constexpr std::size_t kVariables = 40;
+
+ private:
+  static double count(std::span<const Value> row) { return std::accumulate(row.begin(), row.end(), 0.0); }
+  static double of(double on) { return -2.0 * (on - 3.0) * (on - 3.0); }
+};
+
 TEST(Auto, InformedProposalsHaveStepsPerDrawOfTheirOwn) {
-  const Model model = user_model(std::make_shared<SpinChain>(Gives::log_ratios), 40);
+  const Model model =
+      callback_model("few on", {std::vector<Index>(FewOn::kVariables, 2), {}}, std::make_shared<FewOn>(), {});
   const RunResult result = run_auto(model, options_of(4, 200));
   EXPECT_EQ(result.sampler, "lb");
   EXPECT_EQ(result.options.thin, result.choice->thin);
@@ -255,6 +279,9 @@ TEST(Auto, InformedProposalsHaveStepsPerDrawOfTheirOwn) {
   RunOptions given = options_of(4, 50);
   given.thin = 7;
   EXPECT_EQ(run_auto(model, given).options.thin, 7U);
+  // Weakly coupled spins gain from many changes a step.
+  const Model spins = user_model(std::make_shared<SpinChain>(Gives::log_ratios), 40);
+  EXPECT_EQ(run_auto(spins, options_of(4, 50)).sampler, "dlsb");
 }
 
 TEST(Auto, ShortRunsAreNotWatched) {
