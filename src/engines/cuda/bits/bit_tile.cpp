@@ -58,8 +58,8 @@ struct CudaBitTile::OnDevice {
           parts(std::max(draws * device.slices(draws), std::min(draws, kMostOneByOne) * device.slices(1)) *
                 device.width_of_sums()),
           whole(draws * device.width_of_sums()),
-          host(kSlots * whole.size()) {}
-    [[nodiscard]] std::int64_t* slot(std::size_t batch) const { return host.data() + batch % kSlots * whole.size(); }
+          host(cuda::pinned<std::int64_t>(kSlots * whole.size())) {}
+    [[nodiscard]] std::int64_t* slot(std::size_t batch) const { return host.get() + batch % kSlots * whole.size(); }
 
     std::size_t draws;          // of a batch
     Array<std::int64_t> parts;  // [draw][slice][sum][lane]

@@ -313,7 +313,7 @@ LaneRecording::LaneRecording(const ModelOnDevice& model, std::uint32_t rows, Lan
 
 void LaneRecording::make_room(std::size_t draws) {
   found_ = Array<unsigned char>(kSlots * draws * DrawSums::size(lanes_.lanes));
-  host_ = PinnedArray<unsigned char>(found_.size());
+  host_ = pinned<unsigned char>(found_.size());
 }
 
 void LaneRecording::run(std::size_t draws, const std::function<void(std::size_t batch, std::size_t size)>& start,
@@ -353,14 +353,14 @@ void LaneRecording::start(const std::uint8_t* states, std::size_t draws, std::si
   check_launch("states were summed");
   summed_[batch % kSlots].record(nullptr);
   summed_[batch % kSlots].hold(copying_);
-  check(cudaMemcpyAsync(host_.data() + slot, found_.data() + slot, draws * DrawSums::size(lanes_.lanes),
+  check(cudaMemcpyAsync(host_.get() + slot, found_.data() + slot, draws * DrawSums::size(lanes_.lanes),
                         cudaMemcpyDeviceToHost, copying_),
         "sums were copied from it");
   done_[batch % kSlots].record(copying_);
 }
 
 CudaLaneSums LaneRecording::sums(std::size_t batch, std::size_t draw) const {
-  const DrawSums all{host_.data() + batch % kSlots * (found_.size() / kSlots), lanes_.lanes};
+  const DrawSums all{host_.get() + batch % kSlots * (found_.size() / kSlots), lanes_.lanes};
   return {{all.units(draw) + lanes_.first, lanes_.count},
           {all.different(draw) + lanes_.first, lanes_.count},
           {all.at_level(draw) + lanes_.first, lanes_.count}};
