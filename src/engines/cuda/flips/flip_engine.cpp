@@ -10,6 +10,7 @@
 #include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/flips/flip_chains.hpp"
+#include "engines/cuda/flips/graph_flip_chains.hpp"
 #include "models/ising/graph_ising.hpp"
 
 namespace poise {
@@ -44,7 +45,7 @@ class FlipEngine : public CudaChainsEngine<T, Chains> {
   }
 
   void observe_states(ChainGroup group, const Observables& out) const final {
-    const CudaCountedChains::Sums all = this->chains().sums();
+    const CudaSpinChains::Sums all = this->chains().sums();
     SpinSums::Sums sums;
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       if (!out.distance.empty()) out.distance[c - group.first] = all.different[c];
