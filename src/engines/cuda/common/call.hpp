@@ -156,6 +156,13 @@ void pack_bits(std::span<const Value> levels, std::span<std::uint32_t> words, Of
     words[offset / 32] |= std::uint32_t{levels[i] != 0} << offset % 32;
   }
 }
+template <class OffsetOf = std::identity>
+[[nodiscard]] Array<std::uint32_t> bits_on_device(std::span<const Value> levels, std::size_t words,
+                                                  OffsetOf&& offset_of = {}) {
+  std::vector<std::uint32_t> bits(words);
+  pack_bits(levels, bits, offset_of);
+  return Array<std::uint32_t>(bits);
+}
 template <class OffsetOf>
 void unpack_bits(std::span<const std::uint32_t> words, std::span<Value> levels, OffsetOf&& offset_of) {
   for (Index i = 0; i < levels.size(); ++i) {

@@ -84,11 +84,8 @@ class CudaFlipChains final : public CudaSpinChains {
         weights_(std::size_t{cuda::kSiteCodes} * lattice_.sites()),
         corrections_(weights_.size()),
         fields_(lattice_.fields),
-        state_(chains, lattice_.words()) {
-    std::vector<std::uint32_t> bits(lattice_.words());
-    cuda::pack_bits(lattice_.reference, bits, lattice_.offsets());
-    reference_ = cuda::Array<std::uint32_t>(bits);
-  }
+        reference_(cuda::bits_on_device(lattice_.reference, lattice_.words(), lattice_.offsets())),
+        state_(chains, lattice_.words()) {}
 
   /// log g(t) of every flip, [code][site]: proposals are proportional to g. The largest weight leaves room for the sum
   /// of all of them; the smallest is one.

@@ -100,9 +100,7 @@ class CudaGraphFlipChains final : public CudaSpinChains {
         leaves_(chains * tree_.leaves),
         nodes_(cuda::zeros<double>(chains * tree_.nodes)),
         state_(chains, (variables_ + std::size_t{31}) / 32) {
-    std::vector<std::uint32_t> bits(state_.words());
-    cuda::pack_bits(from.reference, bits);
-    reference_ = cuda::Array<std::uint32_t>(bits);
+    reference_ = cuda::bits_on_device(from.reference, state_.words());
     set_function(BalancingFunction());
   }
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/chain.hpp>
+#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/chains/engines.hpp"
@@ -20,6 +20,14 @@
 #include "models/user/batch_target.hpp"
 
 namespace poise {
+
+std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler) {
+  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaGradientForm::relaxation;
+  if (is_row<DmalaRow>(sampler)) return CudaGradientForm::langevin;
+  const SamplerSettings& settings = sampler.settings;
+  if (!is_balanced(sampler) || settings.many || !settings.first_order || settings.block != 1) return {};
+  return CudaGradientForm::single;
+}
 
 namespace {
 
@@ -129,8 +137,8 @@ class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> 
     copy(records.accepted, out.accepted);
     copy(records.different, out.distance);
     for (std::size_t k = 0; k < group.count && !out.levels.empty(); ++k) {
-      CudaUserChains::unpack(std::span(records.words).subspan((first + k) * records.row, records.row),
-                             out.levels.subspan(k * n, n));
+      cuda::unpack_bits(std::span(records.words).subspan((first + k) * records.row, records.row),
+                        out.levels.subspan(k * n, n));
     }
   }
 
