@@ -33,9 +33,9 @@ namespace {
 
 /// What engines of user targets and of RBMs have in common.
 template <class T, class Chains>
-class GradientEngine : public CudaChainsEngine<T, Chains> {
+class GradientEngine : public CudaBalancedEngine<T, Chains> {
  protected:
-  using GradientEngine::CudaChainsEngine::CudaChainsEngine;
+  using GradientEngine::CudaBalancedEngine::CudaBalancedEngine;
 
   static EngineTraits traits_for(const T& target, CudaGradientForm form, const EngineOptions& options) {
     EngineTraits traits = GradientEngine::traits_of(target, options);
@@ -112,7 +112,7 @@ class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> 
 
   /// Puts chains at states of positive probability, the given ones or others.
   void place(const EngineOptions& options) {
-    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
+    set_starts(options);
     for (const std::size_t c : impossible()) {
       std::function<std::vector<Value>(unsigned)> next;
       if (options.other_start) next = [&](unsigned attempt) { return options.other_start(c, attempt); };
@@ -155,7 +155,7 @@ class CudaRbmEngine final : public GradientEngine<Rbm, CudaRbmChains> {
     traits_.chunk = 256;
     set_function(function);
     chains().set_reference(options.reference);
-    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
+    set_starts(options);
   }
 
  private:
