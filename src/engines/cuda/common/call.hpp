@@ -194,9 +194,9 @@ class HostRows {
   HostRows(std::size_t rows, std::size_t width) : width_(width), all_(rows * width, 0) {}
 
   [[nodiscard]] std::size_t width() const { return width_; }
-  [[nodiscard]] bool is_current() const { return is_current_; }
+  [[nodiscard]] bool is_current() const { return sync_->is_current; }
   /// What there is here is old: the device has written.
-  void forget() { is_current_ = false; }
+  void forget() { sync_->is_current = false; }
 
   /// fetch(all) copies all rows from the device, where those here are old.
   template <class Fetch>
@@ -206,34 +206,39 @@ class HostRows {
   template <class Fetch>
   [[nodiscard]] std::span<T> row_to_change(std::size_t number, Fetch&& fetch) {
     const std::span<T> own = current(number, fetch);
-    is_newer_ = true;
+    sync_->is_newer = true;
     return own;
   }
   /// Calls send(all), which copies all rows to the device, if any were changed since then. Says whether.
   template <class Send>
   bool send_changes(Send&& send) {
-    if (!is_newer_) return false;
+    if (!sync_->is_newer) return false;
     send(std::span<const T>(all_));
-    is_newer_ = false;
+    sync_->is_newer = false;
     return true;
   }
 
  private:
   template <class Fetch>
   [[nodiscard]] std::span<T> current(std::size_t number, Fetch& fetch) {
-    if (!is_current_) {
-      const std::lock_guard lock(mutex_);
-      if (!is_current_) fetch(std::span<T>(all_));
-      is_current_ = true;
+    if (!sync_->is_current) {
+      const std::lock_guard lock(sync_->mutex);
+      if (!sync_->is_current) fetch(std::span<T>(all_));
+      sync_->is_current = true;
     }
     return std::span<T>(all_).subspan(number * width_, width_);
   }
 
+  /// Behind a pointer, so that rows can be moved.
+  struct Sync {
+    std::mutex mutex;
+    std::atomic<bool> is_current = true;
+    std::atomic<bool> is_newer = false;
+  };
+
   std::size_t width_;
-  std::mutex mutex_;
   std::vector<T> all_;
-  std::atomic<bool> is_current_ = true;
-  std::atomic<bool> is_newer_ = false;
+  std::unique_ptr<Sync> sync_ = std::make_unique<Sync>();
 };
 
 /// Rows of words.
