@@ -47,10 +47,8 @@ class ChainRun {
  public:
   ChainRun(const BitTables& tables, const BitTables::Run& run, const ChainOffsets& offsets)
       : count_(static_cast<std::uint32_t>(run.count)), size_(run.size), first_(offsets.of(run.first) / 32) {
-    std::vector<std::uint32_t> sorted(run.count * run.size);
-    for (std::size_t k = 0; k < run.count; ++k) {
-      for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = offsets.of(run.blanket[k * run.size + j]);
-    }
+    const std::vector<std::uint32_t> sorted =
+        blankets_of(run, [&](std::uint32_t position) { return offsets.of(position); });
     variable_ = Array<std::uint32_t>(std::span<const std::uint32_t>(run.variable).first(run.count));
     blanket_ = Array<std::uint32_t>(sorted);
     together_ = Array<std::uint32_t>(side_by_side(sorted, offsets.zero()));
@@ -92,35 +90,16 @@ class ChainRun {
     constexpr std::size_t kWords = (std::size_t{1} << size) / 8;
     const std::optional<SharedTables<size>> shared = thresholds.find_shared();
     tables_ = shared ? static_cast<std::uint32_t>(shared->tables.size()) : count_;
-    nibbles_ = Array<std::uint32_t>(std::size_t{tables_} * kDigitGroups * kWords);
-    const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
-      std::vector<std::uint32_t> made(block.size() * kDigitGroups * kWords, 0);  // [group][table][word]
-      thresholds.for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
-        for (std::size_t group = 0; group < kDigitGroups; ++group) {
-          std::uint32_t* to = made.data() + (group * block.size() + begin) * kWords;
-          for (std::size_t k = begin; k < end; ++k) {
-            for (std::size_t c = 0; c < block[k].size(); c += 8) {
-              std::uint32_t eight = 0;
-              for (std::size_t j = 0; j < 8; ++j) {
-                eight |= static_cast<std::uint32_t>(block[k][c + j] >> (60 - 4 * group) & 15) << 4 * j;
-              }
-              *to++ = eight;
+    nibbles_ =
+        thresholds.template make_tables<std::uint32_t>(shared, kWords, [](const Thresholds<size>& all, auto&& to) {
+          for (std::size_t group = 0; group < kDigitGroups; ++group) {
+            for (std::size_t c = 0; c < all.size(); ++c) {
+              to(group)[c / 8] |= static_cast<std::uint32_t>(all[c] >> (60 - 4 * group) & 15) << 4 * (c % 8);
             }
           }
-        }
-      });
-      const std::size_t row = block.size() * kWords;
-      for (std::size_t group = 0; group < kDigitGroups; ++group) {
-        nibbles_.upload(std::span(made).subspan(group * row, row), (group * tables_ + first) * kWords);
-      }
-      return true;
-    };
+        });
     alike_ = Array<std::uint32_t>(std::vector<std::uint32_t>(words(), kApart));
-    if (!shared) {
-      thresholds.for_each_block(upload);
-      return;
-    }
-    upload(shared->tables, 0);
+    if (!shared) return;
     upload_digits<size>(shared->tables);
     table_ = Array<std::uint32_t>(shared->of_variable);
     alike_.upload(find_alike(run, shared->of_variable));
