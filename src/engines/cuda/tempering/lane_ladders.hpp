@@ -16,14 +16,6 @@
 
 namespace poise {
 
-/// Two ladders that exchange components (lanes/components.hpp).
-struct CudaExchange {
-  std::vector<std::uint64_t> components;  ///< by rung, as all that follows
-  std::vector<std::uint64_t> tried;
-  std::vector<std::uint8_t> is_off;
-  std::uint64_t taken = 0;  ///< random numbers
-};
-
 /// From a rung to the next one: what beta and the logarithm of a zero rise by, and about what log Z does.
 struct CudaRungStep {
   double beta;

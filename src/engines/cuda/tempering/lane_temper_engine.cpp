@@ -201,10 +201,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   void fetch_ladders(std::vector<Rungs>& all) const override {
     if (!std::exchange(device_is_newer_, false)) return;
     const std::vector<CudaLadder> ladders = ladders_.ladders();
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      all[c].ladder.set_numbers(to_host(ladders[c]));
-      all[c].rng.move_to(ladders[c].taken);
-    }
+    for (std::size_t c = 0; c < all.size(); ++c) to_host(ladders[c], all[c]);
     const std::vector<CudaExchange> exchanges = ladders_.exchanges();
     for (std::size_t k = 0; k < exchanges.size(); ++k) {
       auto& pair = this->pair_of(2 * k);
@@ -270,9 +267,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   void send_ladders() const {
     if (!std::exchange(host_is_newer_, false)) return;
     std::vector<CudaLadder> ladders;
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      ladders.push_back(to_device(rungs(c).ladder, rungs(c).rng.position()));
-    }
+    for (std::size_t c = 0; c < traits_.chains; ++c) ladders.push_back(to_device(rungs(c)));
     ladders_.set_ladders(ladders);
     std::vector<CudaExchange> exchanges;
     for (const auto& pair : this->pairs()) {

@@ -186,10 +186,7 @@ class CudaTemperedRbm final : public TemperedEngine {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(device_is_newer_, false)) return;
     const std::vector<CudaLadder> ladders = ladders_.ladders();
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      all[c].ladder.set_numbers(to_host(ladders[c]));
-      all[c].rng.move_to(ladders[c].taken);
-    }
+    for (std::size_t c = 0; c < all.size(); ++c) to_host(ladders[c], all[c]);
   }
 
  private:
@@ -234,9 +231,7 @@ class CudaTemperedRbm final : public TemperedEngine {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(host_is_newer_, false)) return;
     std::vector<CudaLadder> ladders;
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      ladders.push_back(to_device(rungs(c).ladder, rungs(c).rng.position()));
-    }
+    for (std::size_t c = 0; c < traits_.chains; ++c) ladders.push_back(to_device(rungs(c)));
     ladders_.set_ladders(ladders);
   }
 
