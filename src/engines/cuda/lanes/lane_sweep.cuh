@@ -184,8 +184,7 @@ bool allow_shared(Kernel kernel, std::size_t bytes) {
 }
 
 template <bool kHeated>
-bool launch_resident_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
-                        std::uint32_t sweeps) {
+bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
   using Kernel = void (*)(LaneTileView, std::uint32_t, std::uint64_t, std::uint32_t);
   static constexpr Kernel kernels[2][2][2] = {
       {{resident_kernel<kHeated, false, false, false>, resident_kernel<kHeated, false, false, true>},
@@ -200,8 +199,8 @@ bool launch_resident_of(const LaneTileView& view, const LanePlan& plan, std::uin
 }
 
 template <bool kHeated>
-void launch_colour_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
-                      std::uint32_t end) {
+void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+                   std::uint32_t end) {
   using Kernel = void (*)(LaneTileView, std::uint64_t, std::uint32_t, std::uint32_t);
   static constexpr Kernel kernels[2][2] = {{colour_kernel<kHeated, false, false>, colour_kernel<kHeated, false, true>},
                                            {colour_kernel<kHeated, true, false>, colour_kernel<kHeated, true, true>}};

@@ -228,8 +228,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     out->model = model;
     out->exact = exact_tables(target, *model);
     out->log_sums = log_sums_of(target);
-    out->reference.resize(options.reference.size());
-    for (Index i = 0; i < options.reference.size(); ++i) out->reference[model->position(i)] = options.reference[i];
+    out->set_reference(options.reference);
     return out;
   }
 
