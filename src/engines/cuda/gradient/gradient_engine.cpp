@@ -5,8 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/tuner.hpp>

@@ -2,7 +2,6 @@
 #include "engines/cuda/engines.hpp"
 
 #include <limits>
-#include <utility>
 
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/exact_tables.hpp"

@@ -1,7 +1,5 @@
 /// Kernels of chains across lanes: plain sweeps, counts, and what is gathered for the host.
 
-#include <algorithm>
-
 #include "engines/cuda/lanes/lane_kernels.hpp"
 #include "engines/cuda/lanes/lane_sweep.cuh"
 

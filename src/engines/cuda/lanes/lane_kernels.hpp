@@ -3,7 +3,6 @@
 /// Levels are words of two chains, [position][pair]: lane 2p has the low byte of word p.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/lanes/lane_kernels.hpp"
 
 namespace poise::cuda {
@@ -167,10 +168,6 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
     settle<kHeated, kMany>(view, PairMemory<std::size_t>{two.levels, two.counts, two.stride, pair}, sweep,
                            Positions{k, k + 1, 1});
   }
-}
-
-inline unsigned blocks_for(std::size_t items, unsigned threads) {
-  return static_cast<unsigned>((items + threads - 1) / threads);
 }
 
 template <class Kernel>

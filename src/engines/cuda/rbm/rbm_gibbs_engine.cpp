@@ -1,7 +1,6 @@
 /// Block Gibbs on RBMs on a GPU as an engine: its draws are those of the CPU, and so are saved states.
 #include <algorithm>
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
