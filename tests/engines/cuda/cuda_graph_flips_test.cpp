@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engines/cuda/flips/flip_chains.hpp"
+#include "engines/cuda/flips/graph_flip_chains.hpp"
 #include "engines/rows.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
@@ -19,7 +19,7 @@ using namespace poise::testing;
 
 class OnGpuGraphFlips : public OnGpu {};
 
-using Memory = CudaGraphFlipChains::Memory;
+using cuda::Held;
 
 TEST_F(OnGpuGraphFlips, ProbabilitiesAreThoseOfTheCpu) {
   std::vector<IsingModel> models = small_flip_graphs();
@@ -41,7 +41,7 @@ TEST_F(OnGpuGraphFlips, ProbabilitiesAreThoseOfTheCpu) {
 }
 
 /// Steps of chains on a device and on the host, wherever the device keeps them; and counts of variables that are up.
-void expect_steps_of_the_host(const IsingModel& model, const BalancingFunction& function, Memory memory,
+void expect_steps_of_the_host(const IsingModel& model, const BalancingFunction& function, Held memory,
                               const std::vector<std::uint64_t>& calls) {
   constexpr std::uint64_t seed = 11, first_chain = 70;
   constexpr std::size_t count = 3;
@@ -74,7 +74,7 @@ void expect_steps_of_the_host(const IsingModel& model, const BalancingFunction& 
 /// Only an exponential whose last digit is another one on the device could lead elsewhere, in one step of 10^14 or so.
 TEST_F(OnGpuGraphFlips, StepsAreThoseOfTheHost) {
   const std::vector<NamedBalance> all = all_balances();
-  for (const Memory memory : {Memory::all_shared, Memory::sums_shared, Memory::global}) {
+  for (const Held memory : {Held::all, Held::nodes, Held::none}) {
     for (const auto& [n, spokes] :
          {std::pair<Index, Index>{2, 1}, {5, 2}, {32, 31}, {33, 20}, {300, 299}, {1100, 3}, {3000, 70}}) {
       expect_steps_of_the_host(ring_with_hub(n, spokes), BalancingFunction(), memory, {1, 31, 33, 600});
@@ -86,9 +86,9 @@ TEST_F(OnGpuGraphFlips, StepsAreThoseOfTheHost) {
 }
 
 TEST_F(OnGpuGraphFlips, LargeGraphsHaveTheStepsOfTheHost) {
-  expect_steps_of_the_host(ring_with_hub(100000, 500), BalancingFunction(), Memory::sums_shared, {50, 250});
-  expect_steps_of_the_host(ring_with_hub(100000, 500), BalancingFunction(), Memory::global, {300});
-  expect_steps_of_the_host(ring_with_hub(1100000, 5), BalancingFunction(), Memory::global, {200});
+  expect_steps_of_the_host(ring_with_hub(100000, 500), BalancingFunction(), Held::nodes, {50, 250});
+  expect_steps_of_the_host(ring_with_hub(100000, 500), BalancingFunction(), Held::none, {300});
+  expect_steps_of_the_host(ring_with_hub(1100000, 5), BalancingFunction(), Held::none, {200});
 }
 
 /// What one step leads to, counted, has the probabilities of the transition.

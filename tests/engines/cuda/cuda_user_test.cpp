@@ -119,7 +119,7 @@ TEST(UserBatch, LevelsAreTheBitsOfWords) {
   const std::vector<std::uint32_t> words = {0x80f01234U, 0xdeadbeefU, 0x00000005U};
   for (const std::size_t count : {1, 7, 8, 33, 64, 67}) {
     std::vector<Value> levels(count, 9);
-    CudaUserChains::unpack(words, levels);
+    cuda::unpack_bits(words, levels);
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(levels[i], words[i / 32] >> i % 32 & 1U) << i;
   }
 }
@@ -205,7 +205,7 @@ TEST_F(OnGpuUser, KeepsWhatBelongsToItsStates) {
         EXPECT_EQ(recorded.log_prob[last + c], table.log_probs[number_of_state(x)]);
         EXPECT_EQ(recorded.different[last + c], std::popcount(number_of_state(x) ^ 5U));
         std::vector<Value> unpacked(options.variables);
-        CudaUserChains::unpack(std::span(recorded.words).subspan((last + c) * recorded.row, recorded.row), unpacked);
+        cuda::unpack_bits(std::span(recorded.words).subspan((last + c) * recorded.row, recorded.row), unpacked);
         EXPECT_EQ(unpacked, x);
       }
       EXPECT_EQ(std::vector<double>(recorded.accepted.end() - 300, recorded.accepted.end()), chains->accepted());

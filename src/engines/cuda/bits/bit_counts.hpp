@@ -21,10 +21,9 @@ namespace poise::cuda {
 /// Bits are numbered word by word.
 class BitCounts {
  public:
-  explicit BitCounts(std::size_t words) : words_(words) {}
-
-  /// From here on everything is counted.
-  void reset() {
+  /// From here on everything is counted, of so many words: always the same number.
+  void reset(std::size_t words) {
+    words_ = words;
     if (planes_.empty()) planes_ = Array<std::uint32_t>(words_ * kPlanes);
     if (pending_.empty()) pending_ = Array<std::uint32_t>(words_ * kPlanes);
     planes_.clear();
@@ -49,8 +48,7 @@ class BitCounts {
     const Array<std::uint64_t> out(count);
     launch_gather(view(), {first, step, count, spilled_.data()}, out.data());
     check_launch("counts were gathered");
-    std::vector<std::uint64_t> counts(count);
-    out.download(counts);
+    std::vector<std::uint64_t> counts = out.download();
     if (earlier_.empty()) return counts;
     for (std::size_t k = 0; k < count; ++k) counts[k] += earlier_[first + k * step];
     return counts;
@@ -64,10 +62,7 @@ class BitCounts {
 
  private:
   void spill() {
-    if (spilled_.empty()) {
-      spilled_ = Array<std::uint32_t>(words_ * kWordChains);
-      spilled_.clear();
-    }
+    if (spilled_.empty()) spilled_ = zeros<std::uint32_t>(words_ * kWordChains);
     if (spilled_states_ > std::numeric_limits<std::uint32_t>::max() - states_) set_aside();
     launch_spill(view(), spilled_.data());
     check_launch("counts were added up");
@@ -78,15 +73,14 @@ class BitCounts {
 
   /// Before numbers of 32 bits overflow.
   void set_aside() {
-    std::vector<std::uint32_t> now(spilled_.size());
-    spilled_.download(now);
+    const std::vector<std::uint32_t> now = spilled_.download();
     earlier_.resize(now.size(), 0);
     for (std::size_t k = 0; k < now.size(); ++k) earlier_[k] += now[k];
     spilled_.clear();
     spilled_states_ = 0;
   }
 
-  std::size_t words_;
+  std::size_t words_ = 0;
   Array<std::uint32_t> planes_;
   Array<std::uint32_t> pending_;
   Array<std::uint32_t> spilled_;

@@ -6,6 +6,8 @@
 
 #include <poise/extend/base/hot.hpp>
 #include "engines/common/spin_terms.hpp"
+#include "engines/cpu/tile_engine.hpp"
+#include "engines/cuda/bits/bit_chains.hpp"
 #include "engines/cuda/bits/bit_tile.hpp"
 #include "engines/cuda/engines.hpp"
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/thread_pool.hpp"
@@ -39,8 +39,6 @@ class RunThresholds {
   RunThresholds(const BitTables& tables, const BitTables::Run& run)
       : tables_(tables), run_(run), pool_(std::max(1U, std::thread::hardware_concurrency())) {}
 
-  [[nodiscard]] std::size_t count() const { return run_.count; }
-
   /// Calls use(thresholds of some variables, number of the first one) until it says that this is enough.
   template <class Use>
   void for_each_block(Use&& use) {
@@ -60,6 +58,33 @@ class RunThresholds {
     constexpr std::size_t kChunk = 512;
     pool_.for_each((count + kChunk - 1) / kChunk,
                    [&](std::size_t chunk) { use(chunk * kChunk, std::min(count, (chunk + 1) * kChunk)); });
+  }
+
+  /// Tables of all variables, or those that they share, on the device: [group of digits][table][of_table]. Calls
+  /// make(thresholds, to) for each, where to(group) says where its numbers go.
+  template <class Number, class Make>
+  Array<Number> make_tables(const std::optional<SharedTables<size>>& shared, std::size_t of_table, Make&& make) {
+    const std::size_t tables = shared ? shared->tables.size() : run_.count;
+    Array<Number> out(tables * kDigitGroups * of_table);
+    const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
+      const std::size_t row = block.size() * of_table;
+      std::vector<Number> made(row * kDigitGroups);
+      for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = begin; k < end; ++k) {
+          make(block[k], [&](std::size_t group) { return made.data() + group * row + k * of_table; });
+        }
+      });
+      for (std::size_t group = 0; group < kDigitGroups; ++group) {
+        out.upload(std::span(made).subspan(group * row, row), (group * tables + first) * of_table);
+      }
+      return true;
+    };
+    if (shared) {
+      upload(shared->tables, 0);
+    } else {
+      for_each_block(upload);
+    }
+    return out;
   }
 
   /// None where there are too many different ones, which it finds out soon.
@@ -103,80 +128,60 @@ void digits_of(const Thresholds<size>& thresholds, std::span<Digits<size>, kDigi
   }
 }
 
-/// Digits of the probabilities of a run's variables.
-template <unsigned size>
-struct DigitTables {
-  Array<std::uint32_t> of_variable;
-  Array<Digits<size>> digits;  // [group of digits][table]
-  std::uint32_t count = 0;
-
-  explicit DigitTables(RunThresholds<size>&& run) {
-    const std::optional<SharedTables<size>> shared = run.find_shared();
-    std::vector<std::uint32_t> own(run.count());
-    std::iota(own.begin(), own.end(), 0U);
-    of_variable = Array<std::uint32_t>(shared ? shared->of_variable : own);
-    count = static_cast<std::uint32_t>(shared ? shared->tables.size() : run.count());
-    digits = Array<Digits<size>>(std::size_t{count} * kDigitGroups);
-    const auto upload = [&](const std::vector<Thresholds<size>>& block, std::size_t first) {
-      std::vector<Digits<size>> made(block.size() * kDigitGroups);  // [group][table]
-      run.for_each_chunk(block.size(), [&](std::size_t begin, std::size_t end) {
-        std::vector<std::array<Digits<size>, kDigitGroups>> some(end - begin);
-        for (std::size_t k = begin; k < end; ++k) digits_of<size>(block[k], some[k - begin]);
-        for (std::size_t group = 0; group < kDigitGroups; ++group) {
-          for (std::size_t k = begin; k < end; ++k) made[group * block.size() + k] = some[k - begin][group];
-        }
-      });
-      for (std::size_t group = 0; group < kDigitGroups; ++group) {
-        digits.upload(std::span(made).subspan(group * block.size(), block.size()), group * count + first);
-      }
-      return true;
-    };
-    if (shared) {
-      upload(shared->tables, 0);
-    } else {
-      run.for_each_block(upload);
-    }
+/// Offsets of neighbours, [neighbour][variable]: offset_of(position) is that of a bit or word.
+template <class OffsetOf>
+std::vector<std::uint32_t> blankets_of(const BitTables::Run& run, OffsetOf&& offset_of) {
+  std::vector<std::uint32_t> sorted(run.count * run.size);
+  for (std::size_t k = 0; k < run.count; ++k) {
+    for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = offset_of(run.blanket[k * run.size + j]);
   }
-};
+  return sorted;
+}
 
-struct RunOnDevice {
-  unsigned size = 4;
-  std::uint32_t count = 0;
-  std::uint32_t first = 0;
-  std::uint32_t tables = 0;
-  Array<std::uint32_t> variable;
-  Array<std::uint32_t> blanket;
-  Array<std::uint32_t> table;
-  Array<Digits<4>> digits4;
-  Array<Digits<5>> digits5;
-  Array<Digits<6>> digits6;
-
-  RunOnDevice(const BitTables& all, const BitTables::Run& run)
-      : size(run.size), count(static_cast<std::uint32_t>(run.count)), first(run.first) {
-    variable = Array<std::uint32_t>(std::span<const std::uint32_t>(run.variable).first(run.count));
-    std::vector<std::uint32_t> sorted(run.count * run.size);
-    for (std::size_t k = 0; k < run.count; ++k) {
-      for (unsigned j = 0; j < run.size; ++j) sorted[j * run.count + k] = run.blanket[k * run.size + j];
-    }
-    blanket = Array<std::uint32_t>(sorted);
-    if (size == 4) take(DigitTables<4>({all, run}), digits4);
-    if (size == 5) take(DigitTables<5>({all, run}), digits5);
-    if (size == 6) take(DigitTables<6>({all, run}), digits6);
-  }
-
-  template <unsigned s>
-  void take(DigitTables<s>&& made, Array<Digits<s>>& digits) {
-    tables = made.count;
-    table = std::move(made.of_variable);
-    digits = std::move(made.digits);
+/// The variables of one colour with blankets of one size.
+class RunOnDevice {
+ public:
+  RunOnDevice(const BitTables& tables, const BitTables::Run& run)
+      : size_(run.size),
+        count_(static_cast<std::uint32_t>(run.count)),
+        first_(run.first),
+        variable_(std::span<const std::uint32_t>(run.variable).first(run.count)),
+        blanket_(blankets_of(run, std::identity())) {
+    if (size_ == 4) make_digits<4>({tables, run}, digits4_);
+    if (size_ == 5) make_digits<5>({tables, run}, digits5_);
+    if (size_ == 6) make_digits<6>({tables, run}, digits6_);
   }
 
   [[nodiscard]] RunView view() const {
-    const void* digits = size == 4   ? static_cast<const void*>(digits4.data())
-                         : size == 5 ? static_cast<const void*>(digits5.data())
-                                     : static_cast<const void*>(digits6.data());
-    return {variable.data(), blanket.data(), table.data(), digits, tables, count, first, size};
+    const void* digits = size_ == 4   ? static_cast<const void*>(digits4_.data())
+                         : size_ == 5 ? static_cast<const void*>(digits5_.data())
+                                      : static_cast<const void*>(digits6_.data());
+    return {variable_.data(), blanket_.data(), table_.data(), digits, tables_, count_, first_, size_};
   }
+
+ private:
+  template <unsigned size>
+  void make_digits(RunThresholds<size>&& run, Array<Digits<size>>& digits) {
+    const std::optional<SharedTables<size>> shared = run.find_shared();
+    std::vector<std::uint32_t> own(count_);
+    std::iota(own.begin(), own.end(), 0U);
+    table_ = Array<std::uint32_t>(shared ? shared->of_variable : own);
+    tables_ = static_cast<std::uint32_t>(shared ? shared->tables.size() : count_);
+    digits = run.template make_tables<Digits<size>>(shared, 1, [](const Thresholds<size>& thresholds, auto&& to) {
+      std::array<Digits<size>, kDigitGroups> made{};
+      digits_of<size>(thresholds, made);
+      for (std::size_t group = 0; group < kDigitGroups; ++group) *to(group) = made[group];
+    });
+  }
+
+  unsigned size_;
+  std::uint32_t count_;
+  std::uint32_t first_;
+  std::uint32_t tables_ = 0;
+  Array<std::uint32_t> variable_, blanket_, table_;
+  Array<Digits<4>> digits4_;
+  Array<Digits<5>> digits5_;
+  Array<Digits<6>> digits6_;
 };
 
 }  // namespace poise::cuda

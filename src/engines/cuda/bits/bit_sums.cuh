@@ -94,10 +94,6 @@ __device__ inline std::uint32_t transpose(std::uint32_t word, unsigned lane) {
   return word;
 }
 
-inline unsigned blocks_for(std::size_t items, unsigned threads) {
-  return static_cast<unsigned>((items + threads - 1) / threads);
-}
-
 /// How sums are divided among blocks.
 struct SumsPlan {
   static constexpr std::uint32_t kWords = kThreads / 32;  // of a block

@@ -49,8 +49,7 @@ class BitSweeps {
     for (const BitTables::Run& run : tables.runs()) {
       if (run.count > 0) runs_.emplace_back(tables, run);
     }
-    state_ = Array<std::uint32_t>((std::size_t{variables_} + 1) * words_);
-    state_.clear();
+    state_ = zeros<std::uint32_t>((std::size_t{variables_} + 1) * words_);
   }
 
   /// Once everything that was started is done. Where the state is the last of some draws it is copied from there.
@@ -134,9 +133,8 @@ class BitSweeps {
     check(cudaStreamSynchronize(stream_), "sweeps were made");
     drawings_ = {};
     drawn_ = {};
-    draws_ = Array<std::uint32_t>();
-    draws_ = Array<std::uint32_t>(kSets * wanted.draws * size());
-    draws_.clear();
+    draws_ = {};
+    draws_ = zeros<std::uint32_t>(kSets * wanted.draws * size());
     drawn_ = wanted;
   }
   [[nodiscard]] std::uint32_t* last_draw(std::size_t set) const { return draws(set) + (drawn_.draws - 1) * size(); }

@@ -4,7 +4,6 @@
 /// chains of one variable: the words of neighbours are then found by shifting, where these stand side by side too.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "engines/cuda/bits/bit_kernels.hpp"

@@ -1,5 +1,5 @@
-/// An engine whose chains are on a GPU, all of them moved on together, step by step by one balancing function; and its
-/// tuner, which looks at states on the CPU.
+/// Engines whose chains are on a GPU, all of them moved on together; and the tuner of those that move by a balancing
+/// function, which looks at states on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void visit_conditionals(const T& target, ChainGroup group, AverageOf&& average_o
   }
 }
 
-/// `Chains` are those of cuda/: CudaFlipChains, CudaGraphFlipChains, CudaRbmChains, CudaUserChains.
+/// `Chains` are those of cuda/: CudaRbmGibbsChains, and those of CudaBalancedEngine.
 template <class T, class Chains>
 class CudaChainsEngine : public Engine {
  public:
@@ -90,11 +90,6 @@ class CudaChainsEngine : public Engine {
         counted_from_(traits.chains, 0),
         rao_blackwell_(traits.chains) {}
 
-  void set_function(const BalancingFunction& function) {
-    function_ = function;
-    use_function(function);
-  }
-
   std::vector<ChainGroup> share_out(unsigned) override { return {{0, traits_.chains}}; }
 
   void advance(ChainGroup group, std::uint64_t steps) override {
@@ -104,18 +99,14 @@ class CudaChainsEngine : public Engine {
 
   void observe(ChainGroup group, const Observables& out) const override {
     if (wants_sums(out)) observe_states(group, out);
-    if (!out.accepted.empty()) {
-      const std::vector<double> accepted = chains_->accepted();
-      std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
-    }
+    if (!out.accepted.empty()) observe_accepted(group, out);
     observe_each(*this, traits_, group, out);
   }
 
   // For observe_each.
   void get_levels(std::size_t c, std::span<Value> out) const { chains_->get_levels(c, out); }
   void copy_marginals(std::size_t c, std::span<double> out) const {
-    copy_fractions(chains_->counts() ? chains_->up_counts(c) : std::vector<std::int64_t>(),
-                   chains_->steps() - counted_from_[c], out);
+    copy_fractions(chains_->up_counts(c), chains_->steps() - counted_from_[c], out);
   }
   /// So far.
   [[nodiscard]] virtual Evals evals(std::size_t c) const = 0;
@@ -124,14 +115,7 @@ class CudaChainsEngine : public Engine {
     chains_->set_levels(chain, levels);
     if (!chains_->counts()) return;
     counted_from_[chain] = chains_->steps();
-    chains_->set_up_counts(chain, std::vector<std::int64_t>(traits_.variables, 0));
-  }
-
-  void exchange(std::size_t c, Engine& other) override {
-    auto& there = dynamic_cast<CudaChainsEngine&>(other);
-    const std::vector<Value> mine = levels_of(c), theirs = there.levels_of(c);
-    move_to(c, theirs);
-    there.move_to(c, mine);
+    chains_->set_up_counts(chain, UpCounts(traits_.variables, 0));
   }
 
   void start_marginals(ChainGroup, bool rao_blackwell) override {
@@ -149,6 +133,57 @@ class CudaChainsEngine : public Engine {
 
   [[nodiscard]] RaoBlackwell rao_blackwell(std::size_t chain) const override { return rao_blackwell_[chain]; }
 
+  [[nodiscard]] std::vector<Value> levels_of(std::size_t chain) const {
+    std::vector<Value> levels(traits_.variables);
+    chains_->get_levels(chain, levels);
+    return levels;
+  }
+
+ protected:
+  using UpCounts = decltype(std::declval<const Chains&>().up_counts(0));
+
+  /// log p, statistics and distances.
+  virtual void observe_states(ChainGroup group, const Observables& out) const = 0;
+  /// Acceptance probabilities, summed.
+  virtual void observe_accepted(ChainGroup group, const Observables& out) const = 0;
+
+  [[nodiscard]] const T& target() const { return *target_; }
+  [[nodiscard]] Chains& chains() const { return *chains_; }
+  /// What chains begin with.
+  void set_starts(const EngineOptions& options) {
+    for (std::size_t c = 0; c < options.starts.size(); ++c) chains_->set_levels(c, options.starts[c]);
+  }
+
+  std::shared_ptr<const T> target_;
+  std::unique_ptr<Chains> chains_;
+  std::vector<std::uint64_t> counted_from_;  // steps, of each chain
+  std::vector<RaoBlackwell> rao_blackwell_;
+};
+
+/// The chains move by a balancing function, and are saved in a way of their own: CudaFlipChains, CudaGraphFlipChains,
+/// CudaRbmChains, CudaUserChains.
+template <class T, class Chains>
+class CudaBalancedEngine : public CudaChainsEngine<T, Chains> {
+  using Base = CudaChainsEngine<T, Chains>;
+  using Base::chains_;
+  using Base::counted_from_;
+  using Base::rao_blackwell_;
+
+ public:
+  using Base::Base;
+
+  void set_function(const BalancingFunction& function) {
+    function_ = function;
+    use_function(function);
+  }
+
+  void exchange(std::size_t c, Engine& other) override {
+    auto& there = dynamic_cast<CudaBalancedEngine&>(other);
+    const std::vector<Value> mine = this->levels_of(c), theirs = there.levels_of(c);
+    move_to(c, theirs);
+    there.move_to(c, mine);
+  }
+
   void save_common(Saver& out) const override { out(function_, chains_->steps(), chains_->counts()); }
 
   void load_common(Loader& in) override {
@@ -162,7 +197,7 @@ class CudaChainsEngine : public Engine {
   }
 
   void save_chain(std::size_t chain, Saver& out) const override {
-    out(levels_of(chain), chains_->accepted(chain), rao_blackwell_[chain], counted_from_[chain]);
+    out(this->levels_of(chain), chains_->accepted(chain), rao_blackwell_[chain], counted_from_[chain]);
     if (chains_->counts()) out(chains_->up_counts(chain));
   }
 
@@ -173,24 +208,13 @@ class CudaChainsEngine : public Engine {
     chains_->set_levels(chain, levels);
     chains_->set_accepted(chain, accepted);
     if (!chains_->counts()) return;
-    std::vector<std::int64_t> counts;
+    typename Base::UpCounts counts;
     in(counts);
     chains_->set_up_counts(chain, counts);
   }
 
-  [[nodiscard]] std::vector<Value> levels_of(std::size_t chain) const {
-    std::vector<Value> levels(traits_.variables);
-    chains_->get_levels(chain, levels);
-    return levels;
-  }
-
  protected:
   virtual void use_function(const BalancingFunction& function) = 0;
-  /// log p, statistics and distances.
-  virtual void observe_states(ChainGroup group, const Observables& out) const = 0;
-
-  [[nodiscard]] const T& target() const { return *target_; }
-  [[nodiscard]] Chains& chains() const { return *chains_; }
 
   static EngineTraits traits_of(const T& target, const EngineOptions& options) {
     EngineTraits traits = device_traits(target, options);
@@ -200,19 +224,19 @@ class CudaChainsEngine : public Engine {
   }
 
  private:
+  void observe_accepted(ChainGroup group, const Observables& out) const final {
+    const std::vector<double> accepted = chains_->accepted();
+    std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
+  }
+
   /// Puts a chain at a state; counts go on.
   void move_to(std::size_t c, std::span<const Value> levels) {
-    std::vector<std::int64_t> counts;
-    if (chains_->counts()) counts = chains_->up_counts(c);  // which depend on the state until they are asked for
+    const auto counts = chains_->up_counts(c);  // which depend on the state until they are asked for
     chains_->set_levels(c, levels);
     if (chains_->counts()) chains_->set_up_counts(c, counts);
   }
 
-  std::shared_ptr<const T> target_;
-  std::unique_ptr<Chains> chains_;
   BalancingFunction function_;
-  std::vector<std::uint64_t> counted_from_;  // steps, of each chain
-  std::vector<RaoBlackwell> rao_blackwell_;
 };
 
 /// Learns from states that are copied to chains on the CPU, which make no steps of their own; there are none where

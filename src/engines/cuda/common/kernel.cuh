@@ -37,6 +37,11 @@ void prefer_shared_memory(void (*kernel)(Parameters...), int percent) {
   if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // a wish: nothing is lost where it is not granted
 }
 
+/// As many blocks as have a thread for each item.
+inline unsigned blocks_for(std::size_t items, unsigned threads) {
+  return static_cast<unsigned>((items + threads - 1) / threads);
+}
+
 struct LaunchShape {
   dim3 blocks;
   dim3 threads;

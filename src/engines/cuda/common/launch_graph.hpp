@@ -1,8 +1,6 @@
 /// Streams, and graphs: launches that are put together once and started together again and again.
 #pragma once
 
-#include <utility>
-
 #include "engines/cuda/common/call.hpp"
 
 namespace poise::cuda {
@@ -18,62 +16,54 @@ class CudaStream {
     const unsigned flags = order == StreamOrder::apart ? cudaStreamNonBlocking : cudaStreamDefault;
     int lowest = 0, highest = 0;
     check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "a stream was made");
-    check(cudaStreamCreateWithPriority(&stream_, flags, priority == StreamPriority::high ? highest : lowest),
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithPriority(&stream, flags, priority == StreamPriority::high ? highest : lowest),
           "a stream was made");
+    stream_.reset(stream);
   }
-  ~CudaStream() { static_cast<void>(cudaStreamDestroy(stream_)); }
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
 
   // NOLINTNEXTLINE(google-explicit-constructor): it stands for what it holds
-  operator cudaStream_t() const { return stream_; }
+  operator cudaStream_t() const { return stream_.get(); }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  Owned<cudaStream_t, cudaStreamDestroy> stream_;
 };
 
 class Graph {
  public:
   Graph() = default;
-  ~Graph() {
-    if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
-  }
-  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
-  Graph& operator=(Graph&& other) noexcept {
-    std::swap(graph_, other.graph_);
-    return *this;
-  }
 
   /// A graph of everything that launch(stream) starts in the stream it is given. That is one of its own which does not
   /// wait for the default stream: otherwise no thread of the process could use the latter meanwhile.
   template <class Launch>
   explicit Graph(Launch&& launch) {
     constexpr const char* kWhat = "launches were put together";
-    struct Captured {
-      cudaStream_t stream = nullptr;
+    const CudaStream stream(StreamOrder::apart);
+    Owned<cudaGraph_t, cudaGraphDestroy> captured;
+    const auto end = [&] {
       cudaGraph_t graph = nullptr;
-      ~Captured() {
-        if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-        static_cast<void>(cudaStreamDestroy(stream));
-      }
-    } captured;
-    check(cudaStreamCreateWithFlags(&captured.stream, cudaStreamNonBlocking), kWhat);
-    check(cudaStreamBeginCapture(captured.stream, cudaStreamCaptureModeThreadLocal), kWhat);
+      const cudaError_t status = cudaStreamEndCapture(stream, &graph);
+      captured.reset(graph);
+      return status;
+    };
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), kWhat);
     try {
-      launch(captured.stream);
+      launch(static_cast<cudaStream_t>(stream));
     } catch (...) {
-      static_cast<void>(cudaStreamEndCapture(captured.stream, &captured.graph));
+      static_cast<void>(end());
       throw;
     }
-    check(cudaStreamEndCapture(captured.stream, &captured.graph), kWhat);
-    check(cudaGraphInstantiate(&graph_, captured.graph, 0), kWhat);
+    check(end(), kWhat);
+    cudaGraphExec_t made = nullptr;
+    check(cudaGraphInstantiate(&made, captured.get(), 0), kWhat);
+    graph_.reset(made);
   }
 
   [[nodiscard]] bool is_made() const { return graph_ != nullptr; }
-  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(graph_, stream), "launches were started"); }
+  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(graph_.get(), stream), "launches were started"); }
 
  private:
-  cudaGraphExec_t graph_ = nullptr;
+  Owned<cudaGraphExec_t, cudaGraphExecDestroy> graph_;
 };
 
 }  // namespace poise::cuda

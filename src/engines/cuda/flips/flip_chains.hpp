@@ -1,48 +1,23 @@
-/// Chains of single flips on an Ising model, on a lattice or on any graph, on a GPU: locally balanced proposals, a warp
-/// for each chain.
+/// Chains of single flips on an Ising model on a lattice, on a GPU: locally balanced proposals, a warp for each chain.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/extend/base/rng.hpp>
 #include <poise/types.hpp>
+#include "engines/cuda/common/counted_chains.hpp"
 #include "engines/cuda/flips/flip_kernels.hpp"
-#include "models/ising/graph_ising.hpp"
 
 namespace poise {
 
-namespace cuda {
-class ChainCounts;
-}
-
-/// What chains on lattices and on graphs have in common: steps, acceptance and counts.
-class CudaCountedChains {
+/// What chains on lattices and on graphs have in common.
+class CudaSpinChains : public CudaCountedChains {
  public:
-  CudaCountedChains(const CudaCountedChains&) = delete;
-  CudaCountedChains& operator=(const CudaCountedChains&) = delete;
-
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps) { steps_ = steps; }
-
-  // One chain; other threads may set and get other chains at the same time, while none advances.
-  virtual void set_levels(std::size_t chain, std::span<const Value> levels) = 0;
-  virtual void get_levels(std::size_t chain, std::span<Value> levels) const = 0;
-
-  /// Acceptance probabilities of each chain, summed.
-  [[nodiscard]] std::vector<double> accepted() const;
-  [[nodiscard]] double accepted(std::size_t chain) const;
-  void set_accepted(std::size_t chain, double accepted);
-
-  /// Counts steps at which variables are up, from here on.
-  void start_counting();
-  [[nodiscard]] bool counts() const;
-  /// Steps of a chain at which each variable was up since then, and what they are to be from here on.
-  [[nodiscard]] std::vector<std::int64_t> up_counts(std::size_t chain) const;
-  void set_up_counts(std::size_t chain, std::span<const std::int64_t> counts);
-
   struct Sums {
     std::vector<std::int64_t> up;         ///< variables
     std::vector<std::int64_t> fields;     ///< of variables that are up
@@ -56,17 +31,30 @@ class CudaCountedChains {
   };
 
  protected:
-  CudaCountedChains(std::size_t chains, Index variables);
-  virtual ~CudaCountedChains();
+  CudaSpinChains(std::size_t chains, Index variables, std::uint64_t seed, std::uint64_t first_chain)
+      : CudaCountedChains(chains, variables),
+        seed_(seed),
+        first_stream_(static_cast<std::uint64_t>(Stream::device) + first_chain),
+        summed_(4 * chains) {}
 
-  /// launch(sums) has the device sum all states, in `summed` on the device.
-  template <class Array, class Launch>
-  [[nodiscard]] Sums find_sums(const Array& summed, Launch&& launch) const;
+  /// launch(sums) has the device sum all states.
+  template <class Launch>
+  [[nodiscard]] Sums find_sums(Launch&& launch) const {
+    std::int64_t* const to = summed_.data();
+    launch(cuda::FlipSums{to, to + chains_, to + 2 * chains_, to + 3 * chains_});
+    cuda::check_launch("states were summed");
+    const std::vector<std::int64_t> all = summed_.download();
+    const auto part = [&](std::size_t number) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(number * chains_);
+      return std::vector<std::int64_t>(begin, begin + static_cast<std::ptrdiff_t>(chains_));
+    };
+    return {part(0), part(1), part(2), part(3)};
+  }
+  [[nodiscard]] std::uint32_t chains() const { return static_cast<std::uint32_t>(chains_); }
 
-  std::size_t chains_;
-  Index variables_;
-  std::uint64_t steps_ = 0;
-  std::unique_ptr<cuda::ChainCounts> counts_;
+  std::uint64_t seed_;
+  std::uint64_t first_stream_;
+  mutable cuda::Array<std::int64_t> summed_;
 };
 
 /// A lattice of spins, and what flipping a site is worth: [code][site], with the codes of flip_kernels.hpp.
@@ -79,74 +67,101 @@ struct CudaLattice {
   std::vector<Value> reference;
 
   [[nodiscard]] Index sites() const { return rows * columns; }
+  [[nodiscard]] Index words_in_row() const { return (columns + 31) / 32; }
+  [[nodiscard]] std::size_t words() const { return std::size_t{rows} * words_in_row(); }
+  /// Where the bits of sites are.
+  [[nodiscard]] auto offsets() const {
+    return [this](Index site) { return std::size_t{site / columns} * 32 * words_in_row() + site % columns; };
+  }
 };
 
-class CudaFlipChains final : public CudaCountedChains {
+class CudaFlipChains final : public CudaSpinChains {
  public:
   /// Throws an InputError where the GPU has too little memory.
-  CudaFlipChains(CudaLattice lattice, std::size_t chains, std::uint64_t seed, std::uint64_t first_chain);
-  ~CudaFlipChains() override;
+  CudaFlipChains(CudaLattice lattice, std::size_t chains, std::uint64_t seed, std::uint64_t first_chain)
+      : CudaSpinChains(chains, lattice.sites(), seed, first_chain),
+        lattice_(std::move(lattice)),
+        weights_(std::size_t{cuda::kSiteCodes} * lattice_.sites()),
+        corrections_(weights_.size()),
+        fields_(lattice_.fields),
+        reference_(cuda::bits_on_device(lattice_.reference, lattice_.words(), lattice_.offsets())),
+        state_(chains, lattice_.words()) {}
 
-  /// log g(t) of every flip, [code][site]: proposals are proportional to g.
-  void set_weights(std::span<const double> log_g);
+  /// log g(t) of every flip, [code][site]: proposals are proportional to g. The largest weight leaves room for the sum
+  /// of all of them; the smallest is one.
+  void set_weights(std::span<const double> log_g) {
+    const double largest = *std::max_element(log_g.begin(), log_g.end());
+    const double most = std::ldexp(1.0, 62) / lattice_.sites();
+    std::vector<std::uint64_t> weights(log_g.size());
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      weights[k] = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(most * std::exp(log_g[k] - largest)));
+    }
+    // A flip and the flip back: the same neighbours, the site itself the other way.
+    std::vector<double> corrections(weights.size());
+    const std::size_t half = weights.size() / 2;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const std::size_t back = k < half ? k + half : k - half;
+      corrections[k] =
+          std::exp(lattice_.log_ratios[k]) * (static_cast<double>(weights[back]) / static_cast<double>(weights[k]));
+    }
+    weights_.upload(weights);
+    corrections_.upload(corrections);
+  }
 
   /// Returns when the steps are made.
-  void advance(std::uint64_t steps);
+  void advance(std::uint64_t steps) {
+    state_.to_device(true);
+    const Counts counted = counts_on_device();
+    cuda::launch_flips(view(),
+                       {state_.on_device(), counted.accepted, counted.up, chains(), first_stream_, seed_, steps_,
+                        counted.counted_from},
+                       steps);
+    cuda::check_launch("steps were started");
+    cuda::check(cudaDeviceSynchronize(), "steps were made");
+    steps_ += steps;
+  }
 
-  void set_levels(std::size_t chain, std::span<const Value> levels) override;
-  void get_levels(std::size_t chain, std::span<Value> levels) const override;
+  void set_levels(std::size_t chain, std::span<const Value> levels) override {
+    cuda::pack_bits(levels, state_.row_to_change(chain), lattice_.offsets());
+  }
+  void get_levels(std::size_t chain, std::span<Value> levels) const override {
+    cuda::unpack_bits(state_.row(chain), levels, lattice_.offsets());
+  }
 
-  [[nodiscard]] Sums sums() const;
-  [[nodiscard]] Probabilities probabilities() const;
+  [[nodiscard]] Sums sums() const {
+    state_.to_device(false);
+    return find_sums(
+        [&](const cuda::FlipSums& sums) { cuda::launch_flip_sums(view(), state_.on_device(), chains(), sums); });
+  }
+  [[nodiscard]] Probabilities probabilities() const {
+    state_.to_device(false);
+    const std::size_t sites = lattice_.sites();
+    const cuda::Array<std::uint64_t> weights(chains_ * sites);
+    const cuda::Array<double> acceptance(chains_ * sites);
+    cuda::launch_flip_probabilities(view(), state_.on_device(), chains(), weights.data(), acceptance.data());
+    cuda::check_launch("probabilities were asked for");
+    const std::vector<std::uint64_t> found = weights.download();
+    Probabilities out{{found.begin(), found.end()}, acceptance.download()};
+    for (std::size_t c = 0; c < chains_; ++c) {
+      double total = 0.0;
+      for (std::size_t i = 0; i < sites; ++i) total += out.proposal[c * sites + i];
+      for (std::size_t i = 0; i < sites; ++i) out.proposal[c * sites + i] /= total;
+    }
+    return out;
+  }
 
  private:
-  struct OnDevice;
-  [[nodiscard]] std::size_t words() const;  // of a chain
+  [[nodiscard]] cuda::LatticeView view() const {
+    return {lattice_.rows,       lattice_.columns, lattice_.torus,    weights_.data(),
+            corrections_.data(), fields_.data(),   reference_.data(), lattice_.words_in_row()};
+  }
 
   CudaLattice lattice_;
-  std::uint64_t seed_;
-  std::uint64_t first_chain_;
-  std::unique_ptr<OnDevice> device_;
-};
-
-struct CudaGraph {
-  std::shared_ptr<const GraphIsing> target;
-  /// Where log p is a lattice's: its fields, in its own unit. Every edge counts one then. Empty where log p is that of
-  /// the target.
-  std::vector<std::int64_t> lattice_fields = {};
-  std::vector<Value> reference;
-};
-
-class CudaGraphFlipChains final : public CudaCountedChains {
- public:
-  /// Throws an InputError where the GPU has too little memory.
-  CudaGraphFlipChains(CudaGraph graph, std::size_t chains, std::uint64_t seed, std::uint64_t first_chain);
-  ~CudaGraphFlipChains() override;
-
-  /// Proposals are proportional to g.
-  void set_function(const BalancingFunction& function);
-
-  /// Returns when the steps are made.
-  void advance(std::uint64_t steps);
-
-  void set_levels(std::size_t chain, std::span<const Value> levels) override;
-  void get_levels(std::size_t chain, std::span<Value> levels) const override;
-
-  [[nodiscard]] Sums sums() const;
-  [[nodiscard]] Probabilities probabilities() const;
-
-  /// Where chains keep what they work on, for tests: shared memory for all, for sums of weights, or for nothing.
-  enum class Memory { all_shared, sums_shared, global };
-  [[nodiscard]] Memory memory() const;
-  /// No draw depends on it. Throws an InputError where it does not fit.
-  void set_memory(Memory memory);
-
- private:
-  class OnDevice;
-  void upload_states() const;
-  void prepare() const;
-
-  std::unique_ptr<OnDevice> device_;
+  cuda::Array<std::uint64_t> weights_;
+  cuda::Array<double> corrections_;
+  cuda::Array<std::int64_t> fields_;
+  cuda::Array<std::uint32_t> reference_;
+  mutable cuda::MirroredWords state_;
 };
 
 }  // namespace poise

@@ -10,6 +10,7 @@
 #include "engines/cuda/common/chains_engine.hpp"
 #include "engines/cuda/engines.hpp"
 #include "engines/cuda/flips/flip_chains.hpp"
+#include "engines/cuda/flips/graph_flip_chains.hpp"
 #include "models/ising/graph_ising.hpp"
 
 namespace poise {
@@ -18,10 +19,10 @@ namespace {
 
 /// What engines on lattices and on graphs have in common: log p and statistics from sums of spins.
 template <class T, class Chains>
-class FlipEngine : public CudaChainsEngine<T, Chains> {
+class FlipEngine : public CudaBalancedEngine<T, Chains> {
  protected:
   FlipEngine(const std::shared_ptr<const T>& target, std::unique_ptr<Chains> chains, const EngineOptions& options)
-      : FlipEngine::CudaChainsEngine(traits_for(*target, options), target, std::move(chains)) {
+      : FlipEngine::CudaBalancedEngine(traits_for(*target, options), target, std::move(chains)) {
     const SpinTerms terms = spin_terms(*target);
     for (const std::int64_t field : terms.fields) sum_of_fields_ += field;
     for (const SpinSums::Edge& edge : terms.edges) sum_of_weights_ += edge.weight;
@@ -30,7 +31,7 @@ class FlipEngine : public CudaChainsEngine<T, Chains> {
 
   void begin(const BalancingFunction& function, const EngineOptions& options) {
     this->set_function(function);
-    for (std::size_t c = 0; c < options.starts.size(); ++c) this->chains().set_levels(c, options.starts[c]);
+    this->set_starts(options);
   }
 
   [[nodiscard]] std::size_t edges() const { return edges_; }
@@ -44,7 +45,7 @@ class FlipEngine : public CudaChainsEngine<T, Chains> {
   }
 
   void observe_states(ChainGroup group, const Observables& out) const final {
-    const CudaCountedChains::Sums all = this->chains().sums();
+    const CudaSpinChains::Sums all = this->chains().sums();
     SpinSums::Sums sums;
     for (std::size_t c = group.first; c < group.first + group.count; ++c) {
       if (!out.distance.empty()) out.distance[c - group.first] = all.different[c];

@@ -5,7 +5,6 @@
 /// into account.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace poise::cuda {

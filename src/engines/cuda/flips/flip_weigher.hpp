@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include "engines/common/host_device.hpp"

@@ -1,26 +1,25 @@
 /// Chains on a GPU whose proposals are made from gradients of log p, of one change or of many: what those of an RBM and
-/// those of user targets have in common.
+/// those of user targets have in common. Their states, the proposals under way, and balancing functions as tables.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include <poise/extend/base/rng.hpp>
 #include <poise/extend/learning/balancing_function.hpp>
 #include <poise/types.hpp>
+#include "engines/cuda/common/counted_chains.hpp"
+#include "engines/cuda/gradient/gradient_view.hpp"
 
 namespace poise {
 
 struct Sampler;
 
-namespace cuda {
-class GradientMemory;
-}
-
 /// What a proposal changes: one variable, or each by itself (kernel/factorised_law.hpp).
-enum class CudaGradientForm { single, relaxation, langevin };
+using CudaGradientForm = cuda::GradientForm;
 /// What a sampler's proposals are on a GPU; nothing where it does not run there.
 [[nodiscard]] std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler);
 
@@ -33,51 +32,85 @@ struct CudaGradientOptions {
   std::uint64_t first_chain = 0;
 };
 
-class CudaGradientChains {
+class CudaGradientChains : public CudaCountedChains {
  public:
   /// Variables that there may be: with more, weights of single changes, of 24 bits, would be too coarse.
   static constexpr Index kMostVariables = 65536;
 
-  CudaGradientChains(const CudaGradientChains&) = delete;
-  CudaGradientChains& operator=(const CudaGradientChains&) = delete;
+  void set_function(const BalancingFunction& function) {
+    static_assert(BalanceTable::kPoints == cuda::kPhiPoints);
+    law_.function = static_cast<cuda::GradientFunction>(function.kind());
+    law_.log_length = static_cast<float>(function.level());
+    law_.length = static_cast<float>(std::exp(function.level()));
+    if (const BalanceTable* table = function.table()) {
+      const std::vector<float> phi(table->phi().begin(), table->phi().end());
+      phi_.upload(phi);
+      law_.phi_step = static_cast<float>(BalanceTable::kStep);
+      law_.tail_gradient = (phi[BalanceTable::kCells] - phi[BalanceTable::kCells - 1]) / law_.phi_step;
+    }
+    law_.phi = phi_.data();
+  }
+  void set_reference(std::span<const Value> reference) { reference_ = cuda::bits_on_device(reference, state_.words()); }
+  void set_steps(std::uint64_t steps) {
+    CudaCountedChains::set_steps(steps);
+    made_.upload(std::vector<std::uint64_t>(chains_, steps));
+  }
 
-  void set_function(const BalancingFunction& function);
-  void set_reference(std::span<const Value> reference);
-
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps);
-
-  // One chain; other threads may set and get other chains at the same time, while none advances.
-  void set_levels(std::size_t chain, std::span<const Value> levels);
-  void get_levels(std::size_t chain, std::span<Value> levels) const;
-  /// Levels from the bits of words.
-  static void unpack(std::span<const std::uint32_t> words, std::span<Value> levels);
-
-  /// Acceptance probabilities of each chain, summed.
-  [[nodiscard]] std::vector<double> accepted() const;
-  [[nodiscard]] double accepted(std::size_t chain) const;
-  void set_accepted(std::size_t chain, double accepted);
-
-  /// Counts steps at which variables are at their upper level, from here on.
-  void start_counting();
-  [[nodiscard]] bool counts() const { return counting_; }
-  /// Steps of a chain at which each variable was up since then, and what they are to be from here on.
-  [[nodiscard]] std::vector<std::int64_t> up_counts(std::size_t chain) const;
-  void set_up_counts(std::size_t chain, std::span<const std::int64_t> counts);
+  void set_levels(std::size_t chain, std::span<const Value> levels) override {
+    cuda::pack_bits(levels, state_.row_to_change(chain));
+  }
+  void get_levels(std::size_t chain, std::span<Value> levels) const override {
+    cuda::unpack_bits(state_.row(chain), levels);
+  }
 
  protected:
-  explicit CudaGradientChains(const CudaGradientOptions& options);
-  ~CudaGradientChains();
+  explicit CudaGradientChains(const CudaGradientOptions& options)
+      : CudaCountedChains(options.chains, options.variables),
+        seed_(options.seed),
+        first_stream_(static_cast<std::uint64_t>(Stream::device) + options.first_chain),
+        phi_(cuda::kPhiPoints),
+        state_(options.chains, (options.variables + std::size_t{31}) / 32),
+        reference_(cuda::zeros<std::uint32_t>(state_.words())),
+        flips_(cuda::zeros<std::uint32_t>(options.chains * state_.words())),
+        level_(options.chains),
+        largest_(options.chains),
+        whole_(options.chains),
+        forth_(options.chains),
+        made_(cuda::zeros<std::uint64_t>(options.chains)) {
+    law_.form = options.form;
+  }
 
-  [[nodiscard]] cuda::GradientMemory& memory() const { return *memory_; }
+  [[nodiscard]] cuda::GradientChainsView view() const {
+    const Counts counted = counts_on_device();
+    return {static_cast<std::uint32_t>(chains_),
+            variables_,
+            static_cast<std::uint32_t>(state_.words()),
+            first_stream_,
+            seed_,
+            state_.on_device(),
+            flips_.data(),
+            level_.data(),
+            largest_.data(),
+            whole_.data(),
+            forth_.data(),
+            made_.data(),
+            counted.accepted,
+            counted.up,
+            counted.counted_from};
+  }
 
-  std::size_t chains_;
-  Index variables_;
-  std::uint64_t steps_ = 0;
-
- private:
-  bool counting_ = false;
-  std::unique_ptr<cuda::GradientMemory> memory_;
+  cuda::GradientLaw law_{};
+  std::uint64_t seed_;
+  std::uint64_t first_stream_;
+  cuda::Array<float> phi_;
+  mutable cuda::MirroredWords state_;
+  cuda::Array<std::uint32_t> reference_;
+  cuda::Array<std::uint32_t> flips_;
+  cuda::Array<std::uint64_t> level_;
+  cuda::Array<float> largest_;
+  cuda::Array<std::uint64_t> whole_;
+  cuda::Array<double> forth_;
+  cuda::Array<std::uint64_t> made_;  // steps of each chain
 };
 
 }  // namespace poise

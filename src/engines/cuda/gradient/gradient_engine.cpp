@@ -5,10 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/chain.hpp>
+#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/chains/engines.hpp"
@@ -21,13 +19,21 @@
 
 namespace poise {
 
+std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler) {
+  if (is_row<DlmcRow>(sampler) || is_row<DlsbRow>(sampler)) return CudaGradientForm::relaxation;
+  if (is_row<DmalaRow>(sampler)) return CudaGradientForm::langevin;
+  const SamplerSettings& settings = sampler.settings;
+  if (!is_balanced(sampler) || settings.many || !settings.first_order || settings.block != 1) return {};
+  return CudaGradientForm::single;
+}
+
 namespace {
 
 /// What engines of user targets and of RBMs have in common.
 template <class T, class Chains>
-class GradientEngine : public CudaChainsEngine<T, Chains> {
+class GradientEngine : public CudaBalancedEngine<T, Chains> {
  protected:
-  using GradientEngine::CudaChainsEngine::CudaChainsEngine;
+  using GradientEngine::CudaBalancedEngine::CudaBalancedEngine;
 
   static EngineTraits traits_for(const T& target, CudaGradientForm form, const EngineOptions& options) {
     EngineTraits traits = GradientEngine::traits_of(target, options);
@@ -104,7 +110,7 @@ class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> 
 
   /// Puts chains at states of positive probability, the given ones or others.
   void place(const EngineOptions& options) {
-    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
+    set_starts(options);
     for (const std::size_t c : impossible()) {
       std::function<std::vector<Value>(unsigned)> next;
       if (options.other_start) next = [&](unsigned attempt) { return options.other_start(c, attempt); };
@@ -129,8 +135,8 @@ class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> 
     copy(records.accepted, out.accepted);
     copy(records.different, out.distance);
     for (std::size_t k = 0; k < group.count && !out.levels.empty(); ++k) {
-      CudaUserChains::unpack(std::span(records.words).subspan((first + k) * records.row, records.row),
-                             out.levels.subspan(k * n, n));
+      cuda::unpack_bits(std::span(records.words).subspan((first + k) * records.row, records.row),
+                        out.levels.subspan(k * n, n));
     }
   }
 
@@ -147,7 +153,7 @@ class CudaRbmEngine final : public GradientEngine<Rbm, CudaRbmChains> {
     traits_.chunk = 256;
     set_function(function);
     chains().set_reference(options.reference);
-    for (std::size_t c = 0; c < options.starts.size(); ++c) chains().set_levels(c, options.starts[c]);
+    set_starts(options);
   }
 
  private:

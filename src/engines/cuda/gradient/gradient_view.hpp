@@ -2,7 +2,6 @@
 /// from.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace poise::cuda {

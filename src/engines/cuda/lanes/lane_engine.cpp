@@ -2,7 +2,6 @@
 #include "engines/cuda/engines.hpp"
 
 #include <limits>
-#include <utility>
 
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/exact_tables.hpp"
@@ -28,10 +27,7 @@ class CudaLaneLayout {
     model_->log_sums = log_sums_of(*target);
   }
 
-  void set_reference(std::span<const Value> reference) {
-    model_->reference.resize(reference.size());
-    for (Index i = 0; i < reference.size(); ++i) model_->reference[model_->model->position(i)] = reference[i];
-  }
+  void set_reference(std::span<const Value> reference) { model_->set_reference(reference); }
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};
   }

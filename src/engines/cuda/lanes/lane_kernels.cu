@@ -1,7 +1,5 @@
 /// Kernels of chains across lanes: plain sweeps, counts, and what is gathered for the host.
 
-#include <algorithm>
-
 #include "engines/cuda/lanes/lane_kernels.hpp"
 #include "engines/cuda/lanes/lane_sweep.cuh"
 
@@ -89,14 +87,8 @@ __global__ void scatter_sums_kernel(LaneSums in, std::uint32_t rows, LaneBatch b
 
 }  // namespace
 
-bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
-  return launch_resident_of<false>(view, plan, first_sweep, sweeps);
-}
-
-void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
-                   std::uint32_t end) {
-  launch_colour_of<false>(view, plan, sweep, first, end);
-}
+template bool launch_resident<false>(const LaneTileView&, const LanePlan&, std::uint64_t, std::uint32_t);
+template void launch_colour<false>(const LaneTileView&, const LanePlan&, std::uint64_t, std::uint32_t, std::uint32_t);
 
 void launch_spill_counts(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size) {
   spill_counts_kernel<<<blocks_for(size, 256), 256>>>(counts, spilled, size);

@@ -3,7 +3,6 @@
 /// Levels are words of two chains, [position][pair]: lane 2p has the low byte of word p.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -147,17 +146,13 @@ struct LaneTileView {
 };
 
 /// Sweeps of chains that stay in shared memory, all in one launch. False where the device refuses so much of it.
+template <bool kHeated>
 [[nodiscard]] bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
                                    std::uint32_t sweeps);
 /// The variables of one colour, from position `first` up to `end`, in a sweep.
+template <bool kHeated>
 void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
                    std::uint32_t end);
-
-/// The same with heated lanes.
-[[nodiscard]] bool launch_heated_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
-                                          std::uint32_t sweeps);
-void launch_heated_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
-                          std::uint32_t end);
 
 /// Adds bytes of counts to [entry][lane] and clears them.
 void launch_spill_counts(std::uint16_t* counts, std::uint32_t* spilled, std::size_t size);

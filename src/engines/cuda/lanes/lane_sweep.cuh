@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/lanes/lane_kernels.hpp"
 
 namespace poise::cuda {
@@ -169,10 +170,6 @@ __global__ void __launch_bounds__(256) colour_kernel(const __grid_constant__ Lan
   }
 }
 
-inline unsigned blocks_for(std::size_t items, unsigned threads) {
-  return static_cast<unsigned>((items + threads - 1) / threads);
-}
-
 template <class Kernel>
 bool allow_shared(Kernel kernel, std::size_t bytes) {
   constexpr std::size_t kAlways = 48 * 1024;
@@ -184,8 +181,7 @@ bool allow_shared(Kernel kernel, std::size_t bytes) {
 }
 
 template <bool kHeated>
-bool launch_resident_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
-                        std::uint32_t sweeps) {
+bool launch_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep, std::uint32_t sweeps) {
   using Kernel = void (*)(LaneTileView, std::uint32_t, std::uint64_t, std::uint32_t);
   static constexpr Kernel kernels[2][2][2] = {
       {{resident_kernel<kHeated, false, false, false>, resident_kernel<kHeated, false, false, true>},
@@ -200,8 +196,8 @@ bool launch_resident_of(const LaneTileView& view, const LanePlan& plan, std::uin
 }
 
 template <bool kHeated>
-void launch_colour_of(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
-                      std::uint32_t end) {
+void launch_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
+                   std::uint32_t end) {
   using Kernel = void (*)(LaneTileView, std::uint64_t, std::uint32_t, std::uint32_t);
   static constexpr Kernel kernels[2][2] = {{colour_kernel<kHeated, false, false>, colour_kernel<kHeated, false, true>},
                                            {colour_kernel<kHeated, true, false>, colour_kernel<kHeated, true, true>}};

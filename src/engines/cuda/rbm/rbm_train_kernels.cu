@@ -255,8 +255,6 @@ __global__ void __launch_bounds__(kThreads) round_kernel(TrainLayer layer) {
   if (lane == 0) layer.bounds[unit] = make_unit({start, step, errors}, {}, 0.0);
 }
 
-unsigned parts(std::size_t count, std::size_t size) { return static_cast<unsigned>((count + size - 1) / size); }
-
 }  // namespace
 
 void launch_train_gather(const TrainShape& shape, const TrainRows& rows, std::uint32_t* batch, std::uint32_t* chains,
@@ -266,30 +264,30 @@ void launch_train_gather(const TrainShape& shape, const TrainRows& rows, std::ui
 
 void launch_train_hidden(const TrainShape& shape, const TrainNumbers& rbm, const float* transposed,
                          const TrainPhase& phase, TrainHidden what, cudaStream_t stream) {
-  const dim3 blocks(parts(shape.hidden, kThreads), parts(phase.rows, kRows));
+  const dim3 blocks(blocks_for(shape.hidden, kThreads), blocks_for(phase.rows, kRows));
   hidden_kernel<<<blocks, kThreads, 0, stream>>>(shape, rbm.hidden_bias, transposed, phase, what);
 }
 
-std::uint32_t train_tiles(const TrainShape& shape) { return parts(shape.visible, kThreads); }
+std::uint32_t train_tiles(const TrainShape& shape) { return blocks_for(shape.visible, kThreads); }
 
 void launch_train_metrics(const TrainShape& shape, const TrainNumbers& rbm, const TrainPhase& data,
                           const TrainMetrics& metrics, cudaStream_t stream) {
   pseudo_kernel<<<data.rows, kThreads, 0, stream>>>(shape, rbm, data, metrics);
-  const dim3 blocks(train_tiles(shape), parts(data.rows, kRows));
+  const dim3 blocks(train_tiles(shape), blocks_for(data.rows, kRows));
   error_kernel<<<blocks, kThreads, 0, stream>>>(shape, rbm, data, metrics.errors);
   mean_kernel<<<1, kThreads, 0, stream>>>(metrics, data.rows, train_tiles(shape));
 }
 
 void launch_train_update(const TrainShape& shape, const TrainLearned& learned, const TrainPhase& data,
                          const TrainPhase& chains, const TrainAdam& adam, cudaStream_t stream) {
-  const dim3 blocks(parts(shape.visible, kTile), parts(shape.hidden, kTile));
+  const dim3 blocks(blocks_for(shape.visible, kTile), blocks_for(shape.hidden, kTile));
   weights_kernel<<<blocks, kTileThreads, 0, stream>>>(shape, learned, data, chains, adam);
   const unsigned units = shape.visible + shape.hidden;
-  biases_kernel<<<parts(units, kThreads), kThreads, 0, stream>>>(shape, learned, data, chains, adam);
+  biases_kernel<<<blocks_for(units, kThreads), kThreads, 0, stream>>>(shape, learned, data, chains, adam);
 }
 
 void launch_train_round(const TrainLayer& layer, cudaStream_t stream) {
-  round_kernel<<<parts(layer.units, kThreads / kWarp), kThreads, 0, stream>>>(layer);
+  round_kernel<<<blocks_for(layer.units, kThreads / kWarp), kThreads, 0, stream>>>(layer);
 }
 
 }  // namespace poise::cuda

@@ -4,7 +4,6 @@
 /// has one order: what is learned depends on the seed and the data alone.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include <cuda_runtime_api.h>

@@ -11,14 +11,14 @@
 
 #include "engines/cuda/common/call.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/rbm/rbm_gibbs_kernels.hpp"
-#include "engines/cuda/rbm/rbm_gibbs_layer.hpp"
+#include "engines/cuda/rbm/rbm_gibbs_memory.hpp"
 #include "engines/cuda/rbm/rbm_train_kernels.hpp"
 
 namespace poise {
 
 using cuda::Array;
 using cuda::RbmGibbsLayer;
+using cuda::zeros;
 
 namespace {
 
@@ -33,12 +33,9 @@ struct RoundedLayer {
   RoundedLayer(Index the_units, Index the_inputs)
       : units(the_units),
         inputs(the_inputs),
-        fragments(RbmGibbsLayer::words(units) * kWordBits / RbmGibbsLayer::kFragment * RbmGibbsLayer::words(inputs) *
-                  RbmGibbsLayer::kLanes),
-        bounds(RbmGibbsLayer::words(units) * kWordBits) {
-    fragments.clear();
-    bounds.clear();
-  }
+        fragments(zeros<cuda::GibbsFragment>(RbmGibbsLayer::words(units) * kWordBits / RbmGibbsLayer::kFragment *
+                                             RbmGibbsLayer::words(inputs) * RbmGibbsLayer::kLanes)),
+        bounds(zeros<cuda::GibbsUnit>(RbmGibbsLayer::words(units) * kWordBits)) {}
   [[nodiscard]] std::uint32_t input_words() const { return static_cast<std::uint32_t>(RbmGibbsLayer::words(inputs)); }
   [[nodiscard]] cuda::TrainLayer rounded(const float* weights, const float* biases) const {
     return {units, inputs, input_words(), weights, biases, fragments.data(), bounds.data()};
@@ -63,13 +60,9 @@ struct RoundedLayer {
 /// Numbers of an RBM, or as many moments.
 struct NumbersOnDevice {
   explicit NumbersOnDevice(const cuda::TrainShape& shape)
-      : weights(std::size_t{shape.hidden} * shape.visible_words * kWordBits),
-        visible_bias(shape.visible),
-        hidden_bias(shape.hidden) {
-    weights.clear();
-    visible_bias.clear();
-    hidden_bias.clear();
-  }
+      : weights(zeros<float>(std::size_t{shape.hidden} * shape.visible_words * kWordBits)),
+        visible_bias(zeros<float>(shape.visible)),
+        hidden_bias(zeros<float>(shape.hidden)) {}
   [[nodiscard]] cuda::TrainNumbers view() const { return {weights.data(), visible_bias.data(), hidden_bias.data()}; }
 
   Array<float> weights, visible_bias, hidden_bias;
@@ -79,9 +72,7 @@ std::vector<std::uint32_t> bits_of(std::span<const Value> levels, std::size_t vi
   const std::size_t words = RbmGibbsLayer::words(static_cast<Index>(visible));
   std::vector<std::uint32_t> bits(levels.size() / visible * words, 0);
   for (std::size_t r = 0; r < levels.size() / visible; ++r) {
-    for (std::size_t i = 0; i < visible; ++i) {
-      bits[r * words + i / kWordBits] |= std::uint32_t{levels[r * visible + i]} << i % kWordBits;
-    }
+    cuda::pack_bits(levels.subspan(r * visible, visible), std::span(bits).subspan(r * words, words));
   }
   return bits;
 }
@@ -94,28 +85,21 @@ struct TrainMemory {
       : shape{visible, hidden, static_cast<std::uint32_t>(RbmGibbsLayer::words(visible)),
               static_cast<std::uint32_t>(RbmGibbsLayer::words(hidden))},
         numbers{NumbersOnDevice(shape), NumbersOnDevice(shape), NumbersOnDevice(shape), NumbersOnDevice(shape)},
-        transposed(std::size_t{visible} * shape.hidden_words * kWordBits),
+        transposed(zeros<float>(std::size_t{visible} * shape.hidden_words * kWordBits)),
         hidden_layer(hidden, visible),
         visible_layer(visible, hidden),
         batch_visible(batch * shape.visible_words),
         batch_hidden(batch * shape.hidden_words * kWordBits),
-        chain_visible(padded(batch) * shape.visible_words),
-        chain_units(padded(batch) * shape.hidden_words),
+        chain_visible(zeros<std::uint32_t>(cuda::padded_rows(batch) * shape.visible_words)),
+        chain_units(zeros<std::uint32_t>(cuda::padded_rows(batch) * shape.hidden_words)),
         chain_hidden(batch * shape.hidden_words * kWordBits),
         steps(1),
         pseudo(batch),
         errors(batch * cuda::train_tiles(shape)),
-        means(2) {
-    transposed.clear();
-    chain_visible.clear();
-    chain_units.clear();
-  }
+        means(2) {}
   TrainMemory(const TrainMemory&) = delete;
   TrainMemory& operator=(const TrainMemory&) = delete;
 
-  static std::size_t padded(std::size_t rows) {
-    return (rows + cuda::kGibbsRows - 1) / cuda::kGibbsRows * cuda::kGibbsRows;
-  }
   [[nodiscard]] const NumbersOnDevice& part(Part which) const { return numbers[static_cast<unsigned>(which)]; }
   [[nodiscard]] cuda::TrainLearned learned() const {
     return {part(Part::weights).view(), part(Part::first_moment).view(), part(Part::second_moment).view(),
@@ -179,8 +163,8 @@ class CudaRbmUpdates final : public RbmUpdates {
 void CudaRbmUpdates::set_data(std::span<const Value> data, std::span<const std::uint64_t> order) {
   const std::vector<std::uint32_t> bits = bits_of(data, visible_);
   if (device_.data.size() != bits.size()) device_.data = Array<std::uint32_t>(bits.size());
-  device_.data.upload(bits);
   if (device_.order.size() != order.size()) device_.order = Array<std::uint64_t>(order.size());
+  device_.data.upload(bits);
   device_.order.upload(order);
 }
 
@@ -248,8 +232,7 @@ void CudaRbmUpdates::set(Part part, const RbmWeights& numbers) {
 void CudaRbmUpdates::get(Part part, RbmWeights& numbers) const {
   const NumbersOnDevice& from = device_.part(part);
   const std::size_t stride = std::size_t{device_.shape.visible_words} * kWordBits;
-  std::vector<float> rows(hidden_ * stride);
-  from.weights.download(rows);
+  const std::vector<float> rows = from.weights.download();
   for (Index j = 0; j < hidden_; ++j) {
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(j * stride), visible_,
                 numbers.weights.begin() + std::ptrdiff_t{j} * visible_);
@@ -264,13 +247,10 @@ void CudaRbmUpdates::set_chains(std::span<const Value> levels) {
 
 std::vector<Value> CudaRbmUpdates::chains() const {
   const std::size_t words = device_.shape.visible_words;
-  std::vector<std::uint32_t> bits(device_.chain_visible.size());
-  device_.chain_visible.download(bits);
+  const std::vector<std::uint32_t> bits = device_.chain_visible.download();
   std::vector<Value> levels(options_.batch * visible_);
   for (std::size_t r = 0; r < options_.batch; ++r) {
-    for (std::size_t i = 0; i < visible_; ++i) {
-      levels[r * visible_ + i] = static_cast<Value>(bits[r * words + i / kWordBits] >> i % kWordBits & 1U);
-    }
+    cuda::unpack_bits(std::span(bits).subspan(r * words, words), std::span(levels).subspan(r * visible_, visible_));
   }
   return levels;
 }

@@ -21,9 +21,18 @@ struct CudaLadder {
   std::uint64_t taken = 0;  ///< random numbers of swaps
 };
 
-/// `taken` are the random numbers that its swaps took.
-[[nodiscard]] inline CudaLadder to_device(const Ladder& ladder, std::uint64_t taken) {
-  const LadderNumbers from = ladder.numbers();
+/// Two ladders that exchange components (lanes/components.hpp).
+struct CudaExchange {
+  std::vector<std::uint64_t> components;  ///< by rung, as all that follows
+  std::vector<std::uint64_t> tried;
+  std::vector<std::uint8_t> is_off;
+  std::uint64_t taken = 0;  ///< random numbers
+};
+
+/// `Rungs` are those of a TemperedEngine: a ladder, and the random numbers of its swaps.
+template <class Rungs>
+[[nodiscard]] CudaLadder to_device(const Rungs& rungs) {
+  const LadderNumbers from = rungs.ladder.numbers();
   return {.replica_at = {from.replica_at.begin(), from.replica_at.end()},
           .came_from_cold = from.came_from_cold,
           .accepted = from.counts.accepted,
@@ -32,10 +41,11 @@ struct CudaLadder {
           .above = from.bridges.above,
           .bridged = static_cast<std::uint64_t>(from.bridges.count),
           .round_trips = from.round_trips,
-          .taken = taken};
+          .taken = rungs.rng.position()};
 }
 
-[[nodiscard]] inline LadderNumbers to_host(const CudaLadder& from) {
+template <class Rungs>
+void to_host(const CudaLadder& from, Rungs& rungs) {
   LadderNumbers numbers;
   numbers.replica_at.assign(from.replica_at.begin(), from.replica_at.end());
   numbers.came_from_cold = from.came_from_cold;
@@ -43,7 +53,8 @@ struct CudaLadder {
   numbers.counts.tried = from.tried;
   numbers.bridges = {from.below, from.above, static_cast<double>(from.bridged)};
   numbers.round_trips = from.round_trips;
-  return numbers;
+  rungs.ladder.set_numbers(numbers);
+  rungs.rng.move_to(from.taken);
 }
 
 /// Steps from number `step` on up to the next one after which paths of replicas have a point.

@@ -142,15 +142,8 @@ __global__ void gather_cold_kernel(ColdView view, const std::uint32_t* row_of, s
 
 }  // namespace
 
-bool launch_heated_resident(const LaneTileView& view, const LanePlan& plan, std::uint64_t first_sweep,
-                            std::uint32_t sweeps) {
-  return launch_resident_of<true>(view, plan, first_sweep, sweeps);
-}
-
-void launch_heated_colour(const LaneTileView& view, const LanePlan& plan, std::uint64_t sweep, std::uint32_t first,
-                          std::uint32_t end) {
-  launch_colour_of<true>(view, plan, sweep, first, end);
-}
+template bool launch_resident<true>(const LaneTileView&, const LanePlan&, std::uint64_t, std::uint32_t);
+template void launch_colour<true>(const LaneTileView&, const LanePlan&, std::uint64_t, std::uint32_t, std::uint32_t);
 
 void launch_energies(const FactorsView& view, ReplicaEnergy* out) {
   energies_kernel<<<blocks_for(view.lanes, kAcross), dim3(kAcross, kDown)>>>(view, out);

@@ -1,7 +1,6 @@
 /// Kernels of ladders, whose replicas are lanes or chains of an RBM, and how they are started.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "engines/cuda/lanes/lane_kernels.hpp"

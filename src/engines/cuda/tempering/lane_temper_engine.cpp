@@ -201,10 +201,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   void fetch_ladders(std::vector<Rungs>& all) const override {
     if (!std::exchange(device_is_newer_, false)) return;
     const std::vector<CudaLadder> ladders = ladders_.ladders();
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      all[c].ladder.set_numbers(to_host(ladders[c]));
-      all[c].rng.move_to(ladders[c].taken);
-    }
+    for (std::size_t c = 0; c < all.size(); ++c) to_host(ladders[c], all[c]);
     const std::vector<CudaExchange> exchanges = ladders_.exchanges();
     for (std::size_t k = 0; k < exchanges.size(); ++k) {
       auto& pair = this->pair_of(2 * k);
@@ -231,8 +228,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
     out->model = model;
     out->exact = exact_tables(target, *model);
     out->log_sums = log_sums_of(target);
-    out->reference.resize(options.reference.size());
-    for (Index i = 0; i < options.reference.size(); ++i) out->reference[model->position(i)] = options.reference[i];
+    out->set_reference(options.reference);
     return out;
   }
 
@@ -270,9 +266,7 @@ class CudaTemperedLanes final : public LaneLadders<T> {
   void send_ladders() const {
     if (!std::exchange(host_is_newer_, false)) return;
     std::vector<CudaLadder> ladders;
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      ladders.push_back(to_device(rungs(c).ladder, rungs(c).rng.position()));
-    }
+    for (std::size_t c = 0; c < traits_.chains; ++c) ladders.push_back(to_device(rungs(c)));
     ladders_.set_ladders(ladders);
     std::vector<CudaExchange> exchanges;
     for (const auto& pair : this->pairs()) {

@@ -11,9 +11,9 @@
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/common/saved_rbm_chain.hpp"
 #include "engines/common/tempering/heat.hpp"
 #include "engines/common/tempering/rung_numbers.hpp"
-#include "engines/common/saved_rbm_chain.hpp"
 #include "engines/cuda/tempering/ladder.hpp"
 #include "engines/cuda/tempering/rbm_ladders.hpp"
 
@@ -74,8 +74,7 @@ class CudaTemperedRbm final : public TemperedEngine {
   // For observe_each.
   void get_levels(std::size_t c, std::span<Value> out) const { ladders_.get_cold_levels(c, out); }
   void copy_marginals(std::size_t c, std::span<double> out) const {
-    copy_fractions(ladders_.counts() ? ladders_.up_counts(c) : std::vector<std::uint64_t>(),
-                   ladders_.sweeps() - chains_[c].counted_from, out);
+    copy_fractions(ladders_.up_counts(c), ladders_.sweeps() - chains_[c].counted_from, out);
   }
   [[nodiscard]] Evals evals(std::size_t c) const { return evals(c, betas().size()); }
 
@@ -135,7 +134,7 @@ class CudaTemperedRbm final : public TemperedEngine {
       ladders_.get_levels(c, rungs(c).ladder.replica_at(rung), chain.levels);
       if (rung + 1 == betas().size()) {
         chain.counted_from = chains_[c].counted_from;
-        if (ladders_.counts()) chain.up_counts = ladders_.up_counts(c);
+        chain.up_counts = ladders_.up_counts(c);
         chain.rao_blackwell = chains_[c].rao_blackwell;
       }
       save_rbm_chain(chain_of(c, rung), chain, out);
@@ -187,10 +186,7 @@ class CudaTemperedRbm final : public TemperedEngine {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(device_is_newer_, false)) return;
     const std::vector<CudaLadder> ladders = ladders_.ladders();
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      all[c].ladder.set_numbers(to_host(ladders[c]));
-      all[c].rng.move_to(ladders[c].taken);
-    }
+    for (std::size_t c = 0; c < all.size(); ++c) to_host(ladders[c], all[c]);
   }
 
  private:
@@ -235,9 +231,7 @@ class CudaTemperedRbm final : public TemperedEngine {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(host_is_newer_, false)) return;
     std::vector<CudaLadder> ladders;
-    for (std::size_t c = 0; c < traits_.chains; ++c) {
-      ladders.push_back(to_device(rungs(c).ladder, rungs(c).rng.position()));
-    }
+    for (std::size_t c = 0; c < traits_.chains; ++c) ladders.push_back(to_device(rungs(c)));
     ladders_.set_ladders(ladders);
   }
 
