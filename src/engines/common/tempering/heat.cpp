@@ -5,15 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 #include <utility>
 
-#include "base/fiber_scheduler.hpp"
-#include "engines/common/tempering/heated_network.hpp"
-#include "engines/common/tempering/hot_end.hpp"
 #include <poise/extend/engines/chain.hpp>
+#include "base/fiber_scheduler.hpp"
+#include "engines/common/tempering/hot_end.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
+#include "models/network/markov_network.hpp"
 #include "models/rbm/rbm.hpp"
 #include "models/user/batch_target.hpp"
 
@@ -59,34 +58,75 @@ class IsingHeat final : public Heat {
   std::shared_ptr<const T> target_;
 };
 
+/// How fast zeros harden towards beta = 1.
+constexpr double kHardening = 5.0;
+/// What a zero counts as is a double even where 1 - beta is the smallest there is.
+constexpr double kLowestFloor = -500.0;
+
+/// Zeros are softened where it is hot: log p_beta(x) = beta E(x) + 5 log(1 - beta) N(x), where N is the number of
+/// factors that are zero at x, and E the sum of the others' logarithms and of the smallest positive ones of those.
 class NetworkHeat final : public Heat {
  public:
-  explicit NetworkHeat(NetworkDescription model) : model_(std::move(model)), softened_(model_.network) {}
+  explicit NetworkHeat(NetworkDescription model) : model_(std::move(model)), logs_(network().values.size(), 0.0) {
+    if (network().has_zeros()) zeros_.assign(logs_.size(), 0.0);
+    std::vector<char> done(logs_.size(), 0);  // by the start of a table: some are shared
+    for (std::size_t f = 0; f < network().num_factors(); ++f) {
+      const std::size_t start = network().table_start[f];
+      if (std::exchange(done[start], 1) != 0) continue;
+      const std::span<const double> table = network().table(f);
+      double smallest = std::numeric_limits<double>::infinity();
+      for (const double value : table) smallest = value > 0.0 ? std::min(smallest, value) : smallest;
+      const double floor = std::max(std::log(smallest), kLowestFloor);
+      for (std::size_t e = 0; e < table.size(); ++e) {
+        logs_[start + e] = table[e] > 0.0 ? std::log(table[e]) : floor;
+        if (table[e] == 0.0) zeros_[start + e] = 1.0;
+      }
+    }
+  }
 
   [[nodiscard]] Description at(double beta) const override {
     if (beta == 1.0) return model_;
-    auto network = std::make_shared<const Network>(softened_.at(beta));
-    return NetworkDescription{network, std::make_shared<const MarkovNetwork>(*network)};
+    auto heated = std::make_shared<Network>(network());
+    const double hardening = kHardening * std::log1p(-beta);
+    for (std::size_t e = 0; e < logs_.size(); ++e) {
+      heated->values[e] = std::exp(beta * logs_[e] + (zeros_.empty() || zeros_[e] == 0.0 ? 0.0 : hardening));
+    }
+    return NetworkDescription{heated, std::make_shared<const MarkovNetwork>(*heated)};
   }
 
   [[nodiscard]] double log_hot() const override {
     double sum = 0.0;
-    for (Index i = 0; i < model_.network->num_variables(); ++i) sum += std::log(model_.network->levels(i));
+    for (Index i = 0; i < network().num_variables(); ++i) sum += std::log(network().levels(i));
     return sum;
   }
 
   void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
-    const std::size_t n = model_.network->num_variables();
+    const std::size_t n = network().num_variables();
     std::vector<Value> levels(chains.group.count * n);
     chains.engine.observe(chains.group, {.levels = levels});
-    for (std::size_t k = 0; k < chains.group.count; ++k) {
-      out[k] = softened_.change(std::span<const Value>(levels).subspan(k * n, n), rise.from, rise.to);
-    }
+    for (std::size_t k = 0; k < chains.group.count; ++k) out[k] = gain(levels.data() + k * n, rise);
   }
 
  private:
+  [[nodiscard]] const Network& network() const { return *model_.network; }
+
+  [[nodiscard]] double gain(const Value* x, BetaRise rise) const {
+    double energy = 0.0;
+    double zeros = 0.0;
+    for (std::size_t f = 0; f < network().num_factors(); ++f) {
+      std::size_t index = 0;
+      for (const Index i : network().scope(f)) index = index * network().cardinalities[i] + x[i];
+      index += network().table_start[f];
+      energy += logs_[index];
+      if (!zeros_.empty()) zeros += zeros_[index];
+    }
+    if (zeros == 0.0) return (rise.to - rise.from) * energy;
+    return (rise.to - rise.from) * energy + kHardening * zeros * (std::log1p(-rise.to) - std::log1p(-rise.from));
+  }
+
   NetworkDescription model_;
-  SoftenedNetwork softened_;
+  std::vector<double> logs_;   // of all entries; of zeros, what counts in their place
+  std::vector<double> zeros_;  // 1 where an entry is zero; empty where none is
 };
 
 class RbmHeat final : public Heat {
