@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 #include "report/svg.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

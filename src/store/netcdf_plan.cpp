@@ -6,7 +6,6 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <system_error>

@@ -5,8 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/base/simd.hpp>

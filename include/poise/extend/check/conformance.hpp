@@ -8,7 +8,6 @@
 /// it a small instance.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>

@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>

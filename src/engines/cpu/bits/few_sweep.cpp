@@ -1,7 +1,6 @@
 /// Sweeps of a few chains that are bits: on any processor, and on those with AVX-512.
 #include "engines/cpu/bits/bit_tile.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include <poise/extend/base/simd.hpp>
