@@ -40,14 +40,6 @@ struct ConformanceOptions {
   std::vector<Value> start;  ///< a state of positive probability; empty: every variable at level 0
 };
 
-/// The levels of all variables of a state.
-template <Target T>
-std::vector<Value> levels_of(const T& target, const typename T::State& state) {
-  std::vector<Value> x(target.num_variables());
-  for (Index i = 0; i < target.num_variables(); ++i) x[i] = target.level(state, i);
-  return x;
-}
-
 template <Target T>
 class ConformanceCheck {
  public:
