@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/common/factor_scopes.hpp"
 #include "engines/cpu/lanes/lane_tile.hpp"
 #include "engines/cpu/tile_engine.hpp"
 #include "models/ising/graph_ising.hpp"
@@ -16,6 +17,9 @@ namespace poise {
 
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const MarkovNetwork>& target);
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target);
+
+/// Adds up the terms of log p of an Ising model, which are by position, lane by lane.
+void sum_spin_terms(const LaneTile& tile, const SpinTerms& terms, std::span<std::int64_t, LaneTile::kMost> sums);
 
 /// Sums over a tile that log p and the statistics of its chains follow from.
 template <class T>
@@ -30,12 +34,7 @@ class LaneObserver<MarkovNetwork> {
  private:
   void observe_order(const MarkovNetwork& target, const LaneTile& tile, std::span<double> out) const;
 
-  struct Site {
-    Index position;
-    std::uint32_t stride;
-  };
-  std::vector<std::size_t> start_;  // of each factor's sites, and one more
-  std::vector<Site> sites_;
+  FactorScopes scopes_;  // by position
   Index most_levels_ = 0;
 };
 
