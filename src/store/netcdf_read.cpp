@@ -111,7 +111,7 @@ class Assembler {
   }
 
  private:
-  [[nodiscard]] std::uint64_t most_entries() const { return file_.file_bytes * netcdf::kMostDeflation; }
+  [[nodiscard]] std::uint64_t most_entries() const { return file_.file_bytes * kMostDeflation; }
 
   [[nodiscard]] std::size_t entries(const Trace& trace, std::uint64_t width, std::uint64_t bytes) const {
     const auto count = netcdf::entries_in(file_.file_bytes, trace.chains, trace.draws, width, bytes);

@@ -14,12 +14,12 @@
 #include <png.h>
 
 #include "base/file.hpp"
+#include "base/image/inflate.hpp"
 
 namespace poise {
 
 namespace {
 
-constexpr std::size_t kMostDeflation = 1032;  // no deflate stream is longer than this many times its compressed form
 constexpr std::array<unsigned char, 8> kPngMagic{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
