@@ -57,8 +57,9 @@ class LaneLayout {
 
   LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
   void set_reference(std::span<const Value> reference);
+  /// How a run's chains are shared out in tiles: by whole vectors where there are enough of them for all threads.
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-    return group_lanes(chains, first_chain, threads);
+    return group_words(chains, first_chain, threads, {LaneTile::kVector, LaneTile::kMost / LaneTile::kVector});
   }
   [[nodiscard]] LaneTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {model_, group, seed, first_chain};
