@@ -30,7 +30,6 @@ class Tokenizer {
   std::string_view next();
   /// The line of the last word, from 1.
   [[nodiscard]] std::size_t line() const { return std::max<std::size_t>(word_line_, 1); }
-  [[nodiscard]] std::string_view name() const { return name_; }
 
   /// The next word; `expected` gives what to say when there is none.
   template <class Expected>

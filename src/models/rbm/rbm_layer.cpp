@@ -101,16 +101,9 @@ constexpr float kFull = 65536.0F;
 constexpr float kLargestExponent = 40.0F;
 
 template <class Ints>
-struct LanesOf;
-template <>
-struct LanesOf<Int32x8> {
-  typedef float Floats __attribute__((vector_size(32)));         // NOLINT(modernize-use-using)
-  typedef std::int16_t Shorts __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)
-};
-template <>
-struct LanesOf<Int32x16> {
-  typedef float Floats __attribute__((vector_size(64)));         // NOLINT(modernize-use-using)
-  typedef std::int16_t Shorts __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
+struct LanesOf {
+  typedef float Floats __attribute__((vector_size(sizeof(Ints))));         // NOLINT(modernize-use-using)
+  typedef std::int16_t Shorts __attribute__((vector_size(sizeof(Ints))));  // NOLINT(modernize-use-using)
 };
 
 template <class Vector>
