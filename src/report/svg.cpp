@@ -70,6 +70,14 @@ std::string coordinate(double value) {
   return text == "-0" ? "0" : text;
 }
 
+std::string opening(double width, double height, std::string_view title) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
+      "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" fill=\"#222222\">\n<title>{2}</title>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+      coordinate(width), coordinate(height), escaped(title));
+}
+
 namespace {
 
 constexpr double kMostTicks = 7;

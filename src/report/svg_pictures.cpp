@@ -47,11 +47,7 @@ std::string render_panel(const PicturePanel& panel) {
   }
   const double width = static_cast<double>(columns) * (panel.side + gap) + gap;
   const double height = top + static_cast<double>(rows) * (tallest + caption + 6);
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-      "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" fill=\"#222222\">\n<title>{2}</title>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      coordinate(width), coordinate(height), escaped(panel.title.empty() ? "pictures" : panel.title));
+  std::string out = opening(width, height, panel.title.empty() ? "pictures" : panel.title);
   if (!panel.title.empty()) {
     out +=
         fmt::format("<text x=\"{}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/file.hpp"
@@ -50,15 +51,6 @@ std::string variable_name(const std::string& monitor, std::set<std::string>& use
 void put_text(int id, int variable, const char* name, const std::string& text) {
   const char* first = text.c_str();
   call(nc_put_att_string(id, variable, name, 1, &first));
-}
-
-std::string now_in_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts);
-  return text.data();
 }
 
 }  // namespace
@@ -167,7 +159,7 @@ void NetcdfSink::create(const std::vector<std::string>& monitor_names, const std
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   put_text(id_, NC_GLOBAL, "inference_library", "poise");
   put_text(id_, NC_GLOBAL, "inference_library_version", POISE_VERSION);
-  put_text(id_, NC_GLOBAL, "created_at", now_in_utc());
+  put_text(id_, NC_GLOBAL, "created_at", fmt::format("{:%Y-%m-%dT%H:%M:%S+00:00}", fmt::gmtime(std::time(nullptr))));
   std::array<const char*, 2> sample_dims{"chain", "draw"};
   call(nc_put_att_string(id_, NC_GLOBAL, "sample_dims", sample_dims.size(), sample_dims.data()));
   put_text(id_, NC_GLOBAL, "layout", layout_text(layout_));
