@@ -40,7 +40,7 @@ class OptionFlags {
   template <class Options>
   void declare(CLI::App& command, Options defaults, const std::vector<std::string>& names = {},
                const std::string& otherwise = "") {
-    EachOption add([&](const Option& option, OptionKind kind, const OptionValue& value) {
+    OptionVisitor add([&](const Option& option, OptionKind kind, const OptionValue& value) {
       const bool wanted = names.empty() || std::find(names.begin(), names.end(), option.name) != names.end();
       if (wanted) add_flag(command, option, kind, otherwise.empty() ? default_text(option, kind, value) : otherwise);
       return false;
@@ -50,7 +50,7 @@ class OptionFlags {
   /// Sets what was given. A word that is none of the choices is left to the caller where values can be given otherwise.
   template <class Options>
   void read(Options& options, Problems& problems) const {
-    EachOption set([&](const Option& option, OptionKind kind, OptionValue& value) {
+    OptionVisitor set([&](const Option& option, OptionKind kind, OptionValue& value) {
       if (word(option.name).empty()) return false;
       const std::string wrong = read_text(option, kind, word(option.name), value);
       if (!wrong.empty() && option.stored_only == nullptr) problems.add(flag_of(option) + ": " + wrong);

@@ -16,12 +16,11 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/base/spec.hpp>
 #include <poise/report.hpp>
-#include "base/image/idx.hpp"
-#include "base/file.hpp"
 #include "base/file.hpp"
 #include "base/state_file.hpp"
 #include "inference/train/rbm_trainer.hpp"
 #include "report/text.hpp"
+#include "studies/images/idx.hpp"
 
 #include "commands.hpp"
 #include "help.hpp"

@@ -33,12 +33,9 @@ struct Color {
 /// Larger images are refused before memory is taken for them.
 inline constexpr std::size_t kMaxPixels = 100'000'000;
 
-/// Reads a PNG of any kind as 8-bit gray or RGB. Transparent pixels are shown on white, palettes become RGB.
-/// An InputError says what is wrong with the file.
-[[nodiscard]] Image read_png(const std::string& path);
-
-/// Reads a PNG or a Netpbm file (PBM, PGM, PPM; plain and raw). Sample values are scaled to 0 .. 255; a black PBM
-/// pixel, which the file calls 1, becomes 0.
+/// Reads a PNG of any kind, or a Netpbm file (PBM, PGM, PPM; plain and raw), as 8-bit gray or RGB. Transparent pixels
+/// of a PNG are shown on white, palettes become RGB. Samples of Netpbm are scaled to 0 .. 255; a black PBM pixel, which
+/// the file calls 1, becomes 0. An InputError says what is wrong with the file.
 [[nodiscard]] Image read_image(const std::string& path);
 
 /// The same from memory; `name` stands for the file in errors.

@@ -78,7 +78,7 @@ nb::ndarray<nb::numpy, T> array(std::vector<T> values, std::vector<std::size_t> 
 /// Sets the options that keyword arguments give.
 template <class Options>
 void read_settings(const nb::dict& settings, Options& options) {
-  EachOption read([&](const Option& option, OptionKind kind, OptionValue& value) {
+  OptionVisitor read([&](const Option& option, OptionKind kind, OptionValue& value) {
     if (!settings.contains(option.name)) return false;
     value = option_value(option, kind, from_python(settings[option.name]));
     return true;
@@ -93,7 +93,7 @@ template <class Options>
 [[nodiscard]] nb::list described_options() {
   nb::list out;
   Options defaults;
-  EachOption add([&](const Option& option, OptionKind kind, const OptionValue& value) {
+  OptionVisitor add([&](const Option& option, OptionKind kind, const OptionValue& value) {
     out.append(option_row(option, kind, value));
     return false;
   });

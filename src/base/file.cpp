@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -73,7 +74,7 @@ class Temporary {
 
 }  // namespace
 
-std::ifstream open_file(const std::string& path) {
+std::string read_file(const std::string& path, std::uint64_t most) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw FileError(fmt::format("{}: found a directory, expected a file", path), "it is a directory");
@@ -83,11 +84,6 @@ std::ifstream open_file(const std::string& path) {
   if (!file) {
     throw FileError(fmt::format("{}: cannot be opened, expected a file that can be read", path), reason_of(errno));
   }
-  return file;
-}
-
-std::string read_file(const std::string& path, std::uint64_t most) {
-  std::ifstream file = open_file(path);
   std::string content;
   std::vector<char> chunk(1 << 16);
   while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {

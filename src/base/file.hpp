@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +18,6 @@ class FileError : public InputError {
 };
 
 inline constexpr std::uint64_t kLongestFile = std::uint64_t{1} << 31;
-
-/// Opens a file, a pipe or a device for reading. Throws a FileError.
-[[nodiscard]] std::ifstream open_file(const std::string& path);
 
 /// All bytes of a file, a pipe or a device. Throws a FileError, also where there are more than `most`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t most = kLongestFile);

@@ -41,22 +41,20 @@ using OptionValue = std::variant<std::monostate, std::uint64_t, double, bool, st
 
 class OptionVisitor {
  public:
-  virtual ~OptionVisitor() = default;
+  /// Gives whether the value was changed.
+  using Look = std::function<bool(const Option&, OptionKind, OptionValue&)>;
+  explicit OptionVisitor(Look look) : visit_(std::move(look)) {}
 
   template <class T>
   void operator()(const Option& option, T& field) {
     if constexpr (std::is_enum_v<T>) {
       OptionValue value = static_cast<std::uint64_t>(field);
-      if (visit(option, OptionKind::choice, value)) field = static_cast<T>(std::get<std::uint64_t>(value));
+      if (visit_(option, OptionKind::choice, value)) field = static_cast<T>(std::get<std::uint64_t>(value));
     } else {
       OptionValue value = Field<T>::value(field);
-      if (visit(option, Field<T>::kind, value)) field = Field<T>::field(value);
+      if (visit_(option, Field<T>::kind, value)) field = Field<T>::field(value);
     }
   }
-
- protected:
-  /// Gives whether the value was changed.
-  virtual bool visit(const Option& option, OptionKind kind, OptionValue& value) = 0;
 
  private:
   template <class T>
@@ -78,18 +76,8 @@ class OptionVisitor {
       return Field<T>::field(value);
     }
   };
-};
 
-/// A visitor that is a function.
-class EachOption final : public OptionVisitor {
- public:
-  using Look = std::function<bool(const Option&, OptionKind, OptionValue&)>;
-  explicit EachOption(Look look) : look_(std::move(look)) {}
-
- private:
-  bool visit(const Option& option, OptionKind kind, OptionValue& value) override { return look_(option, kind, value); }
-
-  Look look_;
+  Look visit_;
 };
 
 /// The name as a flag: --first-chain.
@@ -108,7 +96,7 @@ class EachOption final : public OptionVisitor {
 template <class Options>
 [[nodiscard]] nlohmann::json options_json(Options options, Option::Role last = Option::Role::machine) {
   nlohmann::json out = nlohmann::json::object();
-  EachOption write([&](const Option& option, OptionKind kind, const OptionValue& value) {
+  OptionVisitor write([&](const Option& option, OptionKind kind, const OptionValue& value) {
     if (option.role <= last) out[option.name] = option_json(option, kind, value);
     return false;
   });
@@ -119,7 +107,7 @@ template <class Options>
 /// Sets what is there.
 template <class Options>
 void read_options_json(const nlohmann::json& json, Options& options) {
-  EachOption read([&](const Option& option, OptionKind kind, OptionValue& value) {
+  OptionVisitor read([&](const Option& option, OptionKind kind, OptionValue& value) {
     const auto found = json.find(option.name);
     if (found == json.end()) return false;
     value = option_value(option, kind, *found);

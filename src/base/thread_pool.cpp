@@ -1,7 +1,6 @@
 /// Rounds over a small pool of threads; the calling thread works too.
 #include "base/thread_pool.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <system_error>
 

@@ -47,15 +47,6 @@ Network with_all_known(const Network& network) {
   return condition(network, known);
 }
 
-void check_levels(const Network& network) {
-  constexpr Index most = 128;  // draws are stored as signed bytes
-  for (Index i = 0; i < network.num_variables(); ++i) {
-    if (network.cardinalities[i] <= most) continue;
-    throw InputError(fmt::format("{} has {} levels, but sampling takes at most {}", network.variable_name(i),
-                                 network.cardinalities[i], most));
-  }
-}
-
 }  // namespace
 
 /// The network as it shrinks. A round multiplies factors into those that hold them, sums out variables in one factor

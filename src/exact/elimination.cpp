@@ -115,8 +115,63 @@ class Search {
     effort_.deadline = options.deadline;
   }
 
-  void try_greedy_orders();
-  void anneal();
+  void try_greedy_orders() {
+    found_.order = order_by_table(graph_);
+    if (found_.order.complete) {
+      found_.plan = plan_of(network_, graph_, found_.order);
+    } else {
+      found_.plan.width = found_.order.width;
+    }
+    double fewest = found_.order.complete ? found_.order.entries : 4.0 * kLargestStart;
+    Rng rng = make_rng(kOrderSeed, Stream::elimination_prefix);
+    const double least = std::min(kMostLooks, kLooksPerEdge * static_cast<double>(graph_.neighbours.size()));
+    const std::uint64_t beside = 1000 + graph_.size() + network_.num_factors();  // what a trial costs beside looks
+    for (std::uint64_t trial = 0; !found_.order.complete || found_.plan.width > 1; ++trial) {
+      const bool in_vain = !found_.order.complete;
+      const double entries = std::min(kLooksPerEntry * fewest, first_round_pays() ? kMostForEntries : kMostLooks);
+      effort_.most = static_cast<std::uint64_t>(in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least));
+      effort_.looks += beside;
+      if (effort_.spent() || effort_.late() || (in_vain && trial == kMostTrialsInVain)) break;
+      FillOptions fill;
+      fill.weight = trial % 2 == 0 ? EdgeWeight::one : EdgeWeight::levels;
+      fill.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
+      fill.trial = trial;
+      fill.most_entries = kMoreEntries * fewest;
+      fill.largest_table = kLargestStart;
+      // Half of the trials begin with a prefix of the best order so far.
+      if (trial % 8 >= 4) {
+        const auto length = static_cast<std::size_t>(rng.uniform() * static_cast<double>(found_.order.vertices.size()));
+        if (!in_vain) fill.prefix = std::span<const Index>(found_.order.vertices).first(length);
+      }
+      Order order = order_by_fill(graph_, fill, effort_);
+      if (!order.complete) continue;
+      fewest = std::min(fewest, order.entries);
+      consider(std::move(order));
+    }
+  }
+
+  void anneal() {
+    if (!found_.order.complete || found_.plan.width < 2) return;
+    Rng rng = annealing_rng(0);
+    const std::uint64_t start = effort_.looks;
+    double looks = first_round();
+    double saved = 2.0 * kFirstSaving;
+    double failures = 0.0;
+    for (std::size_t round = 0;; ++round, looks *= 2.0) {
+      const double before = cost(found_.plan, options_);
+      const double expected = failures == 0.0 ? saved / 2.0 : kFirstSaving / (1.0 + failures * failures);
+      const double most = found_.plan.largest_clique > kLargestTable ? kMostAnnealingInVain : kMostAnnealing;
+      if (!pays(looks, expected) || effort_.late()) break;
+      if (static_cast<double>(effort_.looks - start) + looks > most) break;
+      EliminationTree tree(graph_, found_.order.vertices);
+      tree.anneal({.first_temperature = kTemperatures[round % kTemperatures.size()],
+                   .looks = static_cast<std::uint64_t>(looks)},
+                  rng, effort_);
+      consider(tree.order());
+      saved = 1.0 - cost(found_.plan, options_) / before;
+      failures = saved < kNothing ? failures + 1.0 : 0.0;
+    }
+  }
 
  private:
   void consider(Order order) {
@@ -139,65 +194,6 @@ class Search {
   FoundOrder& found_;
   Effort effort_;
 };
-
-void Search::try_greedy_orders() {
-  found_.order = order_by_table(graph_);
-  if (found_.order.complete) {
-    found_.plan = plan_of(network_, graph_, found_.order);
-  } else {
-    found_.plan.width = found_.order.width;
-  }
-  double fewest = found_.order.complete ? found_.order.entries : 4.0 * kLargestStart;
-  Rng rng = make_rng(kOrderSeed, Stream::elimination_prefix);
-  const double least = std::min(kMostLooks, kLooksPerEdge * static_cast<double>(graph_.neighbours.size()));
-  const std::uint64_t beside = 1000 + graph_.size() + network_.num_factors();  // what a trial costs beside looks
-  for (std::uint64_t trial = 0; !found_.order.complete || found_.plan.width > 1; ++trial) {
-    const bool in_vain = !found_.order.complete;
-    const double entries = std::min(kLooksPerEntry * fewest, first_round_pays() ? kMostForEntries : kMostLooks);
-    effort_.most = static_cast<std::uint64_t>(in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least));
-    effort_.looks += beside;
-    if (effort_.spent() || effort_.late() || (in_vain && trial == kMostTrialsInVain)) break;
-    FillOptions fill;
-    fill.weight = trial % 2 == 0 ? EdgeWeight::one : EdgeWeight::levels;
-    fill.second_choice = trial < 2 ? 0.0 : trial % 4 < 2 ? 0.3 : 0.1;
-    fill.trial = trial;
-    fill.most_entries = kMoreEntries * fewest;
-    fill.largest_table = kLargestStart;
-    // Half of the trials begin with a prefix of the best order so far.
-    if (trial % 8 >= 4) {
-      const auto length = static_cast<std::size_t>(rng.uniform() * static_cast<double>(found_.order.vertices.size()));
-      if (!in_vain) fill.prefix = std::span<const Index>(found_.order.vertices).first(length);
-    }
-    Order order = order_by_fill(graph_, fill, effort_);
-    if (!order.complete) continue;
-    fewest = std::min(fewest, order.entries);
-    consider(std::move(order));
-  }
-}
-
-void Search::anneal() {
-  if (!found_.order.complete || found_.plan.width < 2) return;
-  Rng rng = annealing_rng(0);
-  const std::uint64_t start = effort_.looks;
-  double looks = first_round();
-  double saved = 2.0 * kFirstSaving;
-  double failures = 0.0;
-  for (std::size_t round = 0;; ++round, looks *= 2.0) {
-    const double before = cost(found_.plan, options_);
-    const double expected = failures == 0.0 ? saved / 2.0 : kFirstSaving / (1.0 + failures * failures);
-    const double most = found_.plan.largest_clique > kLargestTable ? kMostAnnealingInVain : kMostAnnealing;
-    if (!pays(looks, expected) || effort_.late()) break;
-    if (static_cast<double>(effort_.looks - start) + looks > most) break;
-    EliminationTree tree(graph_, found_.order.vertices);
-    tree.anneal(
-        {.first_temperature = kTemperatures[round % kTemperatures.size()], .looks = static_cast<std::uint64_t>(looks)},
-        rng, effort_);
-    consider(tree.order());
-    saved = 1.0 - cost(found_.plan, options_) / before;
-    failures = saved < kNothing ? failures + 1.0 : 0.0;
-  }
-}
-
 }  // namespace
 
 EliminationPlan plan_of(const Network& network, const Graph& graph, const Order& order) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -176,13 +175,9 @@ InputError no_state(const Network& network) {
 
 namespace poise {
 
-struct JunctionTree::Tables : exact::Tables {
-  using exact::Tables::Tables;
-};
-
 JunctionTree::JunctionTree(const Network& network, const EliminationPlan& plan, const ExactOptions& options) {
   if (!plan.complete || plan.bytes > options.memory_limit) throw exact::too_large(plan, options.memory_limit);
-  tables_ = std::make_unique<Tables>(network, plan);
+  tables_ = std::make_unique<exact::Tables>(network, plan);
   exact::Meter meter(options.progress, plan.operations);
   const double spare = options.memory_limit - plan.bytes;
   const unsigned threads = exact::threads_for(tables_->buckets, options.threads, spare);

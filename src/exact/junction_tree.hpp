@@ -12,6 +12,10 @@
 
 namespace poise {
 
+namespace exact {
+struct Tables;
+}
+
 /// An order in which variables are eliminated, and the tree of cliques that it leads to. Observed variables and those
 /// with one level are in no clique. Sizes are doubles because they may be far beyond any memory.
 ///
@@ -91,8 +95,7 @@ class JunctionTree {
   void draw(Rng& rng, std::vector<Index>& out) const;
 
  private:
-  struct Tables;
-  std::unique_ptr<Tables> tables_;
+  std::unique_ptr<exact::Tables> tables_;
 };
 
 }  // namespace poise

@@ -3,8 +3,6 @@
 /// Rows of a large bucket are worked through in chunks, subtrees of small ones as a whole. What belongs to one chunk is
 /// summed by itself, and chunks are added up in their order, whichever thread made them.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "exact/junction_tree_tables.hpp"

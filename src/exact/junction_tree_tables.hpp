@@ -1,7 +1,6 @@
 /// The tables of a junction tree: where everything lies, collecting towards the roots and handing out again.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <functional>

@@ -14,6 +14,9 @@ namespace poise::svg {
 /// Text as XML: markup is escaped, and what XML cannot hold is replaced.
 [[nodiscard]] std::string escaped(std::string_view text);
 
+/// The beginning of a picture of its own: the root element, its title, a white ground.
+[[nodiscard]] std::string opening(double width, double height, std::string_view title);
+
 /// About the width of a text in a sans-serif font, rather too large than too small.
 [[nodiscard]] double width_of(std::string_view text, double size);
 

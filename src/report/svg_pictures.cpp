@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include <fmt/format.h>
+#include <boost/archive/iterators/base64_from_binary.hpp>
+#include <boost/archive/iterators/transform_width.hpp>
 
 #include <poise/plot.hpp>
 #include "report/svg.hpp"
@@ -16,19 +17,11 @@ namespace {
 
 using namespace svg;
 
-std::string base64(std::string_view bytes) {
-  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t k) {
-      return at + k < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[at + k])) : 0U;
-    };
-    const unsigned group = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (unsigned k = 0; k < 4; ++k) {
-      out += at + k <= bytes.size() ? digits[group >> (18 - 6 * k) & 63U] : '=';
-    }
-  }
-  return out;
+std::string base64(const std::string& bytes) {
+  using namespace boost::archive::iterators;
+  using Digits = base64_from_binary<transform_width<std::string::const_iterator, 6, 8>>;
+  std::string out(Digits(bytes.begin()), Digits(bytes.end()));
+  return out.append((3 - bytes.size() % 3) % 3, '=');
 }
 
 }  // namespace
@@ -48,11 +41,7 @@ std::string render_panel(const PicturePanel& panel) {
   }
   const double width = static_cast<double>(columns) * (panel.side + gap) + gap;
   const double height = top + static_cast<double>(rows) * (tallest + caption + 6);
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-      "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" fill=\"#222222\">\n<title>{2}</title>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      coordinate(width), coordinate(height), escaped(panel.title.empty() ? "pictures" : panel.title));
+  std::string out = opening(width, height, panel.title.empty() ? "pictures" : panel.title);
   if (!panel.title.empty()) {
     out +=
         fmt::format("<text x=\"{}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",

@@ -112,7 +112,7 @@ class Renderer {
       set_area(legend_width_ + 8);
       legend_ = {area_.right + 8, area_.top, 0, 0};
     }
-    open();
+    out_ = opening(plot_.width, plot_.height, plot_.title.empty() ? plot_.y_label : plot_.title);
     draw_axes();
     draw_lines();
     if (wanted) draw_legend(!outside);
@@ -207,15 +207,6 @@ class Renderer {
       return true;
     }
     return false;
-  }
-
-  void open() {
-    out_ += fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-        "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" fill=\"{2}\">\n",
-        coordinate(plot_.width), coordinate(plot_.height), kInk);
-    out_ += fmt::format("<title>{}</title>\n", escaped(plot_.title.empty() ? plot_.y_label : plot_.title));
-    out_ += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   }
 
   void line(const Point& from, const Point& to, std::string_view color, double width) {

@@ -8,7 +8,6 @@
 #include <ctime>
 #include <filesystem>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -19,12 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/file.hpp"
 
 #include "store/chunk_writer.hpp"
-#include "store/draw_queue.hpp"
 #include "store/netcdf_plan.hpp"
 
 namespace poise {
@@ -54,88 +53,16 @@ void put_text(int id, int variable, const char* name, const std::string& text) {
   call(nc_put_att_string(id, variable, name, 1, &first));
 }
 
-std::string now_in_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts);
-  return text.data();
-}
-
 }  // namespace
 
-class NetcdfSink::File {
- public:
-  File(std::string path, NetcdfOptions options) : path_(std::move(path)), options_(options) {
-    check_writable(path_);
-    check_space(path_, options_);
-  }
-  ~File();
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
-             const std::string& settings);
-  void write(const DrawBatch& block);
-  void close_draws();
-  void finish(const std::string& results);
-  [[nodiscard]] std::size_t written() const { return written_; }
-
- private:
-  enum class Phase { before, open, complete, closed };  // complete: closed, but for the results
-  struct Group {
-    int id = -1;
-    std::array<int, 2> dimensions{};  // chain, draw
-    int draw = -1;                    // coordinate variable
-  };
-
-  template <typename Body>
-  void guarded(Body&& body);
-  void create(const std::vector<std::string>& monitor_names, const std::string& settings);
-  [[nodiscard]] Group define_group(const char* name) const;
-  [[nodiscard]] int define_series(const Group& group, const std::string& name, nc_type type) const;
-  void define_x();
-  void define_names(int dimension) const;
-  void check(const DrawBatch& block) const;
-  void flush(std::size_t draws);
-  void write_now(const DrawBatch& block);
-  void put(const DrawBatch& block);
-  void reserve(std::size_t bytes) const;
-  [[nodiscard]] std::size_t growth(std::size_t draws) const;
-  int close() noexcept;
-  [[nodiscard]] std::string absolute_path() const { return std::filesystem::absolute(path_).string(); }
-  [[nodiscard]] ChunkCoder coder() const {
-    return {layout_.label(0), options_.levels <= 2 ? layout_.label(1) : layout_.label(0)};
-  }
-
-  std::string path_;
-  NetcdfOptions options_;
-  VariableLayout layout_;
-  std::size_t chains_ = 0;
-
-  Phase phase_ = Phase::before;
-  int id_ = -1;
-  int descriptor_ = -1;  // of the same file, to reserve space
-  Group posterior_;
-  Group sample_stats_;
-  std::vector<std::pair<int, int>> monitors_;  // group and variable of each
-  int acceptance_rate_ = -1;
-  int n_steps_ = -1;
-  int x_ = -1;
-  std::optional<ChunkWriter> writer_;  // of x where it is compressed
-  bool has_blocks_ = false;
-  bool keeps_x_ = false;
-
-  DrawQueue pending_;
-  std::size_t written_ = 0;      // draws per chain in the file
-  std::size_t whole_chunk_ = 1;  // draws are written in multiples of this, all but the last
-  std::chrono::steady_clock::time_point next_sync_{};
-};
+NetcdfSink::NetcdfSink(std::string path, NetcdfOptions options) : path_(std::move(path)), options_(options) {
+  check_writable(path_);
+  check_space(path_, options_);
+}
 
 /// Runs calls to the library under its lock; a failure closes the file and becomes a sentence.
 template <typename Body>
-void NetcdfSink::File::guarded(Body&& body) {
+void NetcdfSink::guarded(Body&& body) {
   const std::scoped_lock lock(library_lock());
   errno = 0;
   try {
@@ -150,7 +77,7 @@ void NetcdfSink::File::guarded(Body&& body) {
   }
 }
 
-NetcdfSink::File::~File() {
+NetcdfSink::~NetcdfSink() {
   if (phase_ != Phase::open) return;
   try {
     guarded([&] { flush(pending_.draws()); });
@@ -161,8 +88,10 @@ NetcdfSink::File::~File() {
   close();
 }
 
+std::string NetcdfSink::absolute_path() const { return std::filesystem::absolute(path_).string(); }
+
 /// Closes the file and gives back what was reserved behind its end.
-int NetcdfSink::File::close() noexcept {
+int NetcdfSink::close() noexcept {
   writer_.reset();
   const int result = phase_ == Phase::open ? nc_close(id_) : NC_NOERR;
   phase_ = Phase::closed;
@@ -178,7 +107,7 @@ int NetcdfSink::File::close() noexcept {
 
 /// A write that fails for want of space leaves the library with a file that it can neither complete nor close; so
 /// the space is taken beforehand, while to stop is still harmless.
-void NetcdfSink::File::reserve(std::size_t bytes) const {
+void NetcdfSink::reserve(std::size_t bytes) const {
   struct stat status {};
   struct rlimit limit {};
   if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) return;
@@ -194,7 +123,7 @@ void NetcdfSink::File::reserve(std::size_t bytes) const {
 }
 
 /// Bytes by which the file grows with so many draws, before compression; chunks are taken whole.
-std::size_t NetcdfSink::File::growth(std::size_t draws) const {
+std::size_t NetcdfSink::growth(std::size_t draws) const {
   const auto rounded = [&](std::size_t chunk) {
     return ((written_ + draws + chunk - 1) / chunk - (written_ + chunk - 1) / chunk) * chunk;
   };
@@ -203,8 +132,8 @@ std::size_t NetcdfSink::File::growth(std::size_t draws) const {
   return chains_ * (x + series) + kMegabyte;
 }
 
-void NetcdfSink::File::begin(const VariableLayout& layout, std::size_t chains,
-                             const std::vector<std::string>& monitor_names, const std::string& settings) {
+void NetcdfSink::begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+                       const std::string& settings) {
   if (phase_ != Phase::before) throw std::logic_error("NetcdfSink: begin() was called before");
   if (chains == 0) throw std::invalid_argument("NetcdfSink: a run has at least one chain");
   if (monitor_names.empty() || monitor_names.front() != "log_prob") {
@@ -223,14 +152,14 @@ void NetcdfSink::File::begin(const VariableLayout& layout, std::size_t chains,
   guarded([&] { create(monitor_names, settings); });
 }
 
-void NetcdfSink::File::create(const std::vector<std::string>& monitor_names, const std::string& settings) {
+void NetcdfSink::create(const std::vector<std::string>& monitor_names, const std::string& settings) {
   // The library reads meaning (drive letters, URLs) into relative paths; an absolute one is taken as it is.
   call(nc_create(absolute_path().c_str(), NC_NETCDF4 | NC_CLOBBER, &id_));
   phase_ = Phase::open;
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   put_text(id_, NC_GLOBAL, "inference_library", "poise");
   put_text(id_, NC_GLOBAL, "inference_library_version", POISE_VERSION);
-  put_text(id_, NC_GLOBAL, "created_at", now_in_utc());
+  put_text(id_, NC_GLOBAL, "created_at", fmt::format("{:%Y-%m-%dT%H:%M:%S+00:00}", fmt::gmtime(std::time(nullptr))));
   std::array<const char*, 2> sample_dims{"chain", "draw"};
   call(nc_put_att_string(id_, NC_GLOBAL, "sample_dims", sample_dims.size(), sample_dims.data()));
   put_text(id_, NC_GLOBAL, "layout", layout_text(layout_));
@@ -254,7 +183,7 @@ void NetcdfSink::File::create(const std::vector<std::string>& monitor_names, con
   call(nc_sync(id_));
 }
 
-NetcdfSink::File::Group NetcdfSink::File::define_group(const char* name) const {
+NetcdfSink::Group NetcdfSink::define_group(const char* name) const {
   Group group;
   call(nc_def_grp(id_, name, &group.id));
   call(nc_def_dim(group.id, "chain", chains_, &group.dimensions[0]));
@@ -270,7 +199,7 @@ NetcdfSink::File::Group NetcdfSink::File::define_group(const char* name) const {
   return group;
 }
 
-int NetcdfSink::File::define_series(const Group& group, const std::string& name, nc_type type) const {
+int NetcdfSink::define_series(const Group& group, const std::string& name, int type) const {
   int variable = -1;
   call(nc_def_var(group.id, name.c_str(), type, 2, group.dimensions.data(), &variable));
   const std::size_t draws = series_chunk_draws(options_.draws);
@@ -279,7 +208,7 @@ int NetcdfSink::File::define_series(const Group& group, const std::string& name,
   return variable;
 }
 
-void NetcdfSink::File::define_x() {
+void NetcdfSink::define_x() {
   std::vector<int> dimensions(posterior_.dimensions.begin(), posterior_.dimensions.end());
   const std::size_t draws = chunk_draws(layout_.variables, options_.draws);
   std::vector<std::size_t> chunk{1, draws};
@@ -308,7 +237,9 @@ void NetcdfSink::File::define_x() {
     whole_chunk_ = draws;
     if (std::equal(chunk.begin() + 2, chunk.end(), inner.begin(), inner.end())) {
       call(nc_sync(id_));  // makes what was defined
-      writer_.emplace(absolute_path(), ChunkWriter::Shape{chains_, inner, draws}, coder(), options_.threads);
+      const ChunkCoder coder(layout_.label(0), layout_.label(options_.levels <= 2 ? 1 : 0));
+      writer_ = std::make_unique<ChunkWriter>(absolute_path(), ChunkWriter::Shape{chains_, inner, draws}, coder,
+                                              options_.threads);
       return;
     }
   }
@@ -316,7 +247,7 @@ void NetcdfSink::File::define_x() {
   call(nc_set_var_chunk_cache(posterior_.id, x_, std::max(cache, kMegabyte), 10007, 1.0F));
 }
 
-void NetcdfSink::File::define_names(int dimension) const {
+void NetcdfSink::define_names(int dimension) const {
   int variable = -1;
   call(nc_def_var(posterior_.id, "x_variable", NC_STRING, 1, &dimension, &variable));
   std::vector<const char*> names;
@@ -324,7 +255,7 @@ void NetcdfSink::File::define_names(int dimension) const {
   call(nc_put_var_string(posterior_.id, variable, names.data()));
 }
 
-void NetcdfSink::File::check(const DrawBatch& block) const {
+void NetcdfSink::check(const DrawBatch& block) const {
   const std::size_t entries = chains_ * block.count;
   bool fits = block.monitors.size() == monitors_.size() && block.acceptance_rate.size() == entries &&
               block.n_steps.size() == entries && (block.x.empty() || block.x.size() == entries * layout_.variables);
@@ -335,7 +266,7 @@ void NetcdfSink::File::check(const DrawBatch& block) const {
   }
 }
 
-void NetcdfSink::File::write(const DrawBatch& block) {
+void NetcdfSink::write(const DrawBatch& block) {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: write() was called before begin()");
   if (phase_ == Phase::complete) throw std::logic_error("NetcdfSink: write() was called after close_draws()");
   if (phase_ == Phase::closed || block.count == 0) return;
@@ -359,7 +290,7 @@ void NetcdfSink::File::write(const DrawBatch& block) {
   }
 }
 
-void NetcdfSink::File::close_draws() {
+void NetcdfSink::close_draws() {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: close_draws() was called before begin()");
   if (phase_ != Phase::open) return;
   guarded([&] {
@@ -369,7 +300,7 @@ void NetcdfSink::File::close_draws() {
   phase_ = Phase::complete;
 }
 
-void NetcdfSink::File::finish(const std::string& results) {
+void NetcdfSink::finish(const std::string& results) {
   if (phase_ == Phase::before) throw std::logic_error("NetcdfSink: finish() was called before begin()");
   if (phase_ == Phase::closed) return;
   guarded([&] {
@@ -386,19 +317,13 @@ void NetcdfSink::File::finish(const std::string& results) {
   });
 }
 
-void NetcdfSink::File::flush(std::size_t draws) {
+void NetcdfSink::flush(std::size_t draws) {
   if (draws == 0) return;
   write_now(pending_.take(draws));
 }
 
-void NetcdfSink::File::write_now(const DrawBatch& block) {
+void NetcdfSink::write_now(const DrawBatch& block) {
   reserve(growth(block.count));
-  put(block);
-  call(nc_sync(id_));
-  written_ += block.count;
-}
-
-void NetcdfSink::File::put(const DrawBatch& block) {
   const std::array<std::size_t, 4> start{0, written_, 0, 0};
   if (writer_) {
     writer_->write(block, written_);
@@ -423,24 +348,8 @@ void NetcdfSink::File::put(const DrawBatch& block) {
   for (const Group* group : {&posterior_, &sample_stats_}) {
     call(nc_put_vara_longlong(group->id, group->draw, &written_, &block.count, numbers.data()));
   }
+  call(nc_sync(id_));
+  written_ += block.count;
 }
-
-NetcdfSink::NetcdfSink(std::string path, NetcdfOptions options)
-    : file_(std::make_unique<File>(std::move(path), options)) {}
-
-NetcdfSink::~NetcdfSink() = default;
-
-void NetcdfSink::begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
-                       const std::string& settings) {
-  file_->begin(layout, chains, monitor_names, settings);
-}
-
-void NetcdfSink::write(const DrawBatch& block) { file_->write(block); }
-
-void NetcdfSink::close_draws() { file_->close_draws(); }
-
-void NetcdfSink::finish(const std::string& results) { file_->finish(results); }
-
-std::size_t NetcdfSink::synced_draws() const { return file_->written(); }
 
 }  // namespace poise

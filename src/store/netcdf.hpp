@@ -1,20 +1,27 @@
 /// The run as a NetCDF-4 file that ArviZ opens as it is: written while the run grows, and read back.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <poise/trace.hpp>
 #include <poise/types.hpp>
+#include "store/draw_queue.hpp"
 
 namespace poise {
+
+namespace netcdf {
+class ChunkWriter;
+}
 
 /// What is known of a run before it starts. It decides whether the file will fit on the disk, its chunks and whether
 /// it is compressed; a file whose run turns out otherwise is still right. Zero stands for unknown:
@@ -60,11 +67,53 @@ class NetcdfSink : public Sink {
   void finish(const std::string& results) override;
 
   /// Draws per chain in the file at the last sync.
-  [[nodiscard]] std::size_t synced_draws() const;
+  [[nodiscard]] std::size_t synced_draws() const { return written_; }
 
  private:
-  class File;
-  std::unique_ptr<File> file_;
+  enum class Phase { before, open, complete, closed };  // complete: closed, but for the results
+  struct Group {
+    int id = -1;
+    std::array<int, 2> dimensions{};  // chain, draw
+    int draw = -1;                    // coordinate variable
+  };
+
+  template <typename Body>
+  void guarded(Body&& body);
+  void create(const std::vector<std::string>& monitor_names, const std::string& settings);
+  [[nodiscard]] Group define_group(const char* name) const;
+  [[nodiscard]] int define_series(const Group& group, const std::string& name, int type) const;
+  void define_x();
+  void define_names(int dimension) const;
+  void check(const DrawBatch& block) const;
+  void flush(std::size_t draws);
+  void write_now(const DrawBatch& block);
+  void reserve(std::size_t bytes) const;
+  [[nodiscard]] std::size_t growth(std::size_t draws) const;
+  int close() noexcept;
+  [[nodiscard]] std::string absolute_path() const;
+
+  std::string path_;
+  NetcdfOptions options_;
+  VariableLayout layout_;
+  std::size_t chains_ = 0;
+
+  Phase phase_ = Phase::before;
+  int id_ = -1;
+  int descriptor_ = -1;  // of the same file, to reserve space
+  Group posterior_;
+  Group sample_stats_;
+  std::vector<std::pair<int, int>> monitors_;  // group and variable of each
+  int acceptance_rate_ = -1;
+  int n_steps_ = -1;
+  int x_ = -1;
+  std::unique_ptr<netcdf::ChunkWriter> writer_;  // of x where it is compressed
+  bool has_blocks_ = false;
+  bool keeps_x_ = false;
+
+  DrawQueue pending_;
+  std::size_t written_ = 0;      // draws per chain in the file
+  std::size_t whole_chunk_ = 1;  // draws are written in multiples of this, all but the last
+  std::chrono::steady_clock::time_point next_sync_{};
 };
 
 /// What to read of a file: all of it, or a part that fits into memory.

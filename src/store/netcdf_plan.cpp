@@ -6,7 +6,6 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <system_error>
@@ -138,15 +137,6 @@ std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
   throw InputError(fmt::format("Cannot write {}: {}.", path, reason));
 }
 
-/// Another run that writes to the same file holds a lock on it; creating the file anew would pull it from under it.
-void check_not_in_use(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);
-  if (locked) cannot_write(path, "another program is writing or reading it just now");
-}
-
 }  // namespace
 
 std::size_t chunk_draws(std::size_t variables, std::size_t draws) {
@@ -163,6 +153,14 @@ bool is_deflated(const NetcdfOptions& options) {
   return product({options.chains, options.draws, options.variables}) > kDeflateAbove;
 }
 
+bool is_held(const std::string& path, int mode) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool locked = ::flock(descriptor, mode | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return locked;
+}
+
 /// Opens PATH for writing without changing it: the only test that asks the file system itself.
 void check_writable(const std::string& path) {
   if (path.empty()) throw InputError("The path of the output file is empty.");
@@ -177,7 +175,8 @@ void check_writable(const std::string& path) {
   if (descriptor < 0) cannot_write(path, std::generic_category().message(errno));
   ::close(descriptor);
   if (!exists) ::unlink(path.c_str());
-  if (exists) check_not_in_use(path);
+  // Another run that writes to the same file holds a lock on it; creating the file anew would pull it from under it.
+  if (exists && is_held(path, LOCK_EX)) cannot_write(path, "another program is writing or reading it just now");
 }
 
 void check_space(const std::string& path, const NetcdfOptions& options) {

@@ -56,6 +56,9 @@ inline constexpr std::size_t kSeriesChunk = 8192;          ///< numbers in a chu
 /// Whether x is large enough to be worth the time of compression.
 [[nodiscard]] bool is_deflated(const NetcdfOptions& options);
 
+/// Whether another program holds the file; `mode` is the lock that it would deny, LOCK_SH or LOCK_EX.
+[[nodiscard]] bool is_held(const std::string& path, int mode);
+
 /// Throws an InputError when PATH cannot be written. Nothing is changed.
 void check_writable(const std::string& path);
 

@@ -15,13 +15,10 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -45,15 +42,6 @@ constexpr std::uint64_t kBytesPerMillisecond = 20'000;  // of a file, by the slo
   throw InputError(fmt::format("{} {}.", path, what));
 }
 
-/// Whether a writer holds the file; the library would then refuse to open it.
-bool is_being_written(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool locked = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);
-  return locked;
-}
-
 RunPath examine(const std::string& path) {
   const auto cannot_read = [&] {
     throw InputError(fmt::format("Cannot read {}: {}.", path, std::generic_category().message(errno)));
@@ -62,8 +50,9 @@ RunPath examine(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) cannot_read();
   if (!S_ISREG(status.st_mode)) fail(path, "is not a file");
   if (!std::ifstream(path, std::ios::binary)) cannot_read();
+  // Where a writer holds it, the library would refuse to open it.
   return {path, std::filesystem::absolute(path).string(), static_cast<std::uint64_t>(status.st_size),
-          is_being_written(path)};
+          netcdf::is_held(path, LOCK_SH)};
 }
 
 nlohmann::json parse_json(const std::string& text, const char* name, const std::string& path) {
@@ -112,7 +101,7 @@ class Assembler {
   }
 
  private:
-  [[nodiscard]] std::uint64_t most_entries() const { return file_.file_bytes * netcdf::kMostDeflation; }
+  [[nodiscard]] std::uint64_t most_entries() const { return file_.file_bytes * kMostDeflation; }
 
   [[nodiscard]] std::size_t entries(const Trace& trace, std::uint64_t width, std::uint64_t bytes) const {
     const auto count = netcdf::entries_in(file_.file_bytes, trace.chains, trace.draws, width, bytes);

@@ -7,14 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "base/image/inflate.hpp"
+#include "store/isolated_reader.hpp"
 #include "store/netcdf.hpp"
 
-#include "store/isolated_reader.hpp"
-
 namespace poise::netcdf {
-
-/// No deflate stream is longer than this many times its compressed form, and no other data is packed at all.
-inline constexpr std::uint64_t kMostDeflation = 1032;
 
 /// chains * draws * width, or nothing where a file of that length cannot hold so many entries.
 [[nodiscard]] std::optional<std::size_t> entries_in(std::uint64_t file_bytes, std::uint64_t chains, std::uint64_t draws,

@@ -11,10 +11,10 @@
 
 #include <poise/model.hpp>
 #include <poise/types.hpp>
-#include "base/image/idx.hpp"
 #include "studies/contestant.hpp"
 #include "studies/estimate.hpp"
 #include "studies/experiment.hpp"
+#include "studies/images/idx.hpp"
 #include "studies/reproduce.hpp"
 
 namespace poise::reproduction {

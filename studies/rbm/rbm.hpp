@@ -8,12 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/image/idx.hpp"
 #include "models/rbm/rbm.hpp"
 #include "studies/contestant.hpp"
 #include "studies/distances.hpp"
 #include "studies/estimate.hpp"
 #include "studies/experiment.hpp"
+#include "studies/images/idx.hpp"
 
 namespace poise::reproduction {
 

@@ -68,7 +68,7 @@ TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   EXPECT_EQ(stored.trace.draws, 60U);
   EXPECT_EQ(stored.trace.x.size(), 4U * 60 * 256);
   EXPECT_EQ(stored.results, report);
-  EXPECT_GT(read_png(in_work("out.png")).width, 600U);
+  EXPECT_GT(read_image(in_work("out.png")).width, 600U);
   EXPECT_NE(read_text(work() / "balance.svg").find("<svg"), std::string::npos);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/image/idx.hpp"
+#include "studies/images/idx.hpp"
 #include "support/bytes.hpp"
 
 namespace poise {

@@ -56,7 +56,7 @@ TEST_F(PngTest, RoundTrips) {
   for (const std::size_t channels : {1, 3}) {
     const Image image = ramp(13, 7, channels);
     write_png(path("image.png"), image);
-    EXPECT_EQ(read_png(path("image.png")), image);
+    EXPECT_EQ(read_image(path("image.png")), image);
     EXPECT_EQ(read_image(path("image.png")), image);
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(path("")), {}), 1) << "a temporary file was left behind";
@@ -104,8 +104,6 @@ TEST_F(PngTest, Sentences) {
   const auto error = [&](std::string_view text) { return sentence([&] { static_cast<void>(parse(text)); }); };
   expect_sentence(sentence([&] { static_cast<void>(read_image(path("none.png"))); }), {"none.png", "No such file"});
   expect_sentence(sentence([&] { static_cast<void>(read_image(path(""))); }), {"directory"});
-  write_file(path("a.pgm"), "P2 1 1 9 9");
-  expect_sentence(sentence([&] { static_cast<void>(read_png(path("a.pgm"))); }), {"a.pgm is not a PNG"});
   expect_sentence(error(""), {"input is empty"});
   expect_sentence(error("GIF89a"), {"neither a PNG nor a PBM"});
   expect_sentence(error("\xff\xd8\xff\xe0"), {"JPEG"});

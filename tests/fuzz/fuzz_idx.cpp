@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/image/idx.hpp"
 #include "fuzz/require.hpp"
+#include "studies/images/idx.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

@@ -11,10 +11,10 @@
 #include <poise/image.hpp>
 #include <poise/network.hpp>
 #include "base/file.hpp"
-#include "base/image/idx.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/rbm/rbm_weights.hpp"
 #include "store/netcdf.hpp"
+#include "studies/images/idx.hpp"
 
 namespace poise {
 namespace {

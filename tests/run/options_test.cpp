@@ -58,7 +58,7 @@ TEST(Options, AreReadFromWords) {
   RunOptions options;
   const auto read = [&](const std::string& name, const std::string& word) {
     problems.clear();
-    EachOption set([&](const Option& option, OptionKind kind, OptionValue& value) {
+    OptionVisitor set([&](const Option& option, OptionKind kind, OptionValue& value) {
       if (option.name != name) return false;
       problems = read_text(option, kind, word, value);
       return problems.empty();
@@ -83,7 +83,7 @@ TEST(Options, AreReadFromWords) {
 TEST(Options, OfOneStructHaveNamesOfTheirOwnAndHelp) {
   const auto check = [](auto options) {
     std::set<std::string> names;
-    EachOption look([&](const Option& option, OptionKind kind, const OptionValue&) {
+    OptionVisitor look([&](const Option& option, OptionKind kind, const OptionValue&) {
       EXPECT_TRUE(names.insert(option.name).second) << option.name;
       EXPECT_EQ(kind == OptionKind::choice, !option.choices.empty()) << option.name;
       return false;

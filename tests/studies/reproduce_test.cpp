@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "base/image/idx.hpp"
-#include "studies/reproduce.hpp"
 #include <poise/types.hpp>
+#include "studies/images/idx.hpp"
+#include "studies/reproduce.hpp"
 
 #include "support/idx_file.hpp"
 

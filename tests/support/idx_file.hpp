@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/image/idx.hpp"
+#include "studies/images/idx.hpp"
 
 namespace poise {
 

@@ -47,12 +47,12 @@ void blend_pixel(Image& image, std::size_t x, std::size_t y, double cover) {
 }
 
 /// First and last column of a glyph that hold a dot: letters take as much room as they need.
-std::pair<std::size_t, std::size_t> extent(std::string_view rows) {
+std::pair<std::size_t, std::size_t> extent(const font::Glyph& glyph) {
   std::size_t first = font::kWidth;
   std::size_t last = 0;
   for (std::size_t row = 0; row < font::kHeight; ++row) {
     for (std::size_t column = 0; column < font::kWidth; ++column) {
-      if (!font::has_dot(rows, row, column)) continue;
+      if (!glyph.has_dot(row, column)) continue;
       first = std::min(first, column);
       last = std::max(last, column);
     }
@@ -73,9 +73,9 @@ struct Stroke {
 
 /// Neighbouring dots joined by lines, so that letters have smooth strokes at any size. Dots that touch at a corner are
 /// joined only if no third dot already joins them.
-std::vector<Stroke> strokes_of(std::string_view rows) {
+std::vector<Stroke> strokes_of(const font::Glyph& glyph) {
   const auto has = [&](std::size_t x, std::size_t y) {
-    return x < font::kWidth && y < font::kHeight && font::has_dot(rows, y, x);
+    return x < font::kWidth && y < font::kHeight && glyph.has_dot(y, x);
   };
   std::vector<Stroke> strokes;
   for (std::size_t y = 0; y < font::kHeight; ++y) {
@@ -199,7 +199,7 @@ Image paint(const Grid& grid, double low, double high, ColorMap map) {
 std::size_t text_width(std::string_view text, std::size_t size) {
   std::size_t dots = 0;
   for (const char character : text) {
-    const auto [first, last] = extent(font::rows_of(character));
+    const auto [first, last] = extent(font::glyph_of(character));
     dots += (character == ' ' ? kSpace : last - first + 1) + kGap;
   }
   return dots == 0 ? 0 : (dots - kGap) * size;
@@ -214,9 +214,9 @@ void draw_text(Image& image, std::string_view text, std::size_t x, std::size_t y
       x += (kSpace + kGap) * size;
       continue;
     }
-    const std::string_view rows = font::rows_of(character);
-    const auto [first, last] = extent(rows);
-    const std::vector<Stroke> strokes = strokes_of(rows);
+    const font::Glyph glyph = font::glyph_of(character);
+    const auto [first, last] = extent(glyph);
+    const std::vector<Stroke> strokes = strokes_of(glyph);
     for (std::size_t py = 0; py < font::kHeight * size; ++py) {
       for (std::size_t px = 0; px < (last - first + 1) * size; ++px) {
         const double at_x = (static_cast<double>(px) + 0.5) / dot - 0.5 + static_cast<double>(first);

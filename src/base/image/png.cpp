@@ -14,12 +14,12 @@
 #include <png.h>
 
 #include "base/file.hpp"
+#include "base/image/inflate.hpp"
 
 namespace poise {
 
 namespace {
 
-constexpr std::size_t kMostDeflation = 1032;  // no deflate stream is longer than this many times its compressed form
 constexpr std::array<unsigned char, 8> kPngMagic{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
@@ -237,14 +237,6 @@ bool is_netpbm(std::span<const std::byte> bytes) {
   return kind >= '1' && kind <= '6' && (next == '#' || next == ' ' || (next >= '\t' && next <= '\r'));
 }
 
-std::string read_bytes(const std::string& path) {
-  try {
-    return read_file(path);
-  } catch (const FileError& error) {
-    throw InputError(fmt::format("Cannot read {}: {}.", path, error.reason));
-  }
-}
-
 /// What libpng needs to know of an image to be written.
 png_image header_of(const Image& image) {
   if (image.width == 0 || image.height == 0 || (image.channels != 1 && image.channels != 3) ||
@@ -272,15 +264,13 @@ Image parse_image(std::span<const std::byte> bytes, const std::string& name, std
 }
 
 Image read_image(const std::string& path) {
-  const std::string content = read_bytes(path);
+  std::string content;
+  try {
+    content = read_file(path);
+  } catch (const FileError& error) {
+    throw InputError(fmt::format("Cannot read {}: {}.", path, error.reason));
+  }
   return parse_image(std::as_bytes(std::span(content)), path);
-}
-
-Image read_png(const std::string& path) {
-  const std::string content = read_bytes(path);
-  const auto bytes = std::as_bytes(std::span(content));
-  if (!begins_with(bytes, kPngMagic)) fail(path, "is not a PNG");
-  return parse_image(bytes, path);
 }
 
 std::string png_bytes(const Image& image) {

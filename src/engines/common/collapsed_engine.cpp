@@ -57,8 +57,11 @@ class CollapsedEngine final : public Engine {
     for (std::size_t k = 0; k < group.count && !out.frozen.empty(); ++k) {
       observe_frozen(group.first + k, row(out.frozen, k, traits_.variables));
     }
-    if (out.log_prob.empty() && out.statistics.empty() && out.distance.empty() && out.levels.empty()) return;
-    for (std::size_t k = 0; k < group.count; ++k) observe_state(group.first + k, k, out);
+    std::vector<Value> levels(traits_.variables);
+    for (std::size_t k = 0; k < group.count && out.wants_state(); ++k) {
+      draw(group.first + k, levels, {});
+      observe_state(*target_, target_->make_state(levels), reference_, k, out);
+    }
   }
 
   void restart(std::size_t c, std::span<const Value> levels) override {
@@ -155,11 +158,6 @@ class CollapsedEngine final : public Engine {
     return traits;
   }
 
-  template <class Number>
-  static std::span<Number> row(std::span<Number> rows, std::size_t k, std::size_t width) {
-    return rows.subspan(k * width, width);
-  }
-
   /// Counts the levels of a state, and adds up the conditionals of what was summed out.
   void visit(std::size_t c) {
     Chain& chain = chains_[c];
@@ -200,20 +198,6 @@ class CollapsedEngine final : public Engine {
       to[k] =
           chain.sums.count == 0 ? 0.0 : static_cast<double>(chain.counts[k]) / static_cast<double>(chain.sums.count);
     }
-  }
-
-  void observe_state(std::size_t c, std::size_t k, const Observables& out) const {
-    std::vector<Value> levels(traits_.variables);
-    draw(c, levels, {});
-    if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
-    if (!out.distance.empty()) {
-      out.distance[k] = 0;
-      for (Index i = 0; i < traits_.variables; ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;
-    }
-    if (out.log_prob.empty() && out.statistics.empty()) return;
-    const MarkovNetwork::State state = target_->make_state(levels);
-    if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
-    if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, k, traits_.statistics));
   }
 
   /// What the core cannot change; variables that were summed out are drawn anew with every look.

@@ -2,7 +2,9 @@
 #include "engines/common/exact_tables.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "engines/common/factor_scopes.hpp"
 
@@ -43,16 +45,7 @@ class IsingFactors {
   }
 
  private:
-  struct Key {
-    std::int64_t units;
-    bool is_field;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<std::int64_t>()(key.units) * 2 + (key.is_field ? 1U : 0U);
-    }
-  };
+  using Key = std::pair<std::int64_t, bool>;  // units, and whether it is a field
 
   void add(Key key, const std::vector<std::int64_t>& table) {
     const auto [known, is_new] = starts_.try_emplace(key, static_cast<std::uint32_t>(tables_.values.size()));
@@ -62,7 +55,7 @@ class IsingFactors {
   void end() { tables_.factors.back().end_site = static_cast<std::uint32_t>(tables_.sites.size()); }
 
   ExactTables& tables_;
-  std::unordered_map<Key, std::uint32_t, Hash> starts_;
+  std::map<Key, std::uint32_t> starts_;
 };
 
 }  // namespace

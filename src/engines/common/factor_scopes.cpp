@@ -26,6 +26,10 @@ FactorScopes::FactorScopes(const MarkovNetwork& target) : start(target.num_facto
   });
 }
 
+FactorScopes::FactorScopes(const MarkovNetwork& target, std::span<const Index> position) : FactorScopes(target) {
+  for (Site& site : sites) site.variable = position[site.variable];
+}
+
 std::size_t FactorScopes::entries(const MarkovNetwork& target, std::size_t factor) const {
   std::size_t count = 1;
   for (const Site& site : (*this)[factor]) count *= target.cardinality(site.variable);

@@ -15,6 +15,8 @@ struct FactorScopes {
   };
 
   explicit FactorScopes(const MarkovNetwork& target);
+  /// The same with a layout's positions in place of variables.
+  FactorScopes(const MarkovNetwork& target, std::span<const Index> position);
 
   [[nodiscard]] std::span<const Site> operator[](std::size_t factor) const {
     return {sites.data() + start[factor], start[factor + 1] - start[factor]};

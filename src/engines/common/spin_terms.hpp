@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "models/ising/graph_ising.hpp"

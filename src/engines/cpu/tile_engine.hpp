@@ -182,12 +182,8 @@ class TileEngine final : public Engine {
   static constexpr std::uint64_t kChunkUpdates = std::uint64_t{1} << 20;
 
   static EngineTraits traits_of(const T& target, const EngineOptions& options) {
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
-    traits.chunk = std::max<std::uint64_t>(1, kChunkUpdates / std::max<Index>(1, traits.variables));
+    EngineTraits traits = EngineTraits::of(target, options.starts.size());
+    traits.set_chunk(kChunkUpdates);
     traits.group = Layout::kMostChains;
     if constexpr (kRecordsManyDraws) traits.draws_at_once = Layout::draws_at_once(traits.chains);
     return traits;
@@ -230,14 +226,7 @@ class TileEngine final : public Engine {
     Evals evals;
     const typename T::State state = make_start(*target_, levels, first_chain_ + c, other, evals);
     chains_[c].placed += evals.target;
-    std::vector<Value> found(traits_.variables);
-    copy_levels(*target_, state, std::span<Value>(found));
-    tile_of(c).set_levels(c, found);
-  }
-
-  template <class Span>
-  static auto row(Span span, std::size_t k, std::size_t width) {
-    return span.subspan(k * width, width);
+    tile_of(c).set_levels(c, levels_of(*target_, state));
   }
 
   /// What is wanted of a state, for `count` chains from number `at` on.
@@ -262,21 +251,10 @@ class TileEngine final : public Engine {
       out.evals[k].target = chains_[c].placed;
     }
     if (!out.empirical_marginals.empty()) copy_marginals(tile, c, row(out.empirical_marginals, k, traits_.entries));
-    const bool wants_state =
-        !out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty() || !out.levels.empty();
-    if ((rest || !wants_state) && out.frozen.empty()) return;
+    if ((rest || !out.wants_state()) && out.frozen.empty()) return;
     const typename T::State state = state_of(c);
     if (!out.frozen.empty()) find_frozen(*target_, state, row(out.frozen, k, traits_.variables));
-    if (rest) return;
-    if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
-    if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, k, traits_.statistics));
-    std::vector<Value> levels(traits_.variables);
-    copy_levels(*target_, state, std::span<Value>(levels));
-    if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
-    if (!out.distance.empty()) {
-      out.distance[k] = 0;
-      for (std::size_t i = 0; i < levels.size(); ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;
-    }
+    if (!rest) observe_state(*target_, state, reference_, k, out);
   }
 
   void copy_marginals(const Tile& tile, std::size_t c, std::span<double> out) const {

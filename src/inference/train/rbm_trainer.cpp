@@ -20,8 +20,6 @@
 #include <cblas.h>
 #include <fmt/format.h>
 
-#include "inference/train/on_device.hpp"
-
 namespace poise {
 
 namespace {
@@ -163,13 +161,8 @@ RbmTrainer::RbmTrainer(RbmWeights start, const RbmTrainerOptions& options)
     sample_units(row, weights_.visible, rng, row);
   }
 
-  const bool automatic = options_.device == Device::automatic && is_faster_on_device(weights_, options_);
-  if (!automatic && options_.device != Device::cuda) return;
-  device_ = std::make_unique<OnDevice>(weights_, options_);
-  put_on_device();
+  start_on_device();
 }
-
-RbmTrainer::~RbmTrainer() = default;
 
 /// Activations are products on top of the biases.
 void RbmTrainer::hidden_activations(const std::vector<float>& visible, std::vector<float>& hidden, Rows rows) const {
@@ -253,10 +246,7 @@ void RbmTrainer::run_chains(Rows rows) {
 
 RbmMetrics RbmTrainer::mean_metrics(std::size_t rows) const {
   RbmMetrics mean;
-  for (std::size_t r = 0; r < rows; ++r) {
-    mean.reconstruction_error += metrics_[r].reconstruction_error / static_cast<double>(rows);
-    mean.pseudo_log_likelihood += metrics_[r].pseudo_log_likelihood / static_cast<double>(rows);
-  }
+  for (std::size_t r = 0; r < rows; ++r) mean.add(metrics_[r].over(rows), 1.0);
   return mean;
 }
 
@@ -268,8 +258,8 @@ RbmMetrics RbmTrainer::step(std::span<const Value> rows) {
   if (device_) {
     std::vector<std::uint64_t> order(data_rows);
     std::iota(order.begin(), order.end(), std::uint64_t{0});
-    device_->begin(rows, order);
-    const RbmMetrics metrics = device_->step(0, data_rows, ++updates_, options_.rate);
+    device_->set_data(rows, order);
+    const RbmMetrics metrics = step_on_device(0, data_rows);
     fetch();
     return metrics;
   }
@@ -344,11 +334,11 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   RbmProgress& progress = present_->progress;
   RbmEpoch epoch;
   std::vector<Value> batch;
-  if (device_) device_->begin(data, present_->order);
+  if (device_) device_->set_data(data, present_->order);
   while (progress.rows < count && !epoch.interrupted) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - progress.rows);
     if (device_) {
-      progress.metrics = device_->step(progress.rows, rows, ++updates_, options_.rate);
+      progress.metrics = step_on_device(progress.rows, rows);
     } else {
       batch.resize(rows * visible);
       for (std::size_t r = 0; r < rows; ++r) {
@@ -358,8 +348,7 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
     }
     progress.rows += rows;
     ++progress.batch;
-    present_->sums.reconstruction_error += static_cast<double>(rows) * progress.metrics.reconstruction_error;
-    present_->sums.pseudo_log_likelihood += static_cast<double>(rows) * progress.metrics.pseudo_log_likelihood;
+    present_->sums.add(progress.metrics, static_cast<double>(rows));
     present_->seconds =
         seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     if (hooks.progress) hooks.progress(progress);
@@ -367,8 +356,7 @@ RbmEpoch RbmTrainer::epoch(std::span<const Value> data, const RbmTrainerHooks& h
   }
   if (device_) fetch();
   epoch.rows = progress.rows;
-  epoch.metrics.reconstruction_error = present_->sums.reconstruction_error / static_cast<double>(epoch.rows);
-  epoch.metrics.pseudo_log_likelihood = present_->sums.pseudo_log_likelihood / static_cast<double>(epoch.rows);
+  epoch.metrics = present_->sums.over(epoch.rows);
   epoch.seconds = present_->seconds;
   if (!epoch.interrupted) present_.reset();
   return epoch;
@@ -424,12 +412,9 @@ RbmMetrics RbmTrainer::evaluate(std::span<const Value> data) {
     pool_.for_each(chunks(rows, kRows), [&](std::size_t chunk) {
       see_data(part, {chunk * kRows, std::min(kRows, rows - chunk * kRows)}, rngs);
     });
-    const RbmMetrics mean = mean_metrics(rows);
-    sum.reconstruction_error += static_cast<double>(rows) * mean.reconstruction_error;
-    sum.pseudo_log_likelihood += static_cast<double>(rows) * mean.pseudo_log_likelihood;
+    sum.add(mean_metrics(rows), static_cast<double>(rows));
   }
-  return {sum.reconstruction_error / static_cast<double>(count),
-          sum.pseudo_log_likelihood / static_cast<double>(count)};
+  return sum.over(count);
 }
 
 }  // namespace poise

@@ -9,6 +9,7 @@
 /// own, so it learns other weights, as good as those of the CPU.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,12 +19,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <poise/devices.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/types.hpp>
 #include "base/thread_pool.hpp"
+#include "engines/common/rbm_updates.hpp"
 #include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
@@ -69,6 +72,15 @@ struct RbmMetrics {
   double reconstruction_error = 0.0;
   /// Estimate of sum_i log p(v_i | all others) per row: one i is drawn for each row and stands for all.
   double pseudo_log_likelihood = 0.0;
+
+  /// Adds the means of so many rows, or a share of them.
+  void add(const RbmMetrics& more, double times) {
+    reconstruction_error += times * more.reconstruction_error;
+    pseudo_log_likelihood += times * more.pseudo_log_likelihood;
+  }
+  [[nodiscard]] RbmMetrics over(std::size_t rows) const {
+    return {reconstruction_error / static_cast<double>(rows), pseudo_log_likelihood / static_cast<double>(rows)};
+  }
 };
 
 struct RbmProgress {
@@ -98,7 +110,6 @@ class RbmTrainer {
  public:
   /// Throws an InputError where a GPU is asked for and there is none.
   RbmTrainer(RbmWeights start, const RbmTrainerOptions& options);
-  ~RbmTrainer();
 
   /// One update from up to `batch` rows of zeros and ones.
   RbmMetrics step(std::span<const Value> rows);
@@ -139,9 +150,15 @@ class RbmTrainer {
   [[nodiscard]] RbmMetrics mean_metrics(std::size_t rows) const;
   template <class A>
   void archive(A& archive);
-  class OnDevice;
+
+  // On a GPU.
+  void start_on_device();
+  /// What is there beside the chains.
+  [[nodiscard]] std::array<std::pair<RbmUpdates::Part, RbmWeights*>, 4> parts() const;
   void put_on_device() const;
   void fetch() const;
+  /// An update of rows from place `first` of the order on.
+  RbmMetrics step_on_device(std::size_t first, std::size_t rows);
 
   RbmTrainerOptions options_;
   // Copies of what is on a GPU, where training is there.
@@ -173,7 +190,7 @@ class RbmTrainer {
   };
   std::optional<Present> present_;
   ThreadPool pool_;
-  std::unique_ptr<OnDevice> device_;  // none on the CPU
+  std::unique_ptr<RbmUpdates> device_;  // none on the CPU
 };
 
 }  // namespace poise

@@ -20,11 +20,6 @@ constexpr std::int64_t kMaxDrawnPairs = std::int64_t{1} << 25;  // some two GiB
 constexpr double kLeastNoise = 1e-6;                            // below it couplings leave nothing to sample
 constexpr double kMostOdds = 1e6;
 
-template <class Value>
-void add(Spec& spec, const char* key, const Value& value) {
-  spec.settings.emplace_back(key, fmt::format("{}", value));
-}
-
 /// The settings of a spec; `HiddenMarkov` has what is drawn besides.
 struct HiddenChains : HiddenMarkov {
   std::uint64_t seed = 1;
@@ -59,17 +54,6 @@ HiddenChains read_hidden_chains(const Spec& spec) {
   return model;
 }
 
-std::string name_of(const HiddenChains& model) {
-  Spec spec{"fhmm", {}};
-  add(spec, "length", model.length);
-  add(spec, "chains", model.chains);
-  add(spec, "start", model.start);
-  add(spec, "stay", model.stay);
-  add(spec, "sigma", model.sigma);
-  add(spec, "seed", model.seed);
-  return spec.text();
-}
-
 /// Draws the weights and the hidden levels, then what is seen of them.
 HiddenMarkov draw(const HiddenChains& model) {
   Rng rng = make_rng(model.seed, Stream::drawn_parameters, kHiddenChainNumbers);
@@ -102,7 +86,8 @@ IsingModel make_fhmm(const Spec& spec) {
   const HiddenChains settings = read_hidden_chains(spec);
   HiddenMarkov drawn = draw(settings);
   IsingModel model;
-  model.name = name_of(settings);
+  model.name = fmt::format("fhmm:length={},chains={},start={},stay={},sigma={},seed={}", settings.length,
+                           settings.chains, settings.start, settings.stay, settings.sigma, settings.seed);
   model.variables = static_cast<Index>(settings.variables());
   model.field.assign(model.variables, 0.0);
   model.edges.reserve(static_cast<std::size_t>(settings.pairs()));
@@ -137,12 +122,7 @@ IsingModel make_bernoulli(const Spec& spec) {
   Rng rng = make_rng(seed, Stream::drawn_parameters, kBernoulliNumbers);
   for (Index i = 0; i < model.variables; ++i) model.field.push_back(0.5 * (mu + sigma * rng.normal()));
   model.observed = model.field;
-  Spec name{"bernoulli", {}};
-  add(name, "size", model.variables);
-  add(name, "mu", mu);
-  add(name, "sigma", sigma);
-  add(name, "seed", seed);
-  model.name = name.text();
+  model.name = fmt::format("bernoulli:size={},mu={},sigma={},seed={}", model.variables, mu, sigma, seed);
   return model;
 }
 

@@ -103,8 +103,7 @@ class LatticeIsing {
   [[nodiscard]] State make_state(std::span<const Value> x) const {
     State state;
     state.sites.resize(size_);
-    for (Index i = 0; i < size_; ++i) state.sites[i] = x[i] != 0 ? kUp : 0;
-    refresh(state);
+    assign(state, x);
     return state;
   }
 
@@ -242,25 +241,6 @@ class LatticeIsing {
     state.pairs = edges - 2 * different;
     state.fields = 0;
     for (Index i = 0; i < size_ && has_field_; ++i) state.fields += field_units(i) * spin_of(state.sites[i]);
-  }
-
-  /// Recomputes everything cached from the spins alone.
-  void refresh(State& state) const {
-    Site* sites = state.sites.data();
-    state.fields = state.pairs = state.magnetization = 0;
-    for (Index i = 0; i < size_; ++i) {
-      int sum = 0, up = 0;
-      for (const Index k : neighbours(i)) {
-        if (k == i) continue;
-        sum += spin_of(sites[k]);
-        up += spin_of(sites[k]) > 0 ? 1 : 0;
-      }
-      sites[i] = static_cast<Site>((sites[i] & kUp) + up);
-      state.fields += field_units(i) * spin_of(sites[i]);
-      state.pairs += sum * spin_of(sites[i]);
-      state.magnetization += spin_of(sites[i]);
-    }
-    state.pairs /= 2;
   }
 
   /// Up, left, right, down; where an open lattice ends, i itself.

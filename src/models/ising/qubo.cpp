@@ -206,7 +206,7 @@ IsingModel make_maxcut(const Spec& spec) {
   model.observed = model.field;
   model.objective = "cut";
   model.objective_scale = 1 / settings.beta;
-  model.name = Spec{"maxcut", {{"file", settings.file}, {"beta", fmt::format("{}", settings.beta)}}}.text();
+  model.name = fmt::format("maxcut:file={},beta={}", settings.file, settings.beta);
   check_range(model, settings);
   return model;
 }
@@ -240,8 +240,7 @@ IsingModel make_qubo(const Spec& spec) {
   model.observed = model.field;
   model.objective = "energy";
   model.objective_scale = 1 / sign;
-  model.name =
-      Spec{"qubo", {{"file", settings.file}, {"beta", fmt::format("{}", settings.beta)}, {"sense", sense}}}.text();
+  model.name = fmt::format("qubo:file={},beta={},sense={}", settings.file, settings.beta, sense);
   check_range(model, settings);
   return model;
 }

@@ -56,6 +56,7 @@ class MarkovNetwork::Builder {
 
  private:
   void number_moves() {
+    check_levels(network_);
     const Index n = network_.num_variables();
     target_.levels_.resize(n);
     target_.clamped_.assign(n, 0);
@@ -63,11 +64,6 @@ class MarkovNetwork::Builder {
     std::size_t moves = 0;
     for (Index i = 0; i < n; ++i) {
       const Index levels = network_.levels(i);
-      constexpr Index most = 128;  // draws are stored as signed bytes
-      if (network_.cardinalities[i] > most) {
-        throw InputError(fmt::format("{} has {} levels, but sampling takes at most {}", network_.variable_name(i),
-                                     network_.cardinalities[i], most));
-      }
       target_.levels_[i] = levels;
       if (network_.is_observed(i)) target_.clamped_[i] = static_cast<Value>(network_.observed[i]);
       target_.first_move_[i] = static_cast<Index>(moves);

@@ -87,6 +87,15 @@ std::string Network::factor_name(std::size_t factor) const {
   return text + (variables.size() > most ? ", ...)" : ")");
 }
 
+void check_levels(const Network& network) {
+  constexpr Index most = 128;  // draws are stored as signed bytes
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    if (network.cardinalities[i] <= most) continue;
+    throw InputError(fmt::format("{} has {} levels, but sampling takes at most {}", network.variable_name(i),
+                                 network.cardinalities[i], most));
+  }
+}
+
 Network condition(Network network, const Evidence& evidence) {
   const std::vector<Index> levels = clamped_levels(network, evidence);
   const auto zero_everywhere = [](std::span<const double> table) {

@@ -1,5 +1,4 @@
 /// Marginals in the UAI format, read and written; partition functions, written.
-#include <algorithm>
 #include <iterator>
 #include <numbers>
 #include <optional>

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <fmt/format.h>
+#include <poise/network.hpp>
 
 #include "base/file.hpp"
 #include "models/network/tokenizer.hpp"
@@ -27,7 +27,7 @@ std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return b > kMost
 
 class UaiReader {
  public:
-  explicit UaiReader(Tokenizer& words) : words_(words) { network_.name = words.name(); }
+  UaiReader(std::string_view content, std::string_view name) : words_(content, name) { network_.name = name; }
 
   Network read() {
     const std::string_view type = words_.word([] { return "MARKOV or BAYES"; });
@@ -47,7 +47,7 @@ class UaiReader {
   void read_cardinalities() {
     const std::uint64_t n = words_.integer(1, kMaxLevels, [] { return "the number of variables"; });
     words_.require(n, [] { return "numbers of levels"; });
-    network_.cardinalities.reserve(words_.room(n));
+    network_.cardinalities.reserve(n);
     std::uint64_t left = kMaxLevels;
     for (std::uint64_t i = 0; i < n; ++i) {
       const std::uint64_t most = left - (n - 1 - i);  // the others have one level at least
@@ -63,8 +63,8 @@ class UaiReader {
         words_.integer(0, std::numeric_limits<Index>::max(), [] { return "the number of factors"; });
     const std::uint64_t least = 3 * factors;  // size of the scope, size of the table, one number
     words_.require(least, [&] { return fmt::format("numbers for {} factors", factors); });
-    network_.scope_start.reserve(words_.room(factors) + 1);
-    network_.table_start.reserve(words_.room(factors));
+    network_.scope_start.reserve(factors + 1);
+    network_.table_start.reserve(factors);
     if (is_bayes_) child_in_.assign(network_.num_variables(), Network::kFree);
     std::uint64_t entries = 0;
     for (std::uint64_t f = 0; f < factors; ++f) {
@@ -76,7 +76,7 @@ class UaiReader {
     if (is_bayes_) refuse_orphan();
     std::vector<Index>().swap(child_in_);
     words_.require(entries, [] { return "numbers in tables"; });
-    network_.values.reserve(words_.room(entries));
+    network_.values.reserve(entries);
   }
 
   void read_scope(std::uint64_t f) {
@@ -150,7 +150,7 @@ class UaiReader {
     }
   }
 
-  /// As Network::table_size, but a file of unknown size may claim anything.
+  /// As Network::table_size, but a file may claim anything.
   std::uint64_t table_size(std::size_t f) const {
     std::uint64_t size = 1;
     for (const Index i : network_.scope(f)) size = saturated_product(size, network_.cardinalities[i]);
@@ -178,7 +178,7 @@ class UaiReader {
                             network_.variable_name(*variable)));
   }
 
-  Tokenizer& words_;
+  Tokenizer words_;
   Network network_;
   bool is_bayes_ = false;
   std::vector<Index> child_in_;  ///< the factor a variable is the child of; kFree: none yet
@@ -187,15 +187,9 @@ class UaiReader {
 
 }  // namespace
 
-Network parse_uai(std::string_view content, std::string_view name) {
-  Tokenizer words(content, name);
-  return UaiReader(words).read();
-}
+Network parse_uai(std::string_view content, std::string_view name) { return UaiReader(content, name).read(); }
 
-Network read_uai(const std::string& path) {
-  Tokenizer words(path);
-  return UaiReader(words).read();
-}
+Network read_uai(const std::string& path) { return parse_uai(read_file(path, kMost), path); }
 
 Network read_network(const std::string& path) {
   const std::string ending = std::filesystem::path(path).extension().string();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <poise/network.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -23,6 +24,9 @@ struct Scopes {
   /// Closes the scope whose variables were appended last.
   void close() { start.push_back(variables.size()); }
 };
+
+/// Throws InputError where a variable has more levels than sampling takes.
+void check_levels(const Network& network);
 
 /// Offsets in a table, one for each combination of levels of some variables.
 class TableWalk {

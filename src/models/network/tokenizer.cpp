@@ -1,12 +1,10 @@
-/// Cutting texts into words, chunk by chunk.
+/// Cutting texts into words, and what rules of Bayesian networks they must keep.
 #include "models/network/tokenizer.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <numeric>
 #include <system_error>
 #include <vector>
@@ -16,9 +14,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
 constexpr std::size_t kLongestWord = std::size_t{1} << 16;
-constexpr std::uint64_t kLongestText = std::uint64_t{1} << 31;
 
 enum Kind : std::uint8_t { kLetter, kBlank, kLineEnd, kComment };
 
@@ -41,83 +37,36 @@ std::errc parse_whole(std::string_view word, Number& value) {
   return end == word.data() + word.size() ? error : std::errc::invalid_argument;
 }
 
-/// Nothing where the size says nothing: pipes have none, and files that the system makes up have 0.
-std::optional<std::uint64_t> size_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (error || size == 0) return std::nullopt;
-  return size;
-}
-
 }  // namespace
 
-Tokenizer::Tokenizer(std::string_view text, std::string_view name)
-    : name_(name), size_(text.size()), taken_(text.size()), at_(text.data()), end_(text.data() + text.size()) {
-  skip_byte_order_mark();
-}
-
-Tokenizer::Tokenizer(const std::string& path)
-    : name_(path), file_(open_file(path)), buffer_(kChunk), size_(size_of(path)) {
-  at_ = end_ = buffer_.data();
-  refill();
-  skip_byte_order_mark();
-}
-
-void Tokenizer::skip_byte_order_mark() {
-  at_ = without_byte_order_mark({at_, static_cast<std::size_t>(end_ - at_)}).data();
-}
-
-/// Moves what is not yet used to the front and reads on behind it; whether anything came.
-bool Tokenizer::refill() {
-  if (buffer_.empty()) return false;
-  const auto kept = static_cast<std::size_t>(end_ - at_);
-  std::memmove(buffer_.data(), at_, kept);
-  file_.read(buffer_.data() + kept, static_cast<std::streamsize>(buffer_.size() - kept));
-  const auto came = static_cast<std::size_t>(file_.gcount());
-  if (file_.bad()) throw InputError(fmt::format("{}: reading failed, expected a file that can be read", name_));
-  taken_ += came;
-  at_ = buffer_.data();
-  end_ = at_ + kept + came;
-  return came > 0;
-}
-
-void Tokenizer::skip_line() {
-  do {
-    at_ = std::find(at_, end_, '\n');
-  } while (at_ == end_ && refill());
+Tokenizer::Tokenizer(std::string_view text, std::string_view name) : name_(name) {
+  text = without_byte_order_mark(text);
+  at_ = text.data();
+  end_ = at_ + text.size();
 }
 
 std::string_view Tokenizer::next() {
   for (;;) {
-    while (at_ != end_ || refill()) {
-      const Kind kind = kind_of(*at_);
-      if (kind == kLetter) break;
+    for (Kind kind = kLetter; at_ != end_ && (kind = kind_of(*at_)) != kLetter;) {
       if (kind == kComment) {
-        skip_line();
+        at_ = std::find(at_, end_, '\n');
         continue;
       }
       if (kind == kLineEnd) ++line_;
       ++at_;
     }
-    std::size_t size = 0;
-    do {
-      const char* last = at_ + size;
-      while (last != end_ && kind_of(*last) == kLetter) ++last;
-      size = static_cast<std::size_t>(last - at_);
-      if (size > kLongestWord) {
-        word_line_ = line_;
-        fail(fmt::format("found {}, expected words of at most {} characters", quote({at_, size}), kLongestWord));
-      }
-    } while (at_ + size == end_ && size > 0 && refill());
-    const std::string_view word(at_, size);
+    const char* const first = at_;
+    while (at_ != end_ && kind_of(*at_) == kLetter) ++at_;
+    const std::string_view word(first, static_cast<std::size_t>(at_ - first));
     const bool is_first = line_ != word_line_;
-    at_ += size;
     if (word == "c" && is_first) {
-      skip_line();
+      at_ = std::find(at_, end_, '\n');
       continue;
     }
     if (!word.empty()) word_line_ = line_;
+    if (word.size() > kLongestWord) {
+      fail(fmt::format("found {}, expected words of at most {} characters", quote(word), kLongestWord));
+    }
     return word;
   }
 }

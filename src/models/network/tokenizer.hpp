@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,22 +19,17 @@ namespace poise {
 
 /// Words end at blanks, line ends and '#', which starts a comment, as does the word `c` at the beginning of a line.
 ///
-/// A file is read in chunks, so that a reader needs little more memory than what it keeps. Nothing that a text claims
-/// of its own size is to be believed: `require` compares it with the bytes that are left before a reader allocates.
+/// Nothing that a text claims of its own size is to be believed: `require` compares it with the bytes that are left
+/// before a reader allocates.
 class Tokenizer {
  public:
   /// The text must outlive this. `name` is for messages.
   Tokenizer(std::string_view text, std::string_view name);
-  /// Opens a file. Throws InputError.
-  explicit Tokenizer(const std::string& path);
-  Tokenizer(const Tokenizer&) = delete;
-  Tokenizer& operator=(const Tokenizer&) = delete;
 
-  /// The next word, valid until the next call; an empty one at the end.
+  /// The next word; an empty one at the end.
   std::string_view next();
   /// The line of the last word, from 1.
   [[nodiscard]] std::size_t line() const { return std::max<std::size_t>(word_line_, 1); }
-  [[nodiscard]] std::string_view name() const { return name_; }
 
   /// The next word; `expected` gives what to say when there is none.
   template <class Expected>
@@ -66,17 +58,11 @@ class Tokenizer {
   /// Fails unless what is left can hold that many words of at least one character each.
   template <class Noun>
   void require(std::uint64_t words, const Noun& noun) const {
-    if (!size_ || words <= (bytes_left() + 1) / 2) return;
-    fail(fmt::format("found only {} more bytes, expected {} {}", bytes_left(), words, noun()));
+    const auto left = static_cast<std::uint64_t>(end_ - at_);
+    if (words > (left + 1) / 2) fail(fmt::format("found only {} more bytes, expected {} {}", left, words, noun()));
   }
   /// Fails when there is another word.
   void finish(std::string_view after);
-
-  /// How many of `count` things to make room for at once: all, where `require` could tell that they may exist.
-  [[nodiscard]] std::size_t room(std::uint64_t count) const {
-    constexpr std::uint64_t blind = 1 << 16;
-    return static_cast<std::size_t>(size_ ? count : std::min(count, blind));
-  }
 
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -86,16 +72,7 @@ class Tokenizer {
   static std::string_view reason(std::string_view word);
 
  private:
-  [[nodiscard]] std::uint64_t bytes_left() const { return *size_ - std::min(*size_, taken_) + (end_ - at_); }
-  bool refill();
-  void skip_byte_order_mark();
-  void skip_line();
-
   std::string name_;
-  std::ifstream file_;
-  std::vector<char> buffer_;           ///< empty for a text in memory
-  std::optional<std::uint64_t> size_;  ///< in bytes; nothing where it cannot be known, as for a pipe
-  std::uint64_t taken_ = 0;            ///< bytes that were read into memory
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   std::size_t line_ = 1;

@@ -2,8 +2,6 @@
 #include "models/rbm/rbm.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 
 #include <fmt/format.h>
 

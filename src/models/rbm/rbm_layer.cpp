@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include <poise/extend/base/hot.hpp>
+#include "base/bits8.hpp"
 
 namespace poise {
 
@@ -23,15 +24,6 @@ constexpr auto kSetBits = [] {
     for (unsigned bit = 0; bit < 8; ++bit) {
       if ((byte >> bit & 1U) != 0) table[byte][count++] = static_cast<std::uint8_t>(bit);
     }
-  }
-  return table;
-}();
-
-/// The bits of a byte as bytes.
-constexpr auto kSpread = [] {
-  std::array<std::uint64_t, 256> table{};
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    for (unsigned bit = 0; bit < 8; ++bit) table[byte] |= std::uint64_t{byte >> bit & 1U} << 8 * bit;
   }
   return table;
 }();
@@ -58,10 +50,9 @@ void RbmUnits::take(std::span<const Value> levels) {
   std::fill(bits_.begin(), bits_.end(), 0);
   Index unit = 0;
   for (; unit + 8 <= units_; unit += 8) {
-    // Byte k of eight, which is 0 or 1, times 2^(56 - 7 k) is bit k of the highest byte.
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, levels.data() + unit, sizeof bytes);
-    bits_[unit / 64] |= bytes * 0x0102040810204080U >> 56 << unit % 64;
+    bits_[unit / 64] |= pack8(bytes) << unit % 64;
   }
   for (; unit < units_; ++unit) bits_[unit / 64] |= std::uint64_t{levels[unit]} << unit % 64;
 }
@@ -69,7 +60,8 @@ void RbmUnits::take(std::span<const Value> levels) {
 void RbmUnits::give(std::span<Value> levels) const {
   Index unit = 0;
   for (; unit + 8 <= units_; unit += 8) {
-    std::memcpy(levels.data() + unit, &kSpread[bits_[unit / 64] >> unit % 64 & 0xff], 8);
+    const std::uint64_t bytes = spread8(bits_[unit / 64] >> unit % 64 & 0xff);
+    std::memcpy(levels.data() + unit, &bytes, sizeof bytes);
   }
   for (; unit < units_; ++unit) levels[unit] = static_cast<Value>(bits_[unit / 64] >> unit % 64 & 1U);
 }
@@ -109,16 +101,9 @@ constexpr float kFull = 65536.0F;
 constexpr float kLargestExponent = 40.0F;
 
 template <class Ints>
-struct LanesOf;
-template <>
-struct LanesOf<Int32x8> {
-  typedef float Floats __attribute__((vector_size(32)));         // NOLINT(modernize-use-using)
-  typedef std::int16_t Shorts __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)
-};
-template <>
-struct LanesOf<Int32x16> {
-  typedef float Floats __attribute__((vector_size(64)));         // NOLINT(modernize-use-using)
-  typedef std::int16_t Shorts __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
+struct LanesOf {
+  typedef float Floats __attribute__((vector_size(sizeof(Ints))));         // NOLINT(modernize-use-using)
+  typedef std::int16_t Shorts __attribute__((vector_size(sizeof(Ints))));  // NOLINT(modernize-use-using)
 };
 
 template <class Vector>

@@ -1,14 +1,15 @@
 /// NumPy's npz format: a zip file of npy files, each a header in Python's notation and the numbers of one array.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <list>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <poise/extend/base/spec.hpp>
 #include "base/image/inflate.hpp"
@@ -213,97 +214,47 @@ struct NpyHeader {
   std::vector<std::uint64_t> shape;
 };
 
-/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, keys in any order.
-class NpyHeaderReader {
- public:
-  NpyHeaderReader(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
-
-  NpyHeader read() {
-    NpyHeader header;
-    unsigned seen = 0;
-    expect('{');
-    while (!take('}')) {
-      const std::string key = string();
-      expect(':');
-      const unsigned bit = key == "descr" ? 1 : key == "fortran_order" ? 2 : key == "shape" ? 4 : 0;
-      if (bit == 0 || (seen & bit) != 0) fail(key);
-      seen |= bit;
-      if (bit == 1) header.type = string();
-      if (bit == 2) header.fortran_order = boolean();
-      if (bit == 4) header.shape = tuple();
-      if (!take(',')) {
-        expect('}');
-        break;
-      }
-    }
-    skip_blanks();
-    if (!rest_.empty()) fail(rest_);
-    if (seen != 7) fail("a header without all of them");
-    return header;
-  }
-
- private:
-  [[noreturn]] void fail(std::string_view found) const {
-    refuse_rbm(name_,
+/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, keys in any order. But for quotes, parentheses,
+/// words, last commas and the L that Python 2 put behind integers it is JSON.
+NpyHeader parse_header(std::string_view text, std::string_view name) {
+  using Json = nlohmann::json;
+  const auto fail = [&](std::string_view found) {
+    refuse_rbm(name,
                fmt::format("found {}, expected an npy header with 'descr' (one type), 'fortran_order' and 'shape'",
                            quote(found)));
+  };
+  std::string json;
+  char mark = '\0';  // that a string began with, within one
+  for (const char c : text) {
+    const bool is_mark = mark == '\0' ? c == '\'' || c == '"' : c == mark;
+    if (is_mark || mark != '\0') {
+      json += is_mark ? '"' : c;
+      if (is_mark) mark = mark == '\0' ? c : '\0';
+      continue;
+    }
+    if (c == ')' || c == '}') {
+      const std::size_t last = json.find_last_not_of(" \t\r\n");
+      if (last != std::string::npos && json[last] == ',') json[last] = ' ';
+    }
+    if (c != 'L') json += c == '(' ? '[' : c == ')' ? ']' : c == 'T' ? 't' : c == 'F' ? 'f' : c;
   }
-
-  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
-
-  bool take(char c) {
-    skip_blanks();
-    if (!rest_.starts_with(c)) return false;
-    rest_.remove_prefix(1);
+  std::set<std::string> keys;
+  const auto see = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (event != Json::parse_event_t::key) return true;
+    const auto key = parsed.get<std::string>();
+    const bool is_known = key == "descr" || key == "fortran_order" || key == "shape";
+    if (depth != 1 || !is_known || !keys.insert(key).second) fail(key);
     return true;
+  };
+  const Json header = Json::parse(json, see, false);
+  const auto is_length = [](const Json& number) { return number.is_number_unsigned(); };
+  if (!header.is_object() || keys.size() != 3 || !header["descr"].is_string() ||
+      !header["fortran_order"].is_boolean() || !header["shape"].is_array() || header["shape"].size() > kMaxDimensions ||
+      !std::all_of(header["shape"].begin(), header["shape"].end(), is_length)) {
+    fail(text);
   }
-
-  void expect(char c) {
-    if (!take(c)) fail(rest_);
-  }
-
-  std::string string() {
-    skip_blanks();
-    const char mark = rest_.empty() ? '\0' : rest_[0];
-    const std::size_t end = mark == '\'' || mark == '"' ? rest_.find(mark, 1) : std::string_view::npos;
-    if (end == std::string_view::npos) fail(rest_);
-    std::string text(rest_.substr(1, end - 1));
-    rest_.remove_prefix(end + 1);
-    return text;
-  }
-
-  bool boolean() {
-    skip_blanks();
-    for (const std::string_view word : {"True", "False"}) {
-      if (!rest_.starts_with(word)) continue;
-      rest_.remove_prefix(word.size());
-      return word == "True";
-    }
-    fail(rest_);
-  }
-
-  std::vector<std::uint64_t> tuple() {
-    std::vector<std::uint64_t> numbers;
-    expect('(');
-    while (!take(')')) {
-      skip_blanks();
-      std::uint64_t number = 0;
-      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
-      if (error != std::errc() || numbers.size() == kMaxDimensions) fail(rest_);
-      numbers.push_back(number);
-      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-      if (rest_.starts_with('L')) rest_.remove_prefix(1);  // as Python 2 wrote it
-      if (!take(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return numbers;
-  }
-
-  std::string_view rest_;
-  std::string_view name_;
-};
+  return {header["descr"], header["fortran_order"], header["shape"]};
+}
 
 /// An npy file: its header, and the bytes after it.
 struct Npy {
@@ -325,7 +276,7 @@ Npy parse_npy(std::string_view content, std::string_view name) {
   if (after.size() < length_bytes || after.size() - length_bytes < length) {
     refuse_rbm(name, fmt::format("found a header of {} bytes announced in {}, expected fewer", length, content.size()));
   }
-  return {NpyHeaderReader(after.substr(length_bytes, length), name).read(), after.substr(length_bytes + length)};
+  return {parse_header(after.substr(length_bytes, length), name), after.substr(length_bytes + length)};
 }
 
 void check_bytes(const Npy& npy, std::uint64_t number_bytes, std::string_view name) {

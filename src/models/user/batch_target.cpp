@@ -2,7 +2,6 @@
 #include "models/user/batch_target.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace poise {
 

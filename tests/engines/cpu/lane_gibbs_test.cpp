@@ -398,7 +398,7 @@ TEST(LaneGibbs, GroupsCoverAllChainsOnce) {
     for (const std::uint64_t first : {0U, 5U, 640U}) {
       for (const unsigned threads : {1U, 2U, 7U}) {
         std::size_t next = 0;
-        for (const ChainGroup& group : group_lanes(chains, first, threads)) {
+        for (const ChainGroup& group : LaneLayout<GraphIsing>::group(chains, first, threads)) {
           EXPECT_EQ(group.first, next);
           EXPECT_GT(group.count, 0U);
           EXPECT_LE((first + group.first + group.count - 1) / 16 - (first + group.first) / 16, 3U);

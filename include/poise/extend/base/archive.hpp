@@ -5,7 +5,6 @@
 /// with versions and checksums is built around it, not in it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

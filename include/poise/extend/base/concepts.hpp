@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
@@ -37,6 +36,14 @@ concept Target = requires(const T& target, typename T::State& state, const typen
   target.log_ratios(constant, out);  // of all moves
   target.apply(state, move);
 };
+
+/// The levels of all variables of a state.
+template <Target T>
+std::vector<Value> levels_of(const T& target, const typename T::State& state) {
+  std::vector<Value> x(target.num_variables());
+  for (Index i = 0; i < target.num_variables(); ++i) x[i] = target.level(state, i);
+  return x;
+}
 
 /// Up to eight moves whose ratio changes when one move is made, with their log ratios after it. Held in registers:
 /// numbers that are written one by one and read back as a vector would wait for the stores.

@@ -8,7 +8,6 @@
 /// it a small instance.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -40,14 +39,6 @@ struct ConformanceOptions {
   double tolerance = 1e-9;   ///< between two ways to the same log p or log ratio; more where log p is beyond 1e6
   std::vector<Value> start;  ///< a state of positive probability; empty: every variable at level 0
 };
-
-/// The levels of all variables of a state.
-template <Target T>
-std::vector<Value> levels_of(const T& target, const typename T::State& state) {
-  std::vector<Value> x(target.num_variables());
-  for (Index i = 0; i < target.num_variables(); ++i) x[i] = target.level(state, i);
-  return x;
-}
 
 template <Target T>
 class ConformanceCheck {

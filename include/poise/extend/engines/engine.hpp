@@ -4,6 +4,7 @@
 /// through a Tuner (engines/tuner.hpp), which is made together with the engine and is gone before the first draw.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include <poise/devices.hpp>
 #include <poise/extend/base/archive.hpp>
+#include <poise/extend/base/concepts.hpp>
 #include <poise/extend/engines/ladder.hpp>
 #include <poise/extend/kernels/step.hpp>
 #include <poise/types.hpp>
@@ -74,6 +76,19 @@ struct EngineTraits {
   bool together = false;              ///< all chains are moved on by one call
   bool of_device = false;             ///< saved states are those of a GPU: no other device resumes from them
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
+
+  /// What the target and the number of chains tell.
+  template <class T>
+  [[nodiscard]] static EngineTraits of(const T& target, std::size_t chains) {
+    EngineTraits traits;
+    traits.chains = chains;
+    traits.variables = target.num_variables();
+    traits.entries = target.num_moves();
+    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
+    return traits;
+  }
+  /// Steps of sweeps that update about so many variables.
+  void set_chunk(std::uint64_t updates) { chunk = std::max<std::uint64_t>(1, updates / std::max<Index>(1, variables)); }
 };
 
 /// What is wanted of the present states of a group of chains, chain after chain; spans that are empty are not filled.
@@ -86,6 +101,10 @@ struct Observables {
   std::span<std::uint8_t> frozen = {};         ///< of each variable: whether every other level has probability zero now
   std::span<double> empirical_marginals = {};  ///< fraction of steps at each entry since `start_marginals`
   std::span<Evals> evals = {};                 ///< since the start
+
+  [[nodiscard]] bool wants_state() const {
+    return !log_prob.empty() || !statistics.empty() || !distance.empty() || !levels.empty();
+  }
 };
 
 class Engine {
@@ -138,6 +157,23 @@ class Engine {
   [[nodiscard]] virtual const Division* division() const { return nullptr; }
 
  protected:
+  /// What is number k's of numbers that each chain has `width` of.
+  static auto row(auto span, std::size_t k, std::size_t width) { return span.subspan(k * width, width); }
+
+  /// What is wanted of the state of a chain, as number k.
+  template <class T>
+  void observe_state(const T& target, const typename T::State& state, std::span<const Value> reference, std::size_t k,
+                     const Observables& out) const {
+    if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(state);
+    if (!out.statistics.empty()) target.statistics(state, row(out.statistics, k, traits_.statistics));
+    if (out.levels.empty() && out.distance.empty()) return;
+    const std::vector<Value> levels = levels_of(target, state);
+    if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
+    if (out.distance.empty()) return;
+    out.distance[k] = 0;
+    for (std::size_t i = 0; i < levels.size(); ++i) out.distance[k] += levels[i] != reference[i] ? 1 : 0;
+  }
+
   EngineTraits traits_;
 };
 

@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
@@ -61,7 +60,6 @@ class EngineOf final : public Engine, public StatesOf<T> {
   }
 
   void observe(ChainGroup group, const Observables& out) const override {
-    const auto row = [](auto span, std::size_t k, std::size_t width) { return span.subspan(k * width, width); };
     for (std::size_t k = 0; k < group.count; ++k) {
       const Chain<T, K>& chain = *chains_[group.first + k];
       if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(chain.state);
@@ -95,10 +93,8 @@ class EngineOf final : public Engine, public StatesOf<T> {
       target_->adopt(mine);
       there.target_->adopt(theirs);
     } else {
-      std::vector<Value> x(traits_.variables), y(traits_.variables);
-      copy_levels(*target_, mine, std::span<Value>(x));
-      copy_levels(*target_, theirs, std::span<Value>(y));
-      mine = target_->make_state(y);
+      const std::vector<Value> x = levels_of(*target_, mine);
+      mine = target_->make_state(levels_of(*target_, theirs));
       theirs = there.target_->make_state(x);
     }
     prepare(c);
@@ -144,9 +140,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
     if constexpr (Archivable<typename T::State, Saver>) {
       out(chain.state);
     } else {
-      std::vector<Value> x(traits_.variables);
-      copy_levels(*target_, chain.state, std::span<Value>(x));
-      out(x);
+      out(levels_of(*target_, chain.state));
     }
   }
 
@@ -183,11 +177,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
   }
 
   static EngineTraits traits_of(const T& target, const K& kernel, const EngineOptions& options) {
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
+    EngineTraits traits = EngineTraits::of(target, options.starts.size());
     traits.steps_per_sweep = kernel.steps_per_sweep(target);
     const Index variables = std::max<Index>(1, traits.variables);
     traits.chunk = is_callback(target) ? kCallbackChunk

@@ -6,7 +6,6 @@
 /// swap of the pair is accepted with probability min{1, exp(gain of the one below - gain of the one above)}.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>

@@ -107,9 +107,7 @@ class AnyTarget {
       if constexpr (Archivable<typename T::State, Saver>) {
         out(state);
       } else {
-        std::vector<Value> x(target->num_variables());
-        copy_levels(*target, state, std::span<Value>(x));
-        out(x);
+        out(levels_of(*target, state));
       }
     }
     void archive(Loader& in) override {

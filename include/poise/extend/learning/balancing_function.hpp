@@ -12,7 +12,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <poise/extend/base/math.hpp>

@@ -4,10 +4,8 @@
 /// and only the pooled result goes through the function.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <poise/extend/learning/balancing_function.hpp>

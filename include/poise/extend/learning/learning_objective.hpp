@@ -14,7 +14,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include <poise/extend/learning/transition_gradient.hpp>

@@ -57,6 +57,21 @@ void reserve_entries(const T& target, const TransitionGradientOptions& options, 
   out.entries.reserve(moves);
 }
 
+/// Calls visit(position, first, end) with the moves of each variable that is looked at, and sets the scale.
+template <Target T, class Visit>
+void for_each_looked_at(const T& target, const TransitionGradientOptions& options, TransitionGradient& out,
+                        Visit&& visit) {
+  const Index variables = target.num_variables();
+  const Index stride = (variables + options.max_variables - 1) / options.max_variables;
+  Index position = 0, first = 0;
+  for (Index i = 0; i < variables; ++i) {
+    const Index end = first + target.cardinality(i) - 1;
+    if (i % stride == 0) visit(position++, first, end);
+    first = end;
+  }
+  out.scale = static_cast<double>(variables) / position;
+}
+
 /// A kernel whose balancing function can be tuned: it can be had with another function, and it can tell the transition
 /// probabilities of a state and how they depend on the function. `reweigh` brings the memory of a chain up to date with
 /// the function; `add_gradient` adds sum of coefficient * dT/d phi_k to out[k], `coefficients` being d objective / d T

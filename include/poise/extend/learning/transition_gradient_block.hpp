@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include <poise/extend/learning/transition_gradient.hpp>
 #include <poise/extend/kernels/block_balanced.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
 
 namespace poise {
 
@@ -58,14 +58,11 @@ void transition_gradient(const BlockBalanced<T>& kernel, const T& target, const 
   std::vector<double> exact(target.num_moves());  // what marginals are learned from
   target.log_ratios(state, exact);
   scratch.evals.ratio += exact.size();
-  Index position = 0;
-  for (Index i = 0; i < variables; i += stride, ++position) {
-    for (Index k = 0; k + 1 < target.cardinality(i); ++k) {
-      const Index move = scratch.first_move[i] + k;
+  for_each_looked_at(target, options, out, [&](Index position, Index first, Index end) {
+    for (Index move = first; move < end; ++move) {
       out.entries.push_back({move, position, target.move_at(state, move).value, exact[move], 0.0, 0.0});
     }
-  }
-  out.scale = static_cast<double>(variables) / position;
+  });
 
   scratch.first_entry = block_gradient::first_entries(target, stride);
   scratch.looks.clear();

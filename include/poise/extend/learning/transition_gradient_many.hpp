@@ -140,18 +140,16 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
   }
   const double mean = sum / kManyProbes;
   const Index stride = (variables.variables() + options.max_variables - 1) / options.max_variables;
-  Index position = 0;
   out.sizes.clear();
   out.by_phi.clear();
-  for (Index i = 0; i < variables.variables(); i += stride, ++position) {
-    out.sizes.push_back(here.sizes[i]);
-    out.by_phi.push_back(here.by_phi[i]);
-    for (Index move = variables.first[i]; move < variables.first[i + 1]; ++move) {
+  for_each_looked_at(target, options, out, [&](Index position, Index first, Index end) {
+    out.sizes.push_back(here.sizes[position * stride]);
+    out.by_phi.push_back(here.by_phi[position * stride]);
+    for (Index move = first; move < end; ++move) {
       out.entries.push_back({move, position, target.move_at(state, move).value, scratch.here.log_ratios[move], mean,
                              mean * move_prob(scratch.here, variables, move)});
     }
-  }
-  out.scale = static_cast<double>(variables.variables()) / position;
+  });
 }
 
 /// Paths: variable i is on one of R draws with about q_i = 1 - e^(-R W_i/Z), W_i the weight of its moves. The length of
@@ -173,14 +171,10 @@ void transition_gradient(const PathProposal<T>& kernel, const T& target, const t
   const auto radius = static_cast<double>(kernel.radius());
   const double work = PathProposal<T>::element_work(target.num_moves()) * radius;
   out.work_slope = MemoisingTarget<T> ? 0.0 : work / (1.0 + work);
-  const Index variables = target.num_variables();
-  const Index stride = (variables + options.max_variables - 1) / options.max_variables;
-  Index position = 0;
   out.sizes.clear();
   out.by_phi.clear();
   const WeighedMoves& here = scratch.here;
-  for (Index i = 0; i < variables; i += stride, ++position) {
-    const Index first = scratch.first_move[i], last = scratch.first_move[i + 1];
+  for_each_looked_at(target, options, out, [&](Index position, Index first, Index last) {
     double weight = 0.0;
     for (Index move = first; move < last; ++move) weight += here.weights[move];
     const double rate = weight > 0.0 ? radius * weight / here.total : 0.0;
@@ -192,8 +186,7 @@ void transition_gradient(const PathProposal<T>& kernel, const T& target, const t
       out.entries.push_back(
           {move, position, target.move_at(state, move).value, here.log_ratios[move], mean, mean * prob});
     }
-  }
-  out.scale = static_cast<double>(variables) / position;
+  });
 }
 
 /// The same for all kernels that change many variables.

@@ -30,19 +30,9 @@ void fill_entries(const LocallyBalanced<T>& kernel, const T& target, const typen
     const auto entry_of = [](Index move, Index position) { return Entry{move, position, 0, 0.0, 0.0, 0.0}; };
     out.log_prob = target.log_prob(state);
     if (options.all_moves) {
-      const Index variables = target.num_variables();
-      const Index stride = (variables + options.max_variables - 1) / options.max_variables;
-      Index position = 0;
-      Index move = 0;
-      for (Index i = 0; i < variables; ++i) {
-        const Index moves = target.cardinality(i) - 1;
-        if (i % stride == 0) {
-          for (Index k = 0; k < moves; ++k) out.entries.push_back(entry_of(move + k, position));
-          ++position;
-        }
-        move += moves;
-      }
-      out.scale = static_cast<double>(variables) / position;
+      for_each_looked_at(target, options, out, [&](Index position, Index first, Index end) {
+        for (Index move = first; move < end; ++move) out.entries.push_back(entry_of(move, position));
+      });
     }
     if (options.sampled_moves) {
       const double drawn = rng.uniform() * scratch.tree.total();  // of an isolated state 0, and every move as unlikely
@@ -143,17 +133,12 @@ void transition_gradient(const InformedProposal<T>& kernel, const T& target, con
     std::vector<double> exact(target.num_moves());  // what marginals are learned from
     target.log_ratios(state, exact);
     scratch.evals.ratio += exact.size();
-    const Index variables = target.num_variables();
-    const Index stride = (variables + options.max_variables - 1) / options.max_variables;
-    Index position = 0;
-    for (Index i = 0; i < variables; i += stride, ++position) {
-      for (Index k = 0; k + 1 < target.cardinality(i); ++k) {
-        const Index move = scratch.first_move[i] + k;
+    for_each_looked_at(target, options, out, [&](Index position, Index first, Index end) {
+      for (Index move = first; move < end; ++move) {
         out.entries.push_back({move, position, target.move_at(state, move).value, exact[move], accept,
                                here.weights[move] / here.total * accept});
       }
-    }
-    out.scale = static_cast<double>(variables) / position;
+    });
   }
   if (options.sampled_moves) {
     for (const Index move : {proposal(), static_cast<Index>(rng.uniform() * target.num_moves())}) {

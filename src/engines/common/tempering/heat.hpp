@@ -6,7 +6,6 @@
 /// from independent visible units at base rates.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 

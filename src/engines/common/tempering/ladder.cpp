@@ -1,7 +1,6 @@
 /// Swaps counted, ladders spaced, round trips seen.
 #include <poise/extend/engines/ladder.hpp>
 
-#include <limits>
 #include <numeric>
 #include <utility>
 

@@ -155,20 +155,9 @@ class LaneLadders : public TemperedEngine {
     std::fill(none.begin(), none.end(), std::uint8_t{0});
   }
 
-  static bool wants_state(const Observables& out) {
-    return !out.log_prob.empty() || !out.statistics.empty() || !out.distance.empty() || !out.levels.empty();
-  }
-
-  /// What is wanted of the state of a cold replica, as number k.
-  void observe_state(std::vector<Value> levels, std::size_t k, const Observables& out) const {
-    const typename T::State state = target_->make_state(levels);
-    copy_levels(*target_, state, std::span<Value>(levels));
-    if (!out.log_prob.empty()) out.log_prob[k] = target_->log_prob(state);
-    if (!out.statistics.empty()) target_->statistics(state, row(out.statistics, k, traits_.statistics));
-    if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
-    if (out.distance.empty()) return;
-    out.distance[k] = 0;
-    for (Index i = 0; i < traits_.variables; ++i) out.distance[k] += levels[i] != reference_[i] ? 1 : 0;
+  /// What is wanted of the levels of a cold replica, as number k.
+  void observe_levels(std::span<const Value> levels, std::size_t k, const Observables& out) const {
+    this->observe_state(*target_, target_->make_state(levels), reference_, k, out);
   }
 
   /// How often the cold replica was at each level, since a step.
@@ -179,17 +168,11 @@ class LaneLadders : public TemperedEngine {
     }
   }
 
-  static auto row(auto span, std::size_t k, std::size_t width) { return span.subspan(k * width, width); }
-
  private:
   static EngineTraits traits_of(const T& target, const EngineOptions& options) {
     constexpr std::uint64_t kChunkUpdates = std::uint64_t{1} << 16;
-    EngineTraits traits;
-    traits.chains = options.starts.size();
-    traits.variables = target.num_variables();
-    traits.entries = target.num_moves();
-    if constexpr (requires { target.statistic_names(); }) traits.statistics = target.statistic_names().size();
-    traits.chunk = std::max<std::uint64_t>(1, kChunkUpdates / std::max<Index>(1, traits.variables));
+    EngineTraits traits = EngineTraits::of(target, options.starts.size());
+    traits.set_chunk(kChunkUpdates);
     traits.group = 2;
     return traits;
   }

@@ -282,8 +282,4 @@ void BitTile::get_all_levels(std::span<Value> levels) const {
   }
 }
 
-std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-  return group_words(chains, first_chain, threads, {64, BitTile::kMostWords});
-}
-
 }  // namespace poise

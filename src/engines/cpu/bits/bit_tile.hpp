@@ -127,7 +127,4 @@ class BitTile {
   std::uint64_t sweeps_ = 0;
 };
 
-/// How a run's chains are shared out in tiles: by whole words where there are enough of them for all threads.
-[[nodiscard]] std::vector<ChainGroup> group_bits(std::size_t chains, std::uint64_t first_chain, unsigned threads);
-
 }  // namespace poise

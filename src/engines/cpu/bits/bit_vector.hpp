@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/extend/base/hot.hpp>
+#include "base/bits8.hpp"
 
 namespace poise {
 
@@ -47,22 +48,6 @@ POISE_INLINE bool any_bit(const BitVector<W>& v) {
 template <class V>
 POISE_INLINE V select_bits(const V& selector, const V& first, const V& second) {
   return (selector & second) | (~selector & first);
-}
-
-/// Rows and columns of a matrix of 8 x 8 bits exchanged (Warren, Hacker's Delight).
-POISE_INLINE std::uint64_t transpose8(std::uint64_t x) {
-  std::uint64_t t = (x ^ (x >> 7)) & 0x00aa00aa00aa00aa;
-  x ^= t ^ (t << 7);
-  t = (x ^ (x >> 14)) & 0x0000cccc0000cccc;
-  x ^= t ^ (t << 14);
-  t = (x ^ (x >> 28)) & 0x00000000f0f0f0f0;
-  return x ^ t ^ (t << 28);
-}
-
-/// Eight bits as eight bytes.
-POISE_INLINE std::uint64_t spread8(std::uint64_t bits) {
-  const std::uint64_t copies = (bits * 0x0101010101010101) & 0x8040201008040201;
-  return ((copies + 0x7f7f7f7f7f7f7f7f) | copies) >> 7 & 0x0101010101010101;
 }
 
 /// A bit that other threads may be writing the neighbours of.

@@ -1,7 +1,6 @@
 /// Sweeps of a few chains that are bits: on any processor, and on those with AVX-512.
 #include "engines/cpu/bits/bit_tile.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include <poise/extend/base/simd.hpp>
@@ -25,16 +24,8 @@ struct Eight {
   POISE_INLINE static Words all(std::uint64_t word) { return all8(word); }
   POISE_INLINE static Doubles all(double number) { return broadcast8(number); }
   POISE_INLINE static Doubles load(const double* from) { return load8(from); }
-  POISE_INLINE static Words load(const std::uint64_t* from) {
-    Words words;
-    std::memcpy(&words.low, from, sizeof words.low);
-    std::memcpy(&words.high, from + 4, sizeof words.high);
-    return words;
-  }
-  POISE_INLINE static void store(std::uint64_t* to, const Words& words) {
-    std::memcpy(to, &words.low, sizeof words.low);
-    std::memcpy(to + 4, &words.high, sizeof words.high);
-  }
+  POISE_INLINE static Words load(const std::uint64_t* from) { return load8(from); }
+  POISE_INLINE static void store(std::uint64_t* to, const Words& words) { store8(to, words); }
   POISE_INLINE static Words gather(const std::uint64_t* state, const Index* positions, std::size_t stride) {
     const auto at = [=](std::size_t lane) { return state[positions[lane * stride]]; };
     return lanes8<std::uint64_t>(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));

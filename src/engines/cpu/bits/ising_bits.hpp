@@ -53,8 +53,9 @@ class BitLayout {
 
   BitLayout(const std::shared_ptr<const T>& target, BitModel model);
   void set_reference(std::span<const Value> reference);
+  /// How a run's chains are shared out in tiles: by whole words where there are enough of them for all threads.
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-    return group_bits(chains, first_chain, threads);
+    return group_words(chains, first_chain, threads, {64, BitTile::kMostWords});
   }
   [[nodiscard]] BitTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {tables_, group, seed, first_chain};

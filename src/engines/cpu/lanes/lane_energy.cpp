@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <poise/extend/base/hot.hpp>
-#include "engines/common/factor_scopes.hpp"
+#include "engines/cpu/lanes/lane_layout.hpp"
 #include "engines/cpu/tempering/tempered_lanes.hpp"
 
 namespace poise {
@@ -19,11 +19,9 @@ double log_states(const LaneModel& model) {
 }  // namespace
 
 LaneEnergy<MarkovNetwork>::LaneEnergy(const MarkovNetwork& target, const LaneModel& model)
-    : unit_(target.unit()), log_hot_(target.log_prob_of(0.0) + log_states(model)) {
+    : unit_(target.unit()), log_hot_(target.log_prob_of(0.0) + log_states(model)), scopes_(target, model.positions()) {
   const FactorScopes scopes(target);
   const std::vector<std::int64_t> lowest = lowest_units(target, scopes);
-  start_ = scopes.start;
-  for (const FactorScopes::Site& site : scopes.sites) sites_.push_back({model.position(site.variable), site.stride});
   bool has_zeros = false;
   for (std::size_t f = 0; f < target.num_factors(); ++f) {
     table_.push_back(target.table_start(f));
@@ -44,14 +42,14 @@ void LaneEnergy<MarkovNetwork>::sum(const LaneTile& block, LaneEnergies& out) co
   const std::size_t lanes = block.lanes();
   out.log_weight.assign(lanes, 0.0);
   out.zeros.assign(lanes, 0.0);
-  hot([lanes, levels = block.levels(), factors = table_.size(), tables = table_.data(), start = start_.data(),
-       sites = sites_.data(), units = units_.data(), is_zero = is_zero_.empty() ? nullptr : is_zero_.data(),
+  hot([lanes, levels = block.levels(), factors = table_.size(), tables = table_.data(), start = scopes_.start.data(),
+       sites = scopes_.sites.data(), units = units_.data(), is_zero = is_zero_.empty() ? nullptr : is_zero_.data(),
        sums = out.log_weight.data(), zeros = out.zeros.data()] {
     std::int32_t entry[LaneTile::kMost];
     for (std::size_t f = 0; f < factors; ++f) {
       for (std::size_t l = 0; l < lanes; ++l) entry[l] = static_cast<std::int32_t>(tables[f]);
-      for (const Site* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
-        const Value* row = levels + site->position * lanes;
+      for (const auto* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
+        const Value* row = levels + site->variable * lanes;
         for (std::size_t l = 0; l < lanes; ++l) entry[l] += static_cast<std::int32_t>(site->stride * row[l]);
       }
       for (std::size_t l = 0; l < lanes; ++l) sums[l] += units[entry[l]];
@@ -70,23 +68,7 @@ LaneEnergy<GraphIsing>::LaneEnergy(const GraphIsing& target, const LaneModel& mo
 void LaneEnergy<GraphIsing>::sum(const LaneTile& block, LaneEnergies& out) const {
   const std::size_t lanes = block.lanes();
   std::array<std::int64_t, LaneTile::kMost> sums{};
-  hot([lanes, levels = block.levels(), variables = terms_.fields.size(), fields = terms_.fields.data(),
-       edges = terms_.edges.data(), count = terms_.edges.size(), all = sums.data()] {
-    for (std::size_t i = 0; i < variables; ++i) {
-      if (fields[i] == 0) continue;
-      const Value* row = levels + i * lanes;
-      for (std::size_t l = 0; l < lanes; ++l) all[l] += (2 * std::int64_t{row[l]} - 1) * fields[i];
-    }
-    for (std::size_t e = 0; e < count; ++e) {
-      const Value* first = levels + edges[e].first * lanes;
-      const Value* second = levels + edges[e].second * lanes;
-      const std::int64_t units = edges[e].weight;
-      for (std::size_t l = 0; l < lanes; ++l) {
-        const std::int64_t differ = -std::int64_t{static_cast<Value>(first[l] ^ second[l])};
-        all[l] += (units ^ differ) - differ;
-      }
-    }
-  });
+  sum_spin_terms(block, terms_, sums);
   out.zeros.assign(lanes, 0.0);
   out.log_weight.resize(lanes);
   for (std::size_t l = 0; l < lanes; ++l) out.log_weight[l] = unit_ * static_cast<double>(sums[l]);

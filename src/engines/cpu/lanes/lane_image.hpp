@@ -3,7 +3,6 @@
 /// This header is C++17, for compilers of device code.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

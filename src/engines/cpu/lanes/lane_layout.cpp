@@ -125,10 +125,8 @@ LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target) {
   return source;
 }
 
-LaneObserver<MarkovNetwork>::LaneObserver(const MarkovNetwork& target, const LaneModel& model) {
-  const FactorScopes scopes(target);
-  start_ = scopes.start;
-  for (const FactorScopes::Site& site : scopes.sites) sites_.push_back({model.position(site.variable), site.stride});
+LaneObserver<MarkovNetwork>::LaneObserver(const MarkovNetwork& target, const LaneModel& model)
+    : scopes_(target, model.positions()) {
   for (Index i = 0; i < target.num_variables(); ++i) most_levels_ = std::max(most_levels_, target.cardinality(i));
 }
 
@@ -140,16 +138,16 @@ void LaneObserver<MarkovNetwork>::observe(const MarkovNetwork& target, const Lan
   const std::size_t lanes = tile.lanes();
   const Value* const levels = tile.levels();
   const MarkovNetwork* const network = &target;
-  const std::size_t* const start = start_.data();
-  const Site* const sites = sites_.data();
+  const std::size_t* const start = scopes_.start.data();
+  const FactorScopes::Site* const sites = scopes_.sites.data();
   // In the order in which the target itself adds them up, so that the sums are the same. No chain is ever at a zero.
   hot([=, factors = target.num_factors(), all = sums.data()] {
     std::uint32_t entry[LaneTile::kMost];
     for (std::size_t f = 0; f < factors; ++f) {
       const std::uint32_t first = network->table_start(f);
       for (std::size_t l = 0; l < lanes; ++l) entry[l] = first;
-      for (const Site* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
-        const Value* row = levels + site->position * lanes;
+      for (const auto* site = sites + start[f]; site != sites + start[f + 1]; ++site) {
+        const Value* row = levels + site->variable * lanes;
         for (std::size_t l = 0; l < lanes; ++l) entry[l] += site->stride * row[l];
       }
       for (std::size_t l = 0; l < lanes; ++l) all[l] += static_cast<double>(network->units(entry[l]));
@@ -177,24 +175,14 @@ void LaneObserver<MarkovNetwork>::observe_order(const MarkovNetwork& target, con
   copy_lanes(tile, order, out);
 }
 
-LaneObserver<GraphIsing>::LaneObserver(const GraphIsing& target, const LaneModel& model)
-    : terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
-
-void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneTile& tile, const Observables& out) const {
-  if (out.log_prob.empty() && out.statistics.empty()) return;
-  std::array<std::int64_t, LaneTile::kMost> sums{};
-  std::array<std::int64_t, LaneTile::kMost> spins{};
-  const std::size_t lanes = tile.lanes();
-  const Value* const levels = tile.levels();
-  hot([=, variables = target.num_variables(), fields = terms_.fields.data(), up = spins.data(), all = sums.data()] {
+void sum_spin_terms(const LaneTile& tile, const SpinTerms& terms, std::span<std::int64_t, LaneTile::kMost> sums) {
+  hot([lanes = tile.lanes(), levels = tile.levels(), variables = terms.fields.size(), fields = terms.fields.data(),
+       edges = terms.edges.data(), count = terms.edges.size(), all = sums.data()] {
     for (std::size_t i = 0; i < variables; ++i) {
-      const Value* row = levels + i * lanes;
-      for (std::size_t l = 0; l < lanes; ++l) up[l] += row[l];
       if (fields[i] == 0) continue;
+      const Value* row = levels + i * lanes;
       for (std::size_t l = 0; l < lanes; ++l) all[l] += (2 * std::int64_t{row[l]} - 1) * fields[i];
     }
-  });
-  hot([=, edges = terms_.edges.data(), count = terms_.edges.size(), all = sums.data()] {
     for (std::size_t e = 0; e < count; ++e) {
       const Value* first = levels + edges[e].first * lanes;
       const Value* second = levels + edges[e].second * lanes;
@@ -203,6 +191,21 @@ void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneTile&
         const std::int64_t differ = -std::int64_t{static_cast<Value>(first[l] ^ second[l])};
         all[l] += (units ^ differ) - differ;
       }
+    }
+  });
+}
+
+LaneObserver<GraphIsing>::LaneObserver(const GraphIsing& target, const LaneModel& model)
+    : terms_(spin_terms(target, [&](Index i) { return model.position(i); })) {}
+
+void LaneObserver<GraphIsing>::observe(const GraphIsing& target, const LaneTile& tile, const Observables& out) const {
+  if (out.log_prob.empty() && out.statistics.empty()) return;
+  std::array<std::int64_t, LaneTile::kMost> sums{};
+  sum_spin_terms(tile, terms_, sums);
+  std::array<std::int64_t, LaneTile::kMost> spins{};
+  hot([lanes = tile.lanes(), levels = tile.levels(), variables = target.num_variables(), up = spins.data()] {
+    for (const Value* row = levels; row != levels + variables * lanes; row += lanes) {
+      for (std::size_t l = 0; l < lanes; ++l) up[l] += row[l];
     }
   });
   GraphIsing::State summed;

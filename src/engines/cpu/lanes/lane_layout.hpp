@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/extend/engines/tuner.hpp>
+#include "engines/common/factor_scopes.hpp"
 #include "engines/cpu/lanes/lane_tile.hpp"
 #include "engines/cpu/tile_engine.hpp"
 #include "models/ising/graph_ising.hpp"
@@ -16,6 +17,9 @@ namespace poise {
 
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const MarkovNetwork>& target);
 [[nodiscard]] LaneSource lane_source(const std::shared_ptr<const GraphIsing>& target);
+
+/// Adds up the terms of log p of an Ising model, which are by position, lane by lane.
+void sum_spin_terms(const LaneTile& tile, const SpinTerms& terms, std::span<std::int64_t, LaneTile::kMost> sums);
 
 /// Sums over a tile that log p and the statistics of its chains follow from.
 template <class T>
@@ -30,12 +34,7 @@ class LaneObserver<MarkovNetwork> {
  private:
   void observe_order(const MarkovNetwork& target, const LaneTile& tile, std::span<double> out) const;
 
-  struct Site {
-    Index position;
-    std::uint32_t stride;
-  };
-  std::vector<std::size_t> start_;  // of each factor's sites, and one more
-  std::vector<Site> sites_;
+  FactorScopes scopes_;  // by position
   Index most_levels_ = 0;
 };
 
@@ -58,8 +57,9 @@ class LaneLayout {
 
   LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
   void set_reference(std::span<const Value> reference);
+  /// How a run's chains are shared out in tiles: by whole vectors where there are enough of them for all threads.
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-    return group_lanes(chains, first_chain, threads);
+    return group_words(chains, first_chain, threads, {LaneTile::kVector, LaneTile::kMost / LaneTile::kVector});
   }
   [[nodiscard]] LaneTile make_tile(ChainGroup group, std::uint64_t seed, std::uint64_t first_chain) const {
     return {model_, group, seed, first_chain};

@@ -201,8 +201,4 @@ void LaneTile::get_all_levels(std::span<Value> levels) const {
   }
 }
 
-std::vector<ChainGroup> group_lanes(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
-  return group_words(chains, first_chain, threads, {LaneTile::kVector, LaneTile::kMost / LaneTile::kVector});
-}
-
 }  // namespace poise

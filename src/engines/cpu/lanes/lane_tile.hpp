@@ -111,7 +111,4 @@ class LaneTile {
   std::vector<float> weights_;
 };
 
-/// How a run's chains are shared out in tiles: by whole vectors where there are enough of them for all threads.
-[[nodiscard]] std::vector<ChainGroup> group_lanes(std::size_t chains, std::uint64_t first_chain, unsigned threads);
-
 }  // namespace poise

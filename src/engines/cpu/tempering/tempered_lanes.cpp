@@ -58,10 +58,10 @@ class TemperedLanes final : public LaneLadders<T> {
         this->observe_counts(chain.counts, rungs(c).step - chain.counted_from,
                              Base::row(out.empirical_marginals, k, traits_.entries));
       }
-      if (!Base::wants_state(out)) continue;
+      if (!out.wants_state()) continue;
       std::vector<Value> levels(traits_.variables);
       chain.tile.get_levels(rungs(c).ladder.cold(), levels);
-      this->observe_state(std::move(levels), k, out);
+      this->observe_levels(levels, k, out);
     }
   }
 

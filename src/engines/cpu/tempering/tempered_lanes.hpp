@@ -5,12 +5,12 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <poise/extend/engines/tempered_engine.hpp>
 #include <poise/extend/engines/tuner.hpp>
 #include "engines/common/components.hpp"
+#include "engines/common/factor_scopes.hpp"
 #include "engines/cpu/lanes/lane_tile.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/network/markov_network.hpp"
@@ -34,14 +34,9 @@ class LaneEnergy<MarkovNetwork> {
   [[nodiscard]] double log_hot() const { return log_hot_; }  ///< log Z at beta = 0
 
  private:
-  struct Site {
-    Index position;
-    std::uint32_t stride;
-  };
   double unit_;
   double log_hot_;
-  std::vector<std::size_t> start_;  // of each factor's sites, and one more
-  std::vector<Site> sites_;
+  FactorScopes scopes_;               // by position
   std::vector<std::uint32_t> table_;  // of each factor, its first entry
   std::vector<double> units_;         // of all entries, a zero being the smallest entry of its table
   std::vector<double> is_zero_;       // empty where there is none

@@ -1,5 +1,5 @@
 /// Reading IDX files: a header of four numbers, the highest byte first, then the pixels.
-#include "base/image/idx.hpp"
+#include "studies/images/idx.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
-#include "base/image/idx.hpp"
+#include "studies/images/idx.hpp"
 
 namespace poise {
 namespace {
