@@ -194,11 +194,17 @@ struct VariableNames {
   [[nodiscard]] std::string operator()(const VariableRow& row) const;
 };
 
-/// What the user should know before using the results, most serious first; empty when all is well. Each is one sentence
-/// that says what was seen, what it means and what to do. `variables` may be empty (draws not kept).
-[[nodiscard]] std::vector<std::string> warnings(std::span<const NamedSummary> monitors,
-                                                const VariablesSummary& variables, std::size_t chains,
-                                                const VariableNames& names = {});
+/// What the user should know before using a result.
+struct Warning {
+  std::string code;  ///< stable, for programs: rhat, ess, stuck, ...
+  std::string text;  ///< one sentence: what was seen, what it means and what to do
+
+  bool operator==(const Warning&) const = default;
+};
+
+/// Most serious first; empty when all is well. `variables` may be empty (draws not kept).
+[[nodiscard]] std::vector<Warning> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
+                                            std::size_t chains, const VariableNames& names = {});
 
 // Standard errors from batch means.
 

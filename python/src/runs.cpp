@@ -342,7 +342,7 @@ void bind_runs(nb::module_& module) {
       .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.all_draws(); })
       .def_prop_ro("interrupted", [](const Fit& fit) { return fit.report.interrupted; })
       .def_prop_ro("can_extend", [](const Fit& fit) { return !fit.state.empty(); })
-      .def_prop_ro("warnings", [](const Fit& fit) { return fit.report.warnings; })
+      .def_prop_ro("warnings", [](const Fit& fit) { return to_python(fit.report.warnings); })
       .def_prop_ro("notes", [](const Fit& fit) { return fit.report.notes; })
       .def_prop_ro("names", [](const Fit& fit) { return fit.stored.layout.names; })
       .def_prop_ro("level_names", [](const Fit& fit) { return fit.stored.layout.level_names; })

@@ -21,63 +21,73 @@ std::string more_draws(double ess, double wanted) {
 }
 
 /// All that is wrong with one monitor, most serious first.
-void add_monitor(const NamedSummary& monitor, std::size_t chains, std::vector<std::string>& out) {
+void add_monitor(const NamedSummary& monitor, std::size_t chains, std::vector<Warning>& out) {
   const auto& [name, summary] = monitor;
   switch (summary.status) {
     case SeriesStatus::non_finite:
-      out.push_back(fmt::format(
-          "{0}: some draws are infinite or not a number, so it has no mean or error; start the chains where the "
-          "probability is positive and lengthen the warm-up.",
-          name));
+      out.push_back(
+          {"non_finite",
+           fmt::format(
+               "{0}: some draws are infinite or not a number, so it has no mean or error; start the chains where the "
+               "probability is positive and lengthen the warm-up.",
+               name)});
       return;
     case SeriesStatus::constant:
-      out.push_back(fmt::format(
-          "{0}: it never changed in any chain, so nothing can be said of its convergence; if it should vary, check the "
-          "acceptance rate and try smaller moves.",
-          name));
+      out.push_back({"constant", fmt::format("{0}: it never changed in any chain, so nothing can be said of its "
+                                             "convergence; if it should vary, check the "
+                                             "acceptance rate and try smaller moves.",
+                                             name)});
       return;
     case SeriesStatus::frozen:
-      out.push_back(fmt::format(
-          "{0}: no chain ever moved, and they stand at different values, so the draws only show where the chains "
-          "started; check the acceptance rate and try another kernel.",
-          name));
+      out.push_back(
+          {"stuck",
+           fmt::format(
+               "{0}: no chain ever moved, and they stand at different values, so the draws only show where the chains "
+               "started; check the acceptance rate and try another kernel.",
+               name)});
       return;
     case SeriesStatus::too_short:
       out.push_back(
-          fmt::format("{0}: under 12 draws per chain are too few to judge it, so do not rely on its R-hat or effective "
-                      "sample size; "
-                      "take more draws.",
-                      name));
+          {"short",
+           fmt::format(
+               "{0}: under 12 draws per chain are too few to judge it, so do not rely on its R-hat or effective "
+               "sample size; "
+               "take more draws.",
+               name)});
       return;
     case SeriesStatus::rare:
       out.push_back(
-          fmt::format("{0}: it changed only {1} {2} in all chains together, so its R-hat and effective sample size "
-                      "mean little; take "
-                      "many more draws.",
-                      name, summary.transitions, summary.transitions == 1 ? "time" : "times"));
+          {"rare",
+           fmt::format("{0}: it changed only {1} {2} in all chains together, so its R-hat and effective sample size "
+                       "mean little; take "
+                       "many more draws.",
+                       name, summary.transitions, summary.transitions == 1 ? "time" : "times")});
       return;
     case SeriesStatus::ok: break;
   }
   if (summary.r_hat > r_hat_limit) {
     out.push_back(
-        fmt::format("{0}: R-hat is {1} (over {2}), so the chains do not agree yet; lengthen the warm-up and the run, "
-                    "or try another "
-                    "kernel.",
-                    name, show_r_hat(summary.r_hat), r_hat_limit));
+        {"rhat",
+         fmt::format("{0}: R-hat is {1} (over {2}), so the chains do not agree yet; lengthen the warm-up and the run, "
+                     "or try another "
+                     "kernel.",
+                     name, show_r_hat(summary.r_hat), r_hat_limit)});
   }
   const double wanted = ess_limit_per_chain * static_cast<double>(chains);
   if (summary.ess < wanted) {
     out.push_back(
-        fmt::format("{0}: the effective sample size is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), so its mean, "
+        {"ess", fmt::format(
+                    "{0}: the effective sample size is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), so its mean, "
                     "its error and "
                     "its R-hat are themselves uncertain; {4}.",
-                    name, summary.ess, ess_limit_per_chain, wanted, more_draws(summary.ess, wanted)));
+                    name, summary.ess, ess_limit_per_chain, wanted, more_draws(summary.ess, wanted))});
   } else if (summary.ess_tail < wanted) {
     out.push_back(
-        fmt::format("{0}: the effective sample size in the tails is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), "
+        {"ess", fmt::format(
+                    "{0}: the effective sample size in the tails is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), "
                     "so its extreme "
                     "quantiles are uncertain though its mean is not; {4} if they matter.",
-                    name, summary.ess_tail, ess_limit_per_chain, wanted, more_draws(summary.ess_tail, wanted)));
+                    name, summary.ess_tail, ess_limit_per_chain, wanted, more_draws(summary.ess_tail, wanted))});
   }
 }
 
@@ -86,7 +96,7 @@ std::string share(std::size_t count, std::size_t all, const char* one, const cha
   return fmt::format("{} of {} variables {}", count, all, count == 1 ? one : many);
 }
 
-void add_frozen(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
+void add_frozen(const VariablesSummary& variables, const VariableNames& name, std::vector<Warning>& out) {
   if (variables.frozen == 0) return;
   std::string example;
   for (const VariableRow& row : variables.worst_by_r_hat) {
@@ -95,13 +105,15 @@ void add_frozen(const VariablesSummary& variables, const VariableNames& name, st
       break;
     }
   }
-  out.push_back(fmt::format(
-      "{}{} in every chain but not at the same value, so the chains sit in separate modes and their average means "
-      "nothing; try a kernel with larger moves, tempering, or a much longer run.",
-      share(variables.frozen, variables.variables, "is frozen", "are frozen"), example));
+  out.push_back(
+      {"stuck",
+       fmt::format(
+           "{}{} in every chain but not at the same value, so the chains sit in separate modes and their average means "
+           "nothing; try a kernel with larger moves, tempering, or a much longer run.",
+           share(variables.frozen, variables.variables, "is frozen", "are frozen"), example)});
 }
 
-void add_disagreement(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
+void add_disagreement(const VariablesSummary& variables, const VariableNames& name, std::vector<Warning>& out) {
   if (variables.high_r_hat == 0) return;
   std::string example;
   for (const VariableRow& row : variables.worst_by_r_hat) {
@@ -110,12 +122,14 @@ void add_disagreement(const VariablesSummary& variables, const VariableNames& na
       break;
     }
   }
-  out.push_back(fmt::format(
-      "{} an R-hat over {}{}, so the chains do not agree yet on their means; lengthen the warm-up and the run.",
-      share(variables.high_r_hat, variables.variables, "has", "have"), r_hat_limit, example));
+  out.push_back(
+      {"rhat",
+       fmt::format(
+           "{} an R-hat over {}{}, so the chains do not agree yet on their means; lengthen the warm-up and the run.",
+           share(variables.high_r_hat, variables.variables, "has", "have"), r_hat_limit, example)});
 }
 
-void add_low_ess(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
+void add_low_ess(const VariablesSummary& variables, const VariableNames& name, std::vector<Warning>& out) {
   if (variables.low_ess == 0) return;
   const double wanted = ess_limit_per_chain * static_cast<double>(variables.chains);
   std::string example;
@@ -127,17 +141,19 @@ void add_low_ess(const VariablesSummary& variables, const VariableNames& name, s
       break;
     }
   }
-  out.push_back(fmt::format(
-      "{} an effective sample size under {:.0f} per chain, {:.0f} in all{}, so their means and errors are uncertain; "
-      "{}.",
-      share(variables.low_ess, variables.variables, "has", "have"), ess_limit_per_chain, wanted, example, advice));
+  out.push_back({"ess", fmt::format("{} an effective sample size under {:.0f} per chain, {:.0f} in all{}, so their "
+                                    "means and errors are uncertain; "
+                                    "{}.",
+                                    share(variables.low_ess, variables.variables, "has", "have"), ess_limit_per_chain,
+                                    wanted, example, advice)});
 }
 
-void add_standstill(const VariablesSummary& variables, std::vector<std::string>& out) {
+void add_standstill(const VariablesSummary& variables, std::vector<Warning>& out) {
   if (variables.variables > 0 && variables.constant == variables.variables) {
-    out.emplace_back(
-        "No variable changed in any chain, so the draws are one state repeated; check the acceptance rate, the "
-        "temperature and the evidence.");
+    out.push_back(
+        {"stuck",
+         "No variable changed in any chain, so the draws are one state repeated; check the acceptance rate, the "
+         "temperature and the evidence."});
   }
 }
 
@@ -154,18 +170,19 @@ std::string VariableNames::operator()(const VariableRow& row) const {
   return name;
 }
 
-std::vector<std::string> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
-                                  std::size_t chains, const VariableNames& name) {
-  std::vector<std::string> out;
+std::vector<Warning> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
+                              std::size_t chains, const VariableNames& name) {
+  std::vector<Warning> out;
   add_frozen(variables, name, out);
   for (const NamedSummary& monitor : monitors) add_monitor(monitor, chains, out);
   add_disagreement(variables, name, out);
   add_low_ess(variables, name, out);
   add_standstill(variables, out);
   if (chains == 1) {
-    out.emplace_back(
-        "Only one chain was run, so R-hat compares its two halves and cannot notice a mode it never left; run at least "
-        "four chains.");
+    out.push_back({"one_chain",
+                   "Only one chain was run, so R-hat compares its two halves and cannot notice a mode it never left; "
+                   "run at least "
+                   "four chains."});
   }
   return out;
 }

@@ -91,13 +91,13 @@ std::string comparison_text(std::span<const Report> reports, std::size_t width) 
       "'Combined' is the geometric mean of those shown. An update is one chance of one variable to change: a step, or "
       "for gibbs, whose step is a sweep, as many as there are variables.",
       "", width);
-  std::string all_warnings;
+  std::vector<Warning> all;
   for (const Report& report : reports) {
-    for (const std::string& warning : report.warnings) {
-      all_warnings += text::wrap(fmt::format("{}: {}", report.sampler, warning), "warning: ", width);
+    for (const auto& [code, sentence] : report.warnings) {
+      all.push_back({code, fmt::format("{}: {}", report.sampler, sentence)});
     }
   }
-  return all_warnings.empty() ? out : out + "\n" + all_warnings;
+  return out + text::warnings(all, width);
 }
 
 }  // namespace poise

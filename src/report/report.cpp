@@ -90,38 +90,41 @@ double DrawSums::mean_acceptance() const {
 void add_warnings(Report& report, bool ended) {
   if (report.draws == 0) {
     report.warnings.push_back(
-        fmt::format("{}, so there is nothing to summarise; give the run more time.",
-                    report.interrupted ? "The run was interrupted before its first draw" : "No draw was recorded"));
+        {"no_draws",
+         fmt::format("{}, so there is nothing to summarise; give the run more time.",
+                     report.interrupted ? "The run was interrupted before its first draw" : "No draw was recorded")});
     return;
   }
   if (report.interrupted) {
     report.warnings.push_back(
-        fmt::format("The run was interrupted after {} draws per chain; they are kept, but fewer than were asked for.",
-                    report.draws));
+        {"interrupted",
+         fmt::format("The run was interrupted after {} draws per chain; they are kept, but fewer than were asked for.",
+                     report.draws)});
   }
   if (!ended) {
-    report.warnings.push_back(fmt::format(
-        "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
-        report.draws));
+    report.warnings.push_back({"interrupted", fmt::format("The run has not ended or was killed; {} draws per chain are "
+                                                          "complete, and its time and cost are not known.",
+                                                          report.draws)});
   }
   if (!report.frozen.empty()) {
     const Index first = report.frozen.front();
-    report.warnings.push_back(fmt::format(
-        "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
-        "tables "
-        "leave them one level; unless the evidence determines them, the chains are stuck in a part of the distribution "
-        "and their marginals are wrong; use exact inference if it fits.",
-        report.frozen.size(), report.num_variables - report.observed,
-        first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
+    report.warnings.push_back(
+        {"stuck",
+         fmt::format(
+             "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
+             "tables "
+             "leave them one level; unless the evidence determines them, the chains are stuck in a part of the "
+             "distribution "
+             "and their marginals are wrong; use exact inference if it fits.",
+             report.frozen.size(), report.num_variables - report.observed,
+             first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first))});
   }
-  if (report.tempering) {
-    const auto found = tempering_warnings(*report.tempering);
+  const auto add = [&](const std::vector<Warning>& found) {
     report.warnings.insert(report.warnings.end(), found.begin(), found.end());
-  }
-  const VariablesSummary none;
-  const auto found = warnings(report.monitors, report.variables ? *report.variables : none, report.chains,
-                              {report.variable_names, report.level_names});
-  report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+  };
+  if (report.tempering) add(tempering_warnings(*report.tempering));
+  add(warnings(report.monitors, report.variables ? *report.variables : VariablesSummary(), report.chains,
+               {report.variable_names, report.level_names}));
 }
 
 namespace {

@@ -66,6 +66,8 @@ json variables_json(const VariablesSummary& variables) {
 
 }  // namespace
 
+void to_json(json& out, const Warning& warning) { out = {{"code", warning.code}, {"message", warning.text}}; }
+
 json report_json(const Report& report) {
   json out = {{"version", report.version},
               {"model", report.model},

@@ -95,22 +95,23 @@ std::string tempering_text(const TemperingReport& report, std::size_t width) {
   return out;
 }
 
-std::vector<std::string> tempering_warnings(const TemperingReport& report) {
+std::vector<Warning> tempering_warnings(const TemperingReport& report) {
   if (report.acceptance.empty()) return {};
-  std::vector<std::string> out;
+  std::vector<Warning> out;
   constexpr double kCut = 0.05;
   const auto least = std::min_element(report.acceptance.begin(), report.acceptance.end());
   if (*least < kCut) {
     const auto pair = static_cast<std::size_t>(least - report.acceptance.begin());
-    out.push_back(fmt::format(
-        "Replicas at beta = {:.3g} and {:.3g} swap with probability {:.2g} only, which cuts the ladder in two: the "
-        "barrier between its ends is too high for {} rungs; lengthen the warm-up.",
-        report.betas[pair], report.betas[pair + 1], *least, report.betas.size()));
+    out.push_back({"ladder", fmt::format("Replicas at beta = {:.3g} and {:.3g} swap with probability {:.2g} only, "
+                                         "which cuts the ladder in two: the "
+                                         "barrier between its ends is too high for {} rungs; lengthen the warm-up.",
+                                         report.betas[pair], report.betas[pair + 1], *least, report.betas.size())});
   }
   if (report.round_trips == 0) {
-    out.emplace_back(
-        "No replica has gone from the cold end of the ladder to the hot one and back, so the draws may hang on where "
-        "chains began; lengthen the run.");
+    out.push_back(
+        {"ladder",
+         "No replica has gone from the cold end of the ladder to the hot one and back, so the draws may hang on where "
+         "chains began; lengthen the run."});
   }
   return out;
 }

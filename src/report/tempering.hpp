@@ -19,7 +19,7 @@ namespace poise {
 [[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
 
 /// Warnings about a ladder: neighbours that do not swap, and no replica that travels from end to end.
-[[nodiscard]] std::vector<std::string> tempering_warnings(const TemperingReport& report);
+[[nodiscard]] std::vector<Warning> tempering_warnings(const TemperingReport& report);
 
 /// Acceptance of swaps between neighbours along the ladder, beside the paths of a few replicas through it.
 [[nodiscard]] std::string tempering_plot(const TemperingReport& report);

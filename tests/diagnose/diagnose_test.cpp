@@ -378,13 +378,14 @@ TEST(DiagnoseWarnings, NameTheTroubleAndTheRemedy) {
       {"distance", summarize(find("one_infinite").view())},
   };
   const std::vector<std::string> names{"a", "b", "c", "d", "e"};
-  const std::vector<std::string> found = warnings(monitors, one_of_each_kind(), 4, {names, {}});
+  const std::vector<Warning> found = warnings(monitors, one_of_each_kind(), 4, {names, {}});
   const auto contains = [&](const std::string& text) {
     return std::any_of(found.begin(), found.end(),
-                       [&](const std::string& sentence) { return sentence.find(text) != std::string::npos; });
+                       [&](const Warning& warning) { return warning.text.find(text) != std::string::npos; });
   };
   ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found.front().find("1 of 5 variables is frozen (b for one)"), 0U) << found.front();
+  EXPECT_EQ(found.front().code, "stuck");
+  EXPECT_EQ(found.front().text.find("1 of 5 variables is frozen (b for one)"), 0U) << found.front().text;
   EXPECT_TRUE(contains("log_prob: R-hat is 1.0670 (over 1.01)"));
   EXPECT_TRUE(contains("log_prob: the effective sample size is 40 (under 100 per chain, 400 in all)"));
   EXPECT_TRUE(contains("take about 10 times as many draws"));
@@ -393,7 +394,7 @@ TEST(DiagnoseWarnings, NameTheTroubleAndTheRemedy) {
   EXPECT_TRUE(contains("distance: some draws are infinite"));
   EXPECT_TRUE(contains("1 of 5 variables has an R-hat over 1.01 (worst: e with"));
   EXPECT_FALSE(contains("Only one chain"));
-  for (const std::string& sentence : found) EXPECT_EQ(sentence.back(), '.') << sentence;
+  for (const auto& [code, text] : found) EXPECT_EQ(text.back(), '.') << code << ": " << text;
   EXPECT_EQ(warnings({}, {}, 1).size(), 1U);
 }
 
