@@ -130,7 +130,7 @@ std::vector<Warning> warnings_of(const Sample& a, const Sample& b, const MmdResu
     warnings.push_back(
         {"short",
          fmt::format(
-             "{} of {}: too few to tell, whatever the p-value; take more, from a longer run or one that mixes better.",
+             "{} of {}: too few to tell, whatever the p-value; take more, from a longer run or one that mixes better",
              independent == 1 ? "One draw counts" : fmt::format("{} draws count", independent), sample->path)});
   }
   if (result.permutations > 0 && (a.used > a.thinning.draws || b.used > b.thinning.draws)) {

@@ -36,12 +36,6 @@ class StuckWarning(PoiseWarning):
     code = "stuck"
 
 
-class RareWarning(PoiseWarning):
-    """Something changed so seldom that its frequency is not known."""
-
-    code = "rare"
-
-
 class UnvisitedWarning(PoiseWarning):
     """A level of positive probability was never drawn."""
 

@@ -63,6 +63,8 @@ Answer find(const std::shared_ptr<Network>& network, const nb::dict& settings, c
   } catch (const ExactStopped&) {
     out.answer.interrupted = true;
   }
+  use_keywords(out.answer.elsewhere);
+  if (out.answer.report) use_keywords(out.answer.report->warnings);
   return out;
 }
 

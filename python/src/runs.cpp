@@ -60,6 +60,7 @@ nb::dict progress_dict(const Progress& progress) {
 std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
   auto fit = std::make_shared<Fit>();
   fit->report = session.finish();
+  use_keywords(fit->report.warnings);
   RunResult& result = session.result();
   const bool whole = result.trace.dropped == 0 && (result.options.keep != Keep::draws || !result.trace.x.empty());
   if (!whole) fit->path = path;
@@ -231,6 +232,7 @@ std::shared_ptr<Fit> load(const std::string& path, double gibibytes) {
     fit->path = path;
     fit->report = make_report(path, {.memory = memory});
   }
+  use_keywords(fit->report.warnings);
   return fit;
 }
 

@@ -216,21 +216,22 @@ std::vector<Warning> LogPartition::warnings() const {
   if (!annealed) return out;
   const auto chains = static_cast<double>(annealed->chains);
   const bool dominated = annealed->chains > 2 && annealed->largest_share > kLargestShare;
+  const std::string next = fmt::format("--temperatures {}", 4 * annealed->temperatures);
   if (annealed->effective_chains < kFewestEffective * chains || dominated) {
     out.push_back(
         {"weights",
-         fmt::format(
-             "the {} chains are worth {:.1f}, and the largest weight is {:.0f} % of all: the estimate cannot be "
-             "trusted; use more temperatures",
-             annealed->chains, annealed->effective_chains, 100.0 * annealed->largest_share)});
+         fmt::format("The {} chains are worth {:.1f}, and the largest weight is {:.0f} % of all: the estimate "
+                     "cannot be trusted",
+                     annealed->chains, annealed->effective_chains, 100.0 * annealed->largest_share),
+         next});
   }
   const std::optional<double> difference = difference_in_errors();
   if (difference && std::abs(*difference) > kFar) {
-    out.push_back(
-        {"disagreement",
-         fmt::format("the estimate is {:.1f} standard errors from the exact value: its error is too small, for the "
-                     "chains missed a part of the distribution; use more temperatures",
-                     std::abs(*difference))});
+    out.push_back({"disagreement",
+                   fmt::format("The estimate is {:.1f} standard errors from the exact value: the chains missed a part "
+                               "of the distribution",
+                               std::abs(*difference)),
+                   next});
   }
   return out;
 }

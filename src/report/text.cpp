@@ -121,7 +121,7 @@ std::string wrap(std::string_view words, std::string_view first, std::size_t wid
 
 std::string warnings(std::span<const Warning> warnings, std::size_t width) {
   std::string out = warnings.empty() ? "" : "\n";
-  for (const Warning& warning : warnings) out += wrap(warning.text, "warning: ", width);
+  for (const Warning& warning : warnings) out += wrap(warning.sentence(), "warning: ", width);
   return out;
 }
 
