@@ -122,21 +122,24 @@ void check_same_variables(const Sample& a, const Sample& b) {
   }
 }
 
-std::vector<std::string> warnings_of(const Sample& a, const Sample& b, const MmdResult& result) {
-  std::vector<std::string> warnings;
+std::vector<Warning> warnings_of(const Sample& a, const Sample& b, const MmdResult& result) {
+  std::vector<Warning> warnings;
   for (const Sample* sample : {&a, &b}) {
     const std::size_t independent = std::min(sample->used, sample->thinning.draws);
     if (independent >= kTooFew) continue;
-    warnings.push_back(fmt::format(
-        "{} of {}: too few to tell, whatever the p-value; take more, from a longer run or one that mixes better.",
-        independent == 1 ? "One draw counts" : fmt::format("{} draws count", independent), sample->path));
+    warnings.push_back(
+        {"short",
+         fmt::format(
+             "{} of {}: too few to tell, whatever the p-value; take more, from a longer run or one that mixes better",
+             independent == 1 ? "One draw counts" : fmt::format("{} draws count", independent), sample->path)});
   }
   if (result.permutations > 0 && (a.used > a.thinning.draws || b.used > b.thinning.draws)) {
-    warnings.emplace_back("More draws were used than are near independent: the p-value is too small.");
+    warnings.push_back({"dependent", "More draws were used than are near independent: the p-value is too small."});
   }
   if (result.v_statistic == 0.0 && a.x.size() > a.layout.variables) {
-    warnings.emplace_back(
-        "Both samples hold the same draws: one file twice, or runs with one seed, which are not independent.");
+    warnings.push_back(
+        {"same_draws",
+         "Both samples hold the same draws: one file twice, or runs with one seed, which are not independent."});
   }
   return warnings;
 }
@@ -153,7 +156,7 @@ nlohmann::json sample_json(const Sample& sample) {
 /// JSON has no NaN and no infinity.
 nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
 
-void print(const Sample& a, const Sample& b, const MmdResult& result, const std::vector<std::string>& warnings) {
+void print(const Sample& a, const Sample& b, const MmdResult& result, const std::vector<Warning>& warnings) {
   const std::size_t width = table_width(stdout);
   const auto row = [&](const char* title, const std::string& words) {
     fmt::print("{}", text::wrap(words, title, width));
@@ -175,8 +178,7 @@ void print(const Sample& a, const Sample& b, const MmdResult& result, const std:
     row("p-value     ", fmt::format("{}: {} of {} random splits of the pooled draws are as far apart or farther",
                                     text::number(result.p_value, 3), result.as_far, result.permutations));
   }
-  if (!warnings.empty()) fmt::print("\n");
-  for (const std::string& warning : warnings) fmt::print("{}", text::wrap(warning, "warning: ", width));
+  fmt::print("{}", text::warnings(warnings, width));
 }
 
 int compare_draws(const MmdFlags& flags) {
@@ -202,7 +204,7 @@ int compare_draws(const MmdFlags& flags) {
   const Sample b = read_sample(flags.paths[1], choice);
   check_same_variables(a, b);
   const MmdResult result = mmd(a.x, b.x, a.layout.variables, options);
-  const std::vector<std::string> warnings = warnings_of(a, b, result);
+  const std::vector<Warning> warnings = warnings_of(a, b, result);
   if (!flags.json.empty()) {
     write_output(flags.json, json_text({{"version", POISE_VERSION},
                                         {"variables", result.variables},

@@ -88,6 +88,19 @@ enum class SeriesStatus : std::uint8_t {
 /// transitions are ten excursions: the frequency of what they visit is then known to about 1/sqrt(10), a third.
 inline constexpr std::uint64_t rare_transitions = 20;
 
+/// An R-hat is high when it is over this limit (Vehtari et al. 2021) and chance does not explain it: with a probability
+/// under `chance_limit` any of all the series tested would have one so large. The limit alone is passed by one variable
+/// in a few hundred whose draws are worth 400, and by half of those worth 100; chance alone by any difference, however
+/// small, in a long run.
+inline constexpr double r_hat_limit = 1.01;
+inline constexpr double chance_limit = 0.001;
+
+/// Effective draws, of all chains together, that a mean should rest on (Vehtari et al. 2021: 100 for each of four).
+inline constexpr double ess_limit = 400;
+/// Fewer than these are a warning. An ESS is itself known to about sqrt(6/ESS), 12 % at 400, so none of a million
+/// series that are worth 400 is estimated so low; and errors are honest down to here (docs/diagnostics.md).
+inline constexpr double ess_alarm = 100;
+
 /// All there is to say of one series. Undefined numbers are NaN.
 struct SeriesSummary {
   using Status = SeriesStatus;
@@ -99,6 +112,7 @@ struct SeriesSummary {
   double r_hat;               ///< +infinity when frozen
   std::uint64_t transitions;  ///< draws that differ from the draw before, over all chains
   Status status;
+  double chance = 1;  ///< probability of so large an r_hat if the chains agreed; 1 where it is not over r_hat_limit
 };
 
 [[nodiscard]] SeriesSummary summarize(ChainsView series);
@@ -138,6 +152,7 @@ struct VariableRow {
   Index variable;
   std::optional<std::int8_t> level;  ///< the label the series indicates; empty when the series is the variable itself
   SeriesStatus status;               ///< constant, frozen, too_short, rare or ok
+  double chance = 1;                 ///< as in SeriesSummary
 };
 
 /// Over all rows where the number is defined; NaN when there are none. R-hat may be infinite.
@@ -160,13 +175,9 @@ struct VariablesSummary {
   std::size_t constant = 0;
   std::size_t frozen = 0;
   std::size_t rare = 0;
-  std::size_t high_r_hat = 0;  ///< R-hat over r_hat_limit, the frozen ones apart
-  std::size_t low_ess = 0;     ///< ESS under ess_limit_per_chain * chains, the frozen ones apart
+  std::size_t high_r_hat = 0;  ///< R-hat over r_hat_limit by more than chance, the frozen ones apart
+  std::size_t low_ess = 0;     ///< ESS under ess_limit, the frozen ones apart
 };
-
-/// Where warnings begin (Vehtari et al. 2021).
-inline constexpr double r_hat_limit = 1.01;
-inline constexpr double ess_limit_per_chain = 100;
 
 struct VariablesOptions {
   unsigned threads = 1;    ///< the result does not depend on it; 0: as many as the machine has
@@ -194,11 +205,36 @@ struct VariableNames {
   [[nodiscard]] std::string operator()(const VariableRow& row) const;
 };
 
-/// What the user should know before using the results, most serious first; empty when all is well. Each is one sentence
-/// that says what was seen, what it means and what to do. `variables` may be empty (draws not kept).
-[[nodiscard]] std::vector<std::string> warnings(std::span<const NamedSummary> monitors,
-                                                const VariablesSummary& variables, std::size_t chains,
-                                                const VariableNames& names = {});
+/// What the user should know before using a result.
+struct Warning {
+  std::string code;       ///< stable, for programs: rhat, ess, stuck, ...
+  std::string text;       ///< what was seen and what it means
+  std::string next = {};  ///< what to type next: "--draws 6000"; may be empty
+
+  /// All of it as one sentence.
+  [[nodiscard]] std::string sentence() const { return next.empty() ? text : text + "; try " + next; }
+  bool operator==(const Warning&) const = default;
+};
+
+/// What warnings depend on besides the series.
+struct RunFacts {
+  std::size_t chains = 0;
+  std::size_t draws = 0;  ///< per chain
+  std::size_t warmup = 0;
+  std::string sampler = {};  ///< its spec
+  double seconds = 0.0;      ///< that were asked for; 0: the run is as long as its draws
+  bool independent = false;  ///< draws are independent of each other: there is no mixing to warn of
+  VariableNames names = {};
+
+  /// What makes the run `factor` times as long: "--draws 6000", "--seconds 40".
+  [[nodiscard]] std::string longer(double factor) const;
+  /// What helps chains that would need `factor` times as many draws: these, or tempering.
+  [[nodiscard]] std::string better(double factor) const;
+};
+
+/// One for each cause, most serious first; empty when all is well. `variables` may be empty (draws not kept).
+[[nodiscard]] std::vector<Warning> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
+                                            const RunFacts& facts);
 
 // Standard errors from batch means.
 

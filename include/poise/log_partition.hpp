@@ -72,7 +72,7 @@ struct LogPartition {
   /// value to the error, which matters only where all weights are equal.
   [[nodiscard]] std::optional<double> difference_in_errors() const;
   /// Why the estimate cannot be trusted, if so.
-  [[nodiscard]] std::vector<std::string> warnings() const;
+  [[nodiscard]] std::vector<Warning> warnings() const;
 };
 
 /// How the work is seen from outside.
@@ -97,7 +97,8 @@ inline constexpr Index kMostEnumerated = 25;
 
 /// Keys: version, model, visible, hidden, seed, ais{log_partition, log10_partition, mcse, effective_chains,
 /// largest_share, chains, temperatures, seconds}, exact{log_partition, log10_partition, side, units, seconds},
-/// difference_in_errors, interrupted, warnings[]; what was not computed is null. mcse is that of the natural logarithm.
+/// difference_in_errors, interrupted, warnings[{code, message}]; what was not computed is null. mcse is that of the
+/// natural logarithm.
 [[nodiscard]] nlohmann::json log_partition_json(const LogPartition& answer, const std::string& model);
 [[nodiscard]] std::string log_partition_text(const LogPartition& answer, const std::string& model, std::size_t width);
 
@@ -151,7 +152,7 @@ struct NetworkLogPartitionHooks {
                                                      const NetworkLogPartitionHooks& hooks = {});
 
 /// Keys: version, model, variables, observed, method (exact or sample), reason, log_partition, log10_partition, mcse
-/// (null where exact), width, exact_bytes, seconds, interrupted, warnings[], report{} (when sampled).
+/// (null where exact), width, exact_bytes, seconds, interrupted, warnings[{code, message}], report{} (when sampled).
 [[nodiscard]] nlohmann::json log_partition_json(const NetworkLogPartition& answer);
 [[nodiscard]] std::string log_partition_text(const NetworkLogPartition& answer, std::size_t width);
 

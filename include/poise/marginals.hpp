@@ -66,13 +66,13 @@ struct MarginalsAnswer {
   std::vector<Index> exact_variables;  ///< of a sampled answer: those in parts of the network that are exact
   std::vector<Pilot> pilots;           ///< best first
   /// Chains of pilot runs that had settled where the answer has not been: a sentence each.
-  std::vector<std::string> elsewhere;
+  std::vector<Warning> elsewhere;
   std::optional<Report> report;  ///< of the sampling run
   double seconds = 0.0;          ///< in all
   bool interrupted = false;
 
-  [[nodiscard]] std::vector<std::string> warnings() const {
-    std::vector<std::string> all = elsewhere;
+  [[nodiscard]] std::vector<Warning> warnings() const {
+    std::vector<Warning> all = elsewhere;
     if (report) all.insert(all.end(), report->warnings.begin(), report->warnings.end());
     return all;
   }
@@ -106,8 +106,9 @@ struct MarginalsHooks {
 
 /// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (and its
 /// log10_partition_error when it comes from tempering), sampler, pilots[{sampler, error_after_a_second,
-/// steps_per_second, verdict (where it was not taken although its error is small)}], seconds, interrupted, warnings[],
-/// variables[{name, levels[], probabilities[], counted[], mcse[], observed}], report{} (when sampled).
+/// steps_per_second, verdict (where it was not taken although its error is small)}], seconds, interrupted,
+/// warnings[{code, message}], variables[{name, levels[], probabilities[], counted[], mcse[], observed}], report{} (when
+/// sampled).
 [[nodiscard]] nlohmann::json marginals_json(const MarginalsAnswer& answer, const Network& network);
 
 /// A table with a row per variable (the first `most` of them) and what was done and why.

@@ -29,6 +29,7 @@ struct Report {
   std::size_t warmup = 0;
   std::size_t draws = 0;  ///< per chain, as many as there are
   std::uint64_t thin = 0;
+  double seconds = 0.0;  ///< that the run was given; 0: its length was given in draws
   std::size_t num_variables = 0;
 
   double warmup_seconds = 0.0;
@@ -55,13 +56,17 @@ struct Report {
 
   std::optional<TemperingReport> tempering;  ///< where chains are ladders
 
+  bool independent = false;  ///< draws do not depend on each other, so that there is no mixing to judge
   bool interrupted = false;
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<std::string> notes;
 };
 
 [[nodiscard]] Report make_report(const RunResult& result);
 [[nodiscard]] Report make_report(const StoredRun& stored);
+
+/// {"code": ..., "message": ...}
+void to_json(nlohmann::json& json, const Warning& warning);
 
 /// How draws are diagnosed that are in a file and need not fit into memory.
 struct FileReportOptions {
@@ -82,11 +87,11 @@ struct FileReportOptions {
 /// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
 /// steps that make many}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
-/// transitions, status}}, observed, frozen[], interrupted, warnings[], notes[]; balance{knots, log_phi} where the
-/// sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see
-/// run/choice.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition,
+/// transitions, status}}, observed, frozen[], interrupted, warnings[{code, message}], notes[]; balance{knots, log_phi}
+/// where the sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the
+/// sampler (see run/choice.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition,
 /// log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, and
-/// variables{count, constant, frozen, rare,
+/// independent (true) where draws are, and variables{count, constant, frozen, rare,
 /// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of

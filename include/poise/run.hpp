@@ -170,6 +170,7 @@ struct RunResult {
   std::vector<double> log_phi;
   double objective = 0.0;                    ///< value of the learning objective at the end of learning; NaN without
   std::optional<TemperingReport> tempering;  ///< empty unless the sampler tempers
+  bool independent = false;                  ///< every draw is one from the distribution, whatever the one before
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what was changed on the user's behalf
 };

@@ -7,7 +7,19 @@
 """
 
 from . import _core
-from ._errors import Interrupted, PoiseWarning
+from ._errors import (
+    ESSWarning,
+    Interrupted,
+    LadderWarning,
+    ModesWarning,
+    NonFiniteWarning,
+    OneChainWarning,
+    PoiseWarning,
+    RHatWarning,
+    ShortWarning,
+    StuckWarning,
+    UnvisitedWarning,
+)
 from ._fit import Fit, load
 from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
@@ -21,14 +33,23 @@ __version__: str = _core.version()
 
 __all__ = [
     "Comparison",
+    "ESSWarning",
     "Fit",
     "Interrupted",
+    "LadderWarning",
     "Marginals",
     "Model",
+    "ModesWarning",
+    "NonFiniteWarning",
+    "OneChainWarning",
     "PoiseWarning",
+    "RHatWarning",
+    "ShortWarning",
     "Stepper",
+    "StuckWarning",
     "Table",
     "Target",
+    "UnvisitedWarning",
     "__version__",
     "bernoulli",
     "compare",

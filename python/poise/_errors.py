@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,7 +10,79 @@ if TYPE_CHECKING:
 
 
 class PoiseWarning(UserWarning):
-    """The answer is not to be trusted yet, and the message says why."""
+    """The answer is not to be trusted yet, and the message says why.
+
+    The subclasses name causes, so that filters can tell them apart; ``code`` is what the program's JSON calls them.
+    """
+
+    code: str = ""
+
+
+class RHatWarning(PoiseWarning):
+    """Chains do not agree."""
+
+    code = "rhat"
+
+
+class ESSWarning(PoiseWarning):
+    """Too few effective draws."""
+
+    code = "ess"
+
+
+class StuckWarning(PoiseWarning):
+    """Chains or variables do not move."""
+
+    code = "stuck"
+
+
+class UnvisitedWarning(PoiseWarning):
+    """A level of positive probability was never drawn."""
+
+    code = "unvisited"
+
+
+class NonFiniteWarning(PoiseWarning):
+    """Some draws are infinite or not a number."""
+
+    code = "non_finite"
+
+
+class ShortWarning(PoiseWarning):
+    """Too few draws to judge them."""
+
+    code = "short"
+
+
+class OneChainWarning(PoiseWarning):
+    """One chain cannot be compared with others."""
+
+    code = "one_chain"
+
+
+class LadderWarning(PoiseWarning):
+    """Replicas of tempered chains do not travel between the ends of their ladder."""
+
+    code = "ladder"
+
+
+class ModesWarning(PoiseWarning):
+    """A pilot run settled where the answer has not been."""
+
+    code = "modes"
+
+
+_CATEGORIES = {category.code: category for category in PoiseWarning.__subclasses__()}
+
+
+def as_warnings(found: Iterable[Mapping[str, str]]) -> list[PoiseWarning]:
+    """Warnings of the core, each in its category."""
+    out = []
+    for one in found:
+        warning = _CATEGORIES.get(one["code"], PoiseWarning)(one["message"])
+        warning.code = one["code"]
+        out.append(warning)
+    return out
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._arguments import files_may_be_missing, folder_may_be_missing, path, positive
+from ._errors import PoiseWarning, as_warnings
 from ._table import ShownAsText, Table
 
 _SUMMARY = ("mean", "sd", "mcse", "ess", "ess_tail", "r_hat")
@@ -82,9 +83,9 @@ class Fit(ShownAsText):
         return self._core.num_draws
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[PoiseWarning]:
         """What the user should know before using the draws, most serious first; empty when all is well."""
-        return list(self._core.warnings)
+        return as_warnings(self._core.warnings)
 
     @property
     def interrupted(self) -> bool:

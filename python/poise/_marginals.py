@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._arguments import described, path
-from ._errors import PoiseWarning
+from ._errors import PoiseWarning, as_warnings
 from ._models import Model
 from ._progress import _somebody_looks, _tqdm
 from ._table import ShownAsText, Table
@@ -31,7 +31,7 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
         #: Their standard errors, the same way; empty where the answer is exact.
         self.mcse: list[npt.NDArray[np.float64]] = core.mcse
         #: What the user should know before using them.
-        self.warnings: list[str] = core.warnings
+        self.warnings: list[PoiseWarning] = as_warnings(core.warnings)
 
     @property
     def method(self) -> str:
@@ -125,8 +125,8 @@ def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Mar
     if core.interrupted:
         raise KeyboardInterrupt("marginals: interrupted before there was an answer")
     answer = Marginals(core, network)
-    for sentence in answer.warnings:
-        warnings.warn(sentence, PoiseWarning, stacklevel=3)
+    for warning in answer.warnings:
+        warnings.warn(warning, stacklevel=3)
     return answer
 
 

@@ -66,7 +66,8 @@ def sample(
     your own is asked for those of its rank, and every rank gets the same fit: that of one process. Rank 0 (:func:`rank`)
     writes ``out``, shows progress and warns.
 
-    Warnings about the result are issued as :class:`PoiseWarning` and are in ``fit.warnings``. Ctrl-C raises
+    Warnings about the result are issued in categories of :class:`PoiseWarning` (:class:`RHatWarning`, ...) and are in
+    ``fit.warnings``. Ctrl-C raises
     :class:`Interrupted`, which holds the draws made so far (None in the warm-up).
 
     >>> import poise
@@ -162,8 +163,8 @@ def _ended(fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, 
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None
         raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
-    for sentence in fit.warnings if _core.rank() == 0 else []:
-        python_warnings.warn(sentence, PoiseWarning, stacklevel=3)
+    for warning in result.warnings if _core.rank() == 0 else []:
+        python_warnings.warn(warning, stacklevel=3)
     return result
 
 

@@ -69,6 +69,9 @@ nb::ndarray<nb::numpy, T> array(std::vector<T> values, std::vector<std::size_t> 
   return nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner);
 }
 
+/// What to type next, as Python has it: draws=6000 for --draws 6000, sampler="temper" for --sampler temper.
+void use_keywords(std::vector<Warning>& warnings);
+
 /// JSON as Python's own dictionaries and lists; null is None.
 [[nodiscard]] nb::object to_python(const nlohmann::json& json);
 

@@ -77,6 +77,16 @@ nb::dict option_row(const Option& option, OptionKind kind, const OptionValue& va
   return row;
 }
 
+void use_keywords(std::vector<Warning>& warnings) {
+  for (Warning& warning : warnings) {
+    const std::size_t blank = warning.next.find(' ');
+    if (!warning.next.starts_with("--") || blank == std::string::npos) continue;
+    const std::string value = warning.next.substr(blank + 1);
+    const bool is_number = value.find_first_not_of("0123456789.") == std::string::npos;
+    warning.next = warning.next.substr(2, blank - 2) + (is_number ? "=" + value : "=\"" + value + "\"");
+  }
+}
+
 nb::object to_python(const nlohmann::json& json) {
   switch (json.type()) {
     case nlohmann::json::value_t::null: return nb::none();

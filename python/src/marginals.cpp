@@ -63,6 +63,8 @@ Answer find(const std::shared_ptr<Network>& network, const nb::dict& settings, c
   } catch (const ExactStopped&) {
     out.answer.interrupted = true;
   }
+  use_keywords(out.answer.elsewhere);
+  if (out.answer.report) use_keywords(out.answer.report->warnings);
   return out;
 }
 
@@ -83,7 +85,7 @@ void bind_marginals(nb::module_& module) {
       .def_prop_ro("mcse", [](const Answer& it) { return probabilities(it.answer.mcse); })
       .def_prop_ro("counted", [](const Answer& it) { return probabilities(it.answer.counted); })
       .def_prop_ro("interrupted", [](const Answer& it) { return it.answer.interrupted; })
-      .def_prop_ro("warnings", [](const Answer& it) { return it.answer.warnings(); })
+      .def_prop_ro("warnings", [](const Answer& it) { return to_python(it.answer.warnings()); })
       .def("mar", [](const Answer& it) { return mar_text(it.answer.marginals); })
       .def("json",
            [](const Answer& it) { return nb::cast<nb::dict>(to_python(marginals_json(it.answer, *it.network))); })

@@ -59,6 +59,7 @@ nb::dict progress_dict(const Progress& progress) {
 std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
   auto fit = std::make_shared<Fit>();
   fit->report = session.finish();
+  use_keywords(fit->report.warnings);
   RunResult& result = session.result();
   const bool whole = result.trace.dropped == 0 && (result.options.keep != Keep::draws || !result.trace.x.empty());
   if (!whole) fit->path = path;
@@ -230,6 +231,7 @@ std::shared_ptr<Fit> load(const std::string& path, double gibibytes) {
     fit->path = path;
     fit->report = make_report(path, {.memory = memory});
   }
+  use_keywords(fit->report.warnings);
   return fit;
 }
 
@@ -341,7 +343,7 @@ void bind_runs(nb::module_& module) {
       .def_prop_ro("num_draws", [](const Fit& fit) { return fit.stored.trace.all_draws(); })
       .def_prop_ro("interrupted", [](const Fit& fit) { return fit.report.interrupted; })
       .def_prop_ro("can_extend", [](const Fit& fit) { return !fit.state.empty(); })
-      .def_prop_ro("warnings", [](const Fit& fit) { return fit.report.warnings; })
+      .def_prop_ro("warnings", [](const Fit& fit) { return to_python(fit.report.warnings); })
       .def_prop_ro("notes", [](const Fit& fit) { return fit.report.notes; })
       .def_prop_ro("names", [](const Fit& fit) { return fit.stored.layout.names; })
       .def_prop_ro("level_names", [](const Fit& fit) { return fit.stored.layout.level_names; })

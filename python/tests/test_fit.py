@@ -61,9 +61,13 @@ def test_empirical_marginals_count_every_step(fit):
 
 
 def test_warnings_are_issued():
-    with pytest.warns(poise.PoiseWarning, match="R-hat"):
+    with pytest.warns(poise.RHatWarning, match="R-hat"):
         fit = poise.sample(poise.ising(size=16, coupling=0.6), draws=30, warmup=5, progress=False)
     assert fit.warnings
+    for warning, one in zip(fit.warnings, fit.report["warnings"], strict=True):
+        assert isinstance(warning, poise.PoiseWarning)
+        assert (warning.code, str(warning)) == (one["code"], one["message"])
+    assert any(type(warning) is poise.RHatWarning and warning.code == "rhat" for warning in fit.warnings)
 
 
 def test_compare():

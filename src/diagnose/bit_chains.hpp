@@ -57,5 +57,7 @@ class BitChains {
 /// affine maps of each other. NaN where all bits are equal.
 double r_hat_of(const BitChains& chains);
 double ess_of(const BitChains& chains);
+/// Probability of so large an R-hat by chance; 1 where it is not over its limit, for then nobody asks.
+double chance_of(const BitChains& chains, double r_hat);
 
 }  // namespace poise::diagnose_detail

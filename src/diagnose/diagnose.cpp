@@ -30,6 +30,18 @@ double larger(double a, double b) { return std::fmax(a, b); }
 
 double folded_r_hat(detail::Ranking& ranking) { return detail::r_hat_of(ranking.folded().chains); }
 
+/// ESS, R-hat and its chance, which is that of the smaller of two.
+void judge(detail::Ranking& ranking, SeriesSummary& summary) {
+  const detail::ScoredChains bulk = ranking.bulk();
+  const detail::ScoredChains folded = ranking.folded();
+  const double location = detail::r_hat_of(bulk.chains);
+  const double spread = detail::r_hat_of(folded.chains);
+  summary.ess = detail::ess_of(bulk.chains);
+  summary.r_hat = larger(location, spread);
+  const double chance = std::min(detail::chance_of(bulk.chains, location), detail::chance_of(folded.chains, spread));
+  summary.chance = std::min(1.0, 2 * chance);
+}
+
 /// Effective size of 1[x <= bound].
 double ess_below(ChainsView series, double bound) {
   detail::BitChains whole;
@@ -153,9 +165,7 @@ SeriesSummary summarize(ChainsView series) {
     summary.status = SeriesStatus::non_finite;
     if (census.nan || series.draws < 4) return summary;
     detail::Ranking ranking(series);
-    const detail::ScoredChains bulk = ranking.bulk();
-    summary.ess = detail::ess_of(bulk.chains);
-    summary.r_hat = larger(detail::r_hat_of(bulk.chains), folded_r_hat(ranking));
+    judge(ranking, summary);
     return summary;
   }
   if (census.high - census.low < std::numeric_limits<double>::epsilon()) {
@@ -177,15 +187,12 @@ SeriesSummary summarize(ChainsView series) {
     halves.take_halves(whole);
     summary.ess = detail::ess_of(halves);
     summary.r_hat = detail::r_hat_of(halves);
+    summary.chance = detail::chance_of(halves, summary.r_hat);
     summary.mcse = summary.sd / std::sqrt(summary.ess);
     return summary;
   }
   detail::Ranking ranking(series);
-  {
-    const detail::ScoredChains bulk = ranking.bulk();
-    summary.ess = detail::ess_of(bulk.chains);
-    summary.r_hat = larger(detail::r_hat_of(bulk.chains), folded_r_hat(ranking));
-  }
+  judge(ranking, summary);
   summary.ess_tail = series.draws < 6 ? undefined : ess_tail_of(series, ranking);
   summary.mcse = summary.sd / std::sqrt(ess_mean(series));
   return summary;

@@ -59,9 +59,19 @@ double effective_size(std::size_t m, std::size_t n, double variance_of_means, La
   return draws / tau;
 }
 
+/// Probability of an R-hat of at least that of m half-chains of n draws, were they stationary and independent of each
+/// other: see chance.cpp. `effective` is what all draws are worth by autocorrelations within half-chains.
+double chance_of_r_hat(std::size_t m, std::size_t n, double r_hat, double effective);
+
+/// Whether chance does not explain an R-hat over its limit, of the largest among so many (Bonferroni).
+inline bool is_high(double chance, std::size_t tests) { return chance * static_cast<double>(tests) < chance_limit; }
+
+/// Draws per chain from which lags are looked at.
+inline constexpr std::size_t fewest_draws = 12;
+
 inline SeriesStatus status_of(std::size_t chains, std::size_t draws, std::uint64_t transitions) {
   if (transitions == 0) return SeriesStatus::frozen;
-  if (draws < 12) return SeriesStatus::too_short;
+  if (draws < fewest_draws) return SeriesStatus::too_short;
   if (transitions < rare_transitions && 10 * transitions < chains * (draws - 1)) return SeriesStatus::rare;
   return SeriesStatus::ok;
 }

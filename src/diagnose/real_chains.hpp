@@ -23,6 +23,8 @@ bool has_no_spread(const RealChains& chains);
 
 double r_hat_of(const RealChains& chains);
 double ess_of(const RealChains& chains);
+/// Probability of so large an R-hat by chance; 1 where it is not over its limit, for then nobody asks.
+double chance_of(const RealChains& chains, double r_hat);
 
 /// Sums in extended precision, as R does, so that long series of large numbers agree to the last digits.
 double mean_of(std::span<const double> values);

@@ -118,6 +118,7 @@ class RowMaker {
     row.mean = ones / total;
     row.ess = detail::ess_of(halves_);
     row.r_hat = detail::r_hat_of(halves_);
+    row.chance = detail::chance_of(halves_, row.r_hat);
     row.mcse = std::sqrt(ones * (total - ones) / (total * (total - 1)) / row.ess);
     row.transitions = whole_.transitions();
     row.status = detail::status_of(chains_, draws_, row.transitions);
@@ -175,7 +176,6 @@ std::vector<VariableRow> worst(const std::vector<VariableRow>& rows, std::size_t
 }
 
 void count_variables(VariablesSummary& summary) {
-  const double ess_limit = ess_limit_per_chain * static_cast<double>(summary.chains);
   const auto& rows = summary.rows;
   for (std::size_t first = 0; first < rows.size();) {
     bool constant = false;
@@ -188,7 +188,7 @@ void count_variables(VariablesSummary& summary) {
       constant = constant || rows[row].status == SeriesStatus::constant;
       frozen = frozen || rows[row].status == SeriesStatus::frozen;
       rare = rare || rows[row].status == SeriesStatus::rare;
-      high_r_hat = high_r_hat || rows[row].r_hat > r_hat_limit;
+      high_r_hat = high_r_hat || detail::is_high(rows[row].chance, rows.size());
       low_ess = low_ess || rows[row].ess < ess_limit;
     }
     summary.constant += constant ? 1 : 0;

@@ -1,143 +1,141 @@
-/// Warnings: diagnostics as sentences that name what to do next.
+/// Warnings: diagnostics as sentences that name what to do next, one for each cause.
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include <poise/diagnose.hpp>
+#include "diagnose/effective_size.hpp"
 
 namespace poise {
 namespace {
 
-/// 1.013, but never a limit it exceeds: 1.0104 is "1.0104", not "1.01".
+/// Four decimals near 1, for 1.0104 is not 1.01.
 std::string show_r_hat(double r_hat) {
-  if (std::isinf(r_hat)) return "infinite";
-  return r_hat < 1.1 ? fmt::format("{:.4f}", r_hat) : fmt::format("{:.4g}", r_hat);
+  return r_hat < 1.1 ? fmt::format("{:.4f}", r_hat) : fmt::format("{:.3g}", r_hat);
 }
 
-std::string more_draws(double ess, double wanted) {
-  const double factor = std::ceil(wanted / ess);
-  return factor > 1 && factor <= 1000 ? fmt::format("take about {:.0f} times as many draws", factor)
-                                      : std::string("take many more draws or try another kernel");
+/// 1 or 2 significant digits, rounded up: 1200, 6000, 20000.
+double round_up(double value) {
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - (value < 100 ? 0 : 1));
+  return std::ceil(value / unit - 1e-9) * unit;
 }
 
-/// All that is wrong with one monitor, most serious first.
-void add_monitor(const NamedSummary& monitor, std::size_t chains, std::vector<std::string>& out) {
-  const auto& [name, summary] = monitor;
-  switch (summary.status) {
-    case SeriesStatus::non_finite:
-      out.push_back(fmt::format(
-          "{0}: some draws are infinite or not a number, so it has no mean or error; start the chains where the "
-          "probability is positive and lengthen the warm-up.",
-          name));
-      return;
-    case SeriesStatus::constant:
-      out.push_back(fmt::format(
-          "{0}: it never changed in any chain, so nothing can be said of its convergence; if it should vary, check the "
-          "acceptance rate and try smaller moves.",
-          name));
-      return;
-    case SeriesStatus::frozen:
-      out.push_back(fmt::format(
-          "{0}: no chain ever moved, and they stand at different values, so the draws only show where the chains "
-          "started; check the acceptance rate and try another kernel.",
-          name));
-      return;
-    case SeriesStatus::too_short:
-      out.push_back(
-          fmt::format("{0}: under 12 draws per chain are too few to judge it, so do not rely on its R-hat or effective "
-                      "sample size; "
-                      "take more draws.",
-                      name));
-      return;
-    case SeriesStatus::rare:
-      out.push_back(
-          fmt::format("{0}: it changed only {1} {2} in all chains together, so its R-hat and effective sample size "
-                      "mean little; take "
-                      "many more draws.",
-                      name, summary.transitions, summary.transitions == 1 ? "time" : "times"));
-      return;
-    case SeriesStatus::ok: break;
+/// A series, be it a monitor or that of a variable.
+struct Series {
+  double r_hat;
+  double ess;
+  double chance;
+  SeriesStatus status;
+};
+
+/// Series with the same trouble: how many there are, and the worst.
+class Group {
+ public:
+  void add_monitor(const NamedSummary& monitor, bool worst) {
+    add(monitors_, worst, [&] { return monitor.name; });
   }
-  if (summary.r_hat > r_hat_limit) {
-    out.push_back(
-        fmt::format("{0}: R-hat is {1} (over {2}), so the chains do not agree yet; lengthen the warm-up and the run, "
-                    "or try another "
-                    "kernel.",
-                    name, show_r_hat(summary.r_hat), r_hat_limit));
+  /// Rows come by variable, which counts once.
+  void add_row(const VariableRow& row, const VariableNames& name, bool worst) {
+    if (variables_ > 0 && last_ == row.variable) --variables_;
+    last_ = row.variable;
+    add(variables_, worst, [&] { return name(row); });
   }
-  const double wanted = ess_limit_per_chain * static_cast<double>(chains);
-  if (summary.ess < wanted) {
-    out.push_back(
-        fmt::format("{0}: the effective sample size is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), so its mean, "
-                    "its error and "
-                    "its R-hat are themselves uncertain; {4}.",
-                    name, summary.ess, ess_limit_per_chain, wanted, more_draws(summary.ess, wanted)));
-  } else if (summary.ess_tail < wanted) {
-    out.push_back(
-        fmt::format("{0}: the effective sample size in the tails is {1:.0f} (under {2:.0f} per chain, {3:.0f} in all), "
-                    "so its extreme "
-                    "quantiles are uncertain though its mean is not; {4} if they matter.",
-                    name, summary.ess_tail, ess_limit_per_chain, wanted, more_draws(summary.ess_tail, wanted)));
+
+  [[nodiscard]] bool empty() const { return monitors_ + variables_ == 0; }
+  [[nodiscard]] const std::string& example() const { return example_; }
+  /// "12 of 900 variables and log_prob", "2 monitors"; `all` of the variables.
+  [[nodiscard]] std::string count(std::size_t all) const {
+    std::string out;
+    if (variables_ > 0) out = fmt::format("{} of {} variables", variables_, all);
+    if (monitors_ > 0)
+      out += fmt::format("{}{} monitor{}", out.empty() ? "" : " and ", monitors_, monitors_ == 1 ? "" : "s");
+    return out;
   }
-}
 
-/// "12 of 900 variables are", "1 of 900 variables is".
-std::string share(std::size_t count, std::size_t all, const char* one, const char* many) {
-  return fmt::format("{} of {} variables {}", count, all, count == 1 ? one : many);
-}
+ private:
+  template <class Name>
+  void add(std::size_t& count, bool worst, Name&& name) {
+    ++count;
+    if (worst || example_.empty()) example_ = name();
+  }
 
-void add_frozen(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
-  if (variables.frozen == 0) return;
-  std::string example;
-  for (const VariableRow& row : variables.worst_by_r_hat) {
-    if (row.status == SeriesStatus::frozen) {
-      example = fmt::format(" ({} for one)", name(row));
-      break;
+  std::size_t monitors_ = 0;
+  std::size_t variables_ = 0;
+  Index last_ = 0;
+  std::string example_;
+};
+
+/// All series of a run by what is wrong with them: each is in one group at most.
+struct Groups {
+  Group stuck;
+  Group disagreeing;
+  Group few;
+  Group non_finite;
+  double largest_r_hat = 0.0;
+  double smallest_ess = std::numeric_limits<double>::infinity();        // of those with few effective draws
+  double ess_of_disagreeing = std::numeric_limits<double>::infinity();  // the smallest
+  bool moves = false;                                                   // any series
+
+  template <class Add>
+  void sort(const Series& series, std::size_t tests, Add&& add) {
+    moves = moves || series.status != SeriesStatus::constant;
+    if (series.status == SeriesStatus::frozen) {
+      add(stuck, false);
+    } else if (series.status == SeriesStatus::non_finite) {
+      add(non_finite, false);
+    } else if (diagnose_detail::is_high(series.chance, tests)) {
+      add(disagreeing, series.r_hat > largest_r_hat);
+      largest_r_hat = std::max(largest_r_hat, series.r_hat);
+      ess_of_disagreeing = std::min(ess_of_disagreeing, series.ess);
+    } else if (series.ess < ess_alarm) {
+      add(few, series.ess < smallest_ess);
+      smallest_ess = std::min(smallest_ess, series.ess);
     }
   }
-  out.push_back(fmt::format(
-      "{}{} in every chain but not at the same value, so the chains sit in separate modes and their average means "
-      "nothing; try a kernel with larger moves, tempering, or a much longer run.",
-      share(variables.frozen, variables.variables, "is frozen", "are frozen"), example));
-}
+};
 
-void add_disagreement(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
-  if (variables.high_r_hat == 0) return;
-  std::string example;
-  for (const VariableRow& row : variables.worst_by_r_hat) {
-    if (row.status != SeriesStatus::frozen) {
-      example = fmt::format(" (worst: {} with {})", name(row), show_r_hat(row.r_hat));
-      break;
-    }
+Groups sort_series(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
+                   const VariableNames& name) {
+  Groups groups;
+  const std::size_t tests = monitors.size() + variables.rows.size();
+  for (const NamedSummary& one : monitors) {
+    const SeriesSummary& it = one.summary;
+    groups.sort({it.r_hat, it.ess, it.chance, it.status}, tests,
+                [&](Group& group, bool worst) { group.add_monitor(one, worst); });
   }
-  out.push_back(fmt::format(
-      "{} an R-hat over {}{}, so the chains do not agree yet on their means; lengthen the warm-up and the run.",
-      share(variables.high_r_hat, variables.variables, "has", "have"), r_hat_limit, example));
-}
-
-void add_low_ess(const VariablesSummary& variables, const VariableNames& name, std::vector<std::string>& out) {
-  if (variables.low_ess == 0) return;
-  const double wanted = ess_limit_per_chain * static_cast<double>(variables.chains);
-  std::string example;
-  std::string advice = "take more draws";
-  for (const VariableRow& row : variables.worst_by_ess) {
-    if (row.status != SeriesStatus::frozen) {
-      example = fmt::format(" (worst: {} with {:.0f})", name(row), row.ess);
-      advice = more_draws(row.ess, wanted);
-      break;
-    }
+  for (const VariableRow& row : variables.rows) {
+    groups.sort({row.r_hat, row.ess, row.chance, row.status}, tests,
+                [&](Group& group, bool worst) { group.add_row(row, name, worst); });
   }
-  out.push_back(fmt::format(
-      "{} an effective sample size under {:.0f} per chain, {:.0f} in all{}, so their means and errors are uncertain; "
-      "{}.",
-      share(variables.low_ess, variables.variables, "has", "have"), ess_limit_per_chain, wanted, example, advice));
+  return groups;
 }
 
-void add_standstill(const VariablesSummary& variables, std::vector<std::string>& out) {
-  if (variables.variables > 0 && variables.constant == variables.variables) {
-    out.emplace_back(
-        "No variable changed in any chain, so the draws are one state repeated; check the acceptance rate, the "
-        "temperature and the evidence.");
+void add_mixing(const Groups& groups, std::size_t variables, const RunFacts& facts, std::vector<Warning>& out) {
+  if (!groups.moves) {
+    out.push_back({"stuck", "Nothing changed in any chain: the draws are one state repeated", facts.better(INFINITY)});
+  }
+  if (!groups.stuck.empty()) {
+    out.push_back({"stuck",
+                   fmt::format("{} never changed in any chain, but chains differ ({} for one): they sit in separate "
+                               "modes, and their average means nothing",
+                               groups.stuck.count(variables), groups.stuck.example()),
+                   facts.better(INFINITY)});
+  }
+  if (!groups.disagreeing.empty()) {
+    out.push_back({"rhat",
+                   fmt::format("Chains disagree: R-hat is over {} by more than chance for {} (worst: {} with {})",
+                               r_hat_limit, groups.disagreeing.count(variables), groups.disagreeing.example(),
+                               show_r_hat(groups.largest_r_hat)),
+                   facts.better(ess_limit / groups.ess_of_disagreeing)});
+  }
+  if (!groups.few.empty()) {
+    out.push_back({"ess",
+                   fmt::format("Few effective draws: under {:.0f} for {} (worst: {} with {:.0f}), so errors are rough",
+                               ess_alarm, groups.few.count(variables), groups.few.example(), groups.smallest_ess),
+                   facts.better(ess_limit / groups.smallest_ess)});
+  }
+  if (facts.chains == 1) {
+    out.push_back({"one_chain", "One chain cannot show a mode that it never left", "--chains 4"});
   }
 }
 
@@ -154,18 +152,35 @@ std::string VariableNames::operator()(const VariableRow& row) const {
   return name;
 }
 
-std::vector<std::string> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
-                                  std::size_t chains, const VariableNames& name) {
-  std::vector<std::string> out;
-  add_frozen(variables, name, out);
-  for (const NamedSummary& monitor : monitors) add_monitor(monitor, chains, out);
-  add_disagreement(variables, name, out);
-  add_low_ess(variables, name, out);
-  add_standstill(variables, out);
-  if (chains == 1) {
-    out.emplace_back(
-        "Only one chain was run, so R-hat compares its two halves and cannot notice a mode it never left; run at least "
-        "four chains.");
+std::string RunFacts::longer(double factor) const {
+  if (seconds > 0.0) return fmt::format("--seconds {:.0f}", round_up(std::max(1.0, factor * seconds)));
+  return fmt::format("--draws {:.0f}", round_up(factor * static_cast<double>(draws)));
+}
+
+std::string RunFacts::better(double factor) const {
+  // A ladder has ten to twenty rungs for the models that need one, so it costs as much as a run that many times longer.
+  constexpr double kPriceOfLadder = 20.0;
+  const bool tempers = sampler.starts_with("temper");
+  if (factor > kPriceOfLadder && !tempers) return "--sampler temper";
+  return longer(std::clamp(factor, 2.0, kPriceOfLadder));
+}
+
+std::vector<Warning> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
+                              const RunFacts& facts) {
+  std::vector<Warning> out;
+  const Groups groups = sort_series(monitors, variables, facts.names);
+  if (!groups.non_finite.empty()) {
+    out.push_back({"non_finite",
+                   fmt::format("Some draws of {} are infinite or not a number, so it has no mean or error",
+                               groups.non_finite.example()),
+                   "--init dispersed"});
+  }
+  if (facts.independent) return out;
+  if (facts.draws < diagnose_detail::fewest_draws) {
+    out.push_back({"short", fmt::format("{} draws a chain are too few to judge them", facts.draws),
+                   facts.seconds > 0.0 ? facts.longer(100) : "--draws 1000"});
+  } else if (!monitors.empty() || !variables.rows.empty()) {
+    add_mixing(groups, variables.variables, facts, out);
   }
   return out;
 }

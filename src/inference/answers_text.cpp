@@ -137,12 +137,7 @@ std::string marginals_text(const MarginalsAnswer& answer, const Network& network
   out += table.text(width);
   const std::size_t rest = network.num_variables() - observed - shown;
   if (rest > 0) out += fmt::format("and {}; --out and --json write all of them\n", text::plural(rest, "more variable"));
-  const std::vector<std::string> warnings = answer.warnings();
-  if (!warnings.empty()) {
-    out += '\n';
-    for (const std::string& warning : warnings) out += text::wrap(warning, "warning: ", width);
-  }
-  return out;
+  return out + text::warnings(answer.warnings(), width);
 }
 
 namespace {
@@ -217,10 +212,7 @@ std::string log_partition_text(const LogPartition& answer, const std::string& mo
     out += fmt::format("\nais - exact = {}, {} standard errors\n",
                        text::number(answer.annealed->value - answer.exact->value, 2), text::number(*difference, 2));
   }
-  const std::vector<std::string> warnings = answer.warnings();
-  if (!warnings.empty()) out += '\n';
-  for (const std::string& warning : warnings) out += text::wrap(warning, "warning: ", width);
-  return out;
+  return out + text::warnings(answer.warnings(), width);
 }
 
 }  // namespace poise

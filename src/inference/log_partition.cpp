@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
-#include "base/thread_pool.hpp"
 #include <poise/extend/base/lanes16.hpp>
 #include <poise/extend/base/math.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/log_partition.hpp>
+#include "base/thread_pool.hpp"
 #include "inference/log_partition_parts.hpp"
 #include "models/rbm/packed_matrix.hpp"
 #include "models/rbm/rbm.hpp"
@@ -211,23 +211,27 @@ std::optional<double> LogPartition::difference_in_errors() const {
   return (annealed->value - exact->value) / std::hypot(annealed->error, 1e-7 * (1.0 + std::abs(exact->value)));
 }
 
-std::vector<std::string> LogPartition::warnings() const {
-  std::vector<std::string> out;
+std::vector<Warning> LogPartition::warnings() const {
+  std::vector<Warning> out;
   if (!annealed) return out;
   const auto chains = static_cast<double>(annealed->chains);
   const bool dominated = annealed->chains > 2 && annealed->largest_share > kLargestShare;
+  const std::string next = fmt::format("--temperatures {}", 4 * annealed->temperatures);
   if (annealed->effective_chains < kFewestEffective * chains || dominated) {
     out.push_back(
-        fmt::format("the {} chains are worth {:.1f}, and the largest weight is {:.0f} % of all: the estimate cannot be "
-                    "trusted; use more temperatures",
-                    annealed->chains, annealed->effective_chains, 100.0 * annealed->largest_share));
+        {"weights",
+         fmt::format("The {} chains are worth {:.1f}, and the largest weight is {:.0f} % of all: the estimate "
+                     "cannot be trusted",
+                     annealed->chains, annealed->effective_chains, 100.0 * annealed->largest_share),
+         next});
   }
   const std::optional<double> difference = difference_in_errors();
   if (difference && std::abs(*difference) > kFar) {
-    out.push_back(
-        fmt::format("the estimate is {:.1f} standard errors from the exact value: its error is too small, for the "
-                    "chains missed a part of the distribution; use more temperatures",
-                    std::abs(*difference)));
+    out.push_back({"disagreement",
+                   fmt::format("The estimate is {:.1f} standard errors from the exact value: the chains missed a part "
+                               "of the distribution",
+                               std::abs(*difference)),
+                   next});
   }
   return out;
 }

@@ -143,7 +143,7 @@ json log_partition_json(const NetworkLogPartition& answer) {
               {"exact_bytes", answer.bytes},
               {"seconds", answer.seconds},
               {"interrupted", answer.interrupted},
-              {"warnings", answer.report ? answer.report->warnings : std::vector<std::string>{}}};
+              {"warnings", answer.report ? answer.report->warnings : std::vector<Warning>{}}};
   if (answer.report) out["report"] = report_json(*answer.report);
   return out;
 }
@@ -166,8 +166,7 @@ std::string log_partition_text(const NetworkLogPartition& answer, std::size_t wi
   out += table.text(width);
   if (!answer.report) return out;
   if (answer.report->tempering) out += '\n' + tempering_text(*answer.report->tempering, width);
-  for (const std::string& warning : answer.report->warnings) out += text::wrap(warning, "warning: ", width);
-  return out;
+  return out + text::warnings(answer.report->warnings, width);
 }
 
 }  // namespace poise

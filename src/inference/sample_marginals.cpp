@@ -248,13 +248,15 @@ void note_other_mode(const Network& network, std::span<const SettledChain> pilot
   std::size_t entry = found->worst;
   for (; entry >= network.levels(variable) - 1; ++variable) entry -= network.levels(variable) - 1;
   const SettledChain& chain = pilots[found->chain];
-  answer.elsewhere.push_back(fmt::format(
-      "In the pilot run of {} chain {} settled elsewhere: {} of {} probabilities differ, that of {} = {} "
-      "is {:.3f} there and {:.3f} in the answer; there may be a mode that the chains of the run have missed "
-      "or weighed wrongly.",
-      chain.sampler, chain.chain, found->count, chain.entries.size(), network.variable_name(variable),
-      network.level_name(variable, static_cast<Index>(entry + 1)), chain.entries[found->worst].mean,
-      result.rao_blackwell[found->worst]));
+  answer.elsewhere.push_back(
+      {"modes",
+       fmt::format(
+           "In the pilot run of {} chain {} settled elsewhere: {} of {} probabilities differ, that of {} = {} is "
+           "{:.3f} there and {:.3f} in the answer, so a mode may be missed or weighed wrongly",
+           chain.sampler, chain.chain, found->count, chain.entries.size(), network.variable_name(variable),
+           network.level_name(variable, static_cast<Index>(entry + 1)), chain.entries[found->worst].mean,
+           result.rao_blackwell[found->worst]),
+       RunFacts{.sampler = result.sampler, .seconds = result.options.seconds}.better(INFINITY)});
 }
 
 /// The pilot whose sampler makes the run: the one with the smallest error, if it is `temper` or agrees with it.

@@ -1,6 +1,8 @@
 /// The comparison of samplers on one model, as a table and as JSON.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,6 +71,45 @@ std::string budget_text(std::span<const Report> reports, std::size_t width) {
          text::wrap(fmt::format("{}; seed {}", budget, first.seed), "budget      ", width);
 }
 
+/// What several samplers have in common when each has a warning of that code.
+std::string_view cause(std::string_view code) {
+  constexpr std::pair<std::string_view, std::string_view> kCauses[] = {
+      {"rhat", "Chains disagree"},          {"ess", "Few effective draws"},          {"stuck", "Chains do not move"},
+      {"short", "Too few draws to judge"},  {"non_finite", "Draws are not finite"},  {"one_chain", "Only one chain"},
+      {"ladder", "Replicas do not travel"}, {"interrupted", "Runs are not complete"}};
+  const auto* found =
+      std::find_if(std::begin(kCauses), std::end(kCauses), [&](auto& one) { return one.first == code; });
+  return found == std::end(kCauses) ? code : found->second;
+}
+
+/// One warning per cause: in full where one sampler has it, else who has it and the strongest remedy.
+std::vector<Warning> by_cause(std::span<const Report> reports) {
+  std::vector<Warning> out;
+  std::vector<std::vector<std::string>> samplers;
+  for (const Report& report : reports) {
+    for (const Warning& warning : report.warnings) {
+      const auto same = std::find_if(out.begin(), out.end(), [&](auto& one) { return one.code == warning.code; });
+      const auto k = static_cast<std::size_t>(same - out.begin());
+      if (same == out.end()) {
+        out.push_back(warning);
+        samplers.push_back({report.sampler});
+      } else if (samplers[k].back() != report.sampler) {
+        samplers[k].push_back(report.sampler);
+        // Another sampler is more than more draws, and these the more, the longer the number.
+        if (std::pair(warning.next.size(), warning.next) > std::pair(same->next.size(), same->next)) {
+          same->next = warning.next;
+        }
+      }
+    }
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const bool one = samplers[k].size() == 1;
+    out[k].text = one ? fmt::format("{}: {}", samplers[k].front(), out[k].text)
+                      : fmt::format("{} for {}", cause(out[k].code), fmt::join(samplers[k], ", "));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string comparison_text(std::span<const Report> reports, std::size_t width) {
@@ -80,24 +121,20 @@ std::string comparison_text(std::span<const Report> reports, std::size_t width) 
   text::Table table(titles);
   for (std::size_t k = 0; k < reports.size(); ++k) {
     const Report& report = reports[k];
-    std::vector<std::string> row{report.sampler, fmt::format("{:.3f}", report.acceptance_rate)};
+    const std::string mark = report.warnings.empty() ? "" : " !";
+    std::vector<std::string> row{report.sampler + mark, fmt::format("{:.3f}", report.acceptance_rate)};
     for (const Column& column : columns) row.push_back(column.show(k));
     row.insert(row.end(), {text::r_hat(worst_r_hat(report)), text::number(report.warmup_seconds, 3)});
     table.add(std::move(row));
   }
   std::string out = budget_text(reports, width) + "\n" + table.text(width) + "\n";
   out += text::wrap(
-      "The best of a column is marked *; effective sample sizes are themselves estimates, good to some percent. "
+      "The best of a column is marked *, a sampler with a warning !; effective sample sizes are themselves estimates, "
+      "good to some percent. "
       "'Combined' is the geometric mean of those shown. An update is one chance of one variable to change: a step, or "
       "for gibbs, whose step is a sweep, as many as there are variables.",
       "", width);
-  std::string all_warnings;
-  for (const Report& report : reports) {
-    for (const std::string& warning : report.warnings) {
-      all_warnings += text::wrap(fmt::format("{}: {}", report.sampler, warning), "warning: ", width);
-    }
-  }
-  return all_warnings.empty() ? out : out + "\n" + all_warnings;
+  return out + text::warnings(by_cause(reports), width);
 }
 
 }  // namespace poise

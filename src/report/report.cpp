@@ -88,40 +88,42 @@ double DrawSums::mean_acceptance() const {
 }
 
 void add_warnings(Report& report, bool ended) {
+  const RunFacts facts{.chains = report.chains,
+                       .draws = report.draws,
+                       .warmup = report.warmup,
+                       .sampler = report.sampler,
+                       .seconds = report.seconds,
+                       .independent = report.independent,
+                       .names = {report.variable_names, report.level_names}};
+  const auto add = [&](const std::vector<Warning>& found) {
+    report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+  };
   if (report.draws == 0) {
-    report.warnings.push_back(
-        fmt::format("{}, so there is nothing to summarise; give the run more time.",
-                    report.interrupted ? "The run was interrupted before its first draw" : "No draw was recorded"));
+    add({{"no_draws",
+          report.interrupted ? "The run was interrupted before its first draw" : "There was no time for a single draw",
+          report.seconds > 0.0 ? facts.longer(10) : ""}});
     return;
   }
   if (report.interrupted) {
-    report.warnings.push_back(
-        fmt::format("The run was interrupted after {} draws per chain; they are kept, but fewer than were asked for.",
-                    report.draws));
+    add({{"interrupted", fmt::format("The run was interrupted after {} draws per chain", report.draws)}});
   }
   if (!ended) {
-    report.warnings.push_back(fmt::format(
-        "The run has not ended or was killed; {} draws per chain are complete, and its time and cost are not known.",
-        report.draws));
+    add({{"interrupted", fmt::format("The run has not ended or was killed; {} draws per chain are complete, and its "
+                                     "time and cost are not known",
+                                     report.draws)}});
   }
-  if (!report.frozen.empty()) {
+  if (!report.frozen.empty() && !report.independent) {
     const Index first = report.frozen.front();
-    report.warnings.push_back(fmt::format(
-        "{} of {} variables never changed and could not ({} for one): with the others as they were, zeros in the "
-        "tables "
-        "leave them one level; unless the evidence determines them, the chains are stuck in a part of the distribution "
-        "and their marginals are wrong; use exact inference if it fits.",
-        report.frozen.size(), report.num_variables - report.observed,
-        first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)));
+    add({{"stuck",
+          fmt::format(
+              "{} of {} variables never changed and could not ({} for one): zeros in the tables leave them one "
+              "level beside the others, so unless they are certain chains are stuck and marginals wrong",
+              report.frozen.size(), report.num_variables - report.observed,
+              first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)),
+          facts.better(INFINITY)}});
   }
-  if (report.tempering) {
-    const auto found = tempering_warnings(*report.tempering);
-    report.warnings.insert(report.warnings.end(), found.begin(), found.end());
-  }
-  const VariablesSummary none;
-  const auto found = warnings(report.monitors, report.variables ? *report.variables : none, report.chains,
-                              {report.variable_names, report.level_names});
-  report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+  if (report.tempering) add(tempering_warnings(*report.tempering, facts));
+  add(warnings(report.monitors, report.variables ? *report.variables : VariablesSummary(), facts));
 }
 
 namespace {
@@ -190,6 +192,7 @@ Report report_of_head(const RunResult& result) {
   report.seed = result.options.seed;
   report.warmup = result.options.warmup.value_or(0);
   report.thin = result.options.thin;
+  report.seconds = result.options.seconds;
   report.warmup_seconds = result.warmup_seconds;
   report.sampling_seconds = result.sampling_seconds;
   report.steps = result.steps;
@@ -203,6 +206,7 @@ Report report_of_head(const RunResult& result) {
   report.log_phi = result.log_phi;
   report.objective = result.objective;
   report.tempering = result.tempering;
+  report.independent = result.independent;
   report.interrupted = result.interrupted;
   report.notes = result.notes;
   report.frozen = result.frozen;
@@ -233,6 +237,7 @@ Report report_of_head(const StoredRun& stored) {
   report.seed = settings.count("seed").value_or(0);
   report.warmup = settings.count("warmup").value_or(0);
   report.thin = settings.count("thin").value_or(0);
+  report.seconds = std::fmax(0.0, settings.number("seconds"));
   report.warmup_seconds = results.at("seconds").number("warmup");
   report.sampling_seconds = results.at("seconds").number("sampling");
   report.updates = results.count("updates");
@@ -246,6 +251,7 @@ Report report_of_head(const StoredRun& stored) {
   if (stored.results.is_object() && stored.results.contains("tempering")) {
     report.tempering = read_tempering(stored.results["tempering"]);
   }
+  report.independent = results.flag("independent");
   report.interrupted = results.flag("interrupted");
   report.notes = results.texts("notes");
   for (const double variable : results.numbers("frozen")) {

@@ -66,6 +66,8 @@ json variables_json(const VariablesSummary& variables) {
 
 }  // namespace
 
+void to_json(json& out, const Warning& warning) { out = {{"code", warning.code}, {"message", warning.sentence()}}; }
+
 json report_json(const Report& report) {
   json out = {{"version", report.version},
               {"model", report.model},
@@ -90,6 +92,7 @@ json report_json(const Report& report) {
               {"warnings", report.warnings},
               {"notes", report.notes}};
   for (const auto& [name, summary] : report.monitors) out["monitors"][name] = monitor_json(summary, report);
+  if (report.independent) out["independent"] = true;
   if (report.choice) out["choice"] = choice_json(*report.choice);
   if (report.tempering) out["tempering"] = tempering_json(*report.tempering);
   if (!report.knots.empty()) out["balance"] = {{"knots", numbers(report.knots)}, {"log_phi", numbers(report.log_phi)}};

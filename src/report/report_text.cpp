@@ -139,11 +139,7 @@ std::string report_text(const Report& report, std::size_t width) {
       out += variables_text(report, width);
     }
   }
-  if (!report.warnings.empty()) {
-    out += '\n';
-    for (const std::string& warning : report.warnings) out += text::wrap(warning, "warning: ", width);
-  }
-  return out;
+  return out + text::warnings(report.warnings, width);
 }
 
 }  // namespace poise

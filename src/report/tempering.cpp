@@ -95,24 +95,23 @@ std::string tempering_text(const TemperingReport& report, std::size_t width) {
   return out;
 }
 
-std::vector<std::string> tempering_warnings(const TemperingReport& report) {
+std::vector<Warning> tempering_warnings(const TemperingReport& report, const RunFacts& facts) {
   if (report.acceptance.empty()) return {};
-  std::vector<std::string> out;
   constexpr double kCut = 0.05;
   const auto least = std::min_element(report.acceptance.begin(), report.acceptance.end());
   if (*least < kCut) {
     const auto pair = static_cast<std::size_t>(least - report.acceptance.begin());
-    out.push_back(fmt::format(
-        "Replicas at beta = {:.3g} and {:.3g} swap with probability {:.2g} only, which cuts the ladder in two: the "
-        "barrier between its ends is too high for {} rungs; lengthen the warm-up.",
-        report.betas[pair], report.betas[pair + 1], *least, report.betas.size()));
+    return {{"ladder",
+             fmt::format("Replicas at beta = {:.3g} and {:.3g} swap with probability {:.2g}, which cuts the ladder of "
+                         "{} rungs in two",
+                         report.betas[pair], report.betas[pair + 1], *least, report.betas.size()),
+             facts.seconds > 0.0 ? facts.longer(4)
+                                 : fmt::format("--warmup {}", 4 * std::max<std::size_t>(facts.warmup, 250))}};
   }
   if (report.round_trips == 0) {
-    out.emplace_back(
-        "No replica has gone from the cold end of the ladder to the hot one and back, so the draws may hang on where "
-        "chains began; lengthen the run.");
+    return {{"ladder", "No replica went from the cold end of the ladder to the hot one and back", facts.longer(4)}};
   }
-  return out;
+  return {};
 }
 
 std::string tempering_plot(const TemperingReport& report) {

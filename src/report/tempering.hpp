@@ -18,8 +18,8 @@ namespace poise {
 /// Rungs, barrier, swaps and round trips, and log Z.
 [[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
 
-/// Warnings about a ladder: neighbours that do not swap, and no replica that travels from end to end.
-[[nodiscard]] std::vector<std::string> tempering_warnings(const TemperingReport& report);
+/// A warning where neighbours do not swap, or where no replica travels from end to end.
+[[nodiscard]] std::vector<Warning> tempering_warnings(const TemperingReport& report, const RunFacts& facts);
 
 /// Acceptance of swaps between neighbours along the ladder, beside the paths of a few replicas through it.
 [[nodiscard]] std::string tempering_plot(const TemperingReport& report);

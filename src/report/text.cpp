@@ -119,6 +119,12 @@ std::string wrap(std::string_view words, std::string_view first, std::size_t wid
   return out + '\n';
 }
 
+std::string warnings(std::span<const Warning> warnings, std::size_t width) {
+  std::string out = warnings.empty() ? "" : "\n";
+  for (const Warning& warning : warnings) out += wrap(warning.sentence(), "warning: ", width);
+  return out;
+}
+
 Table::Table(std::vector<std::string> titles) {
   std::size_t lines = 1;
   for (std::string& title : titles) {

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <poise/diagnose.hpp>
 
 namespace poise::text {
 
@@ -38,6 +41,9 @@ namespace poise::text {
 
 /// Breaks lines at blanks; the first line starts with `first`, the others with as many blanks.
 [[nodiscard]] std::string wrap(std::string_view words, std::string_view first, std::size_t width);
+
+/// The block of warnings below a table, after an empty line; nothing where there are none.
+[[nodiscard]] std::string warnings(std::span<const Warning> warnings, std::size_t width);
 
 /// The first column is set left, the others right, unless their title begins with '<'. A title may have several lines.
 class Table {

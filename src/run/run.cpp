@@ -199,6 +199,7 @@ RunResult Run::finish() {
     result.warmup_seconds = ranks->of_root(result.warmup_seconds);
     result.sampling_seconds = ranks->of_root(result.sampling_seconds);
   }
+  result.independent = engine.traits().independent;
   result.interrupted = core.stopped();
   result.options.draws = core.recorder->draws();
   result.acceptance_rate = core.recorder->mean_acceptance();

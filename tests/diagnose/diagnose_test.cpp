@@ -359,18 +359,32 @@ TEST(DiagnoseVariables, CountsTheTraps) {
   EXPECT_TRUE(std::isnan(summarize_variables({}).ess.median));
 }
 
-TEST(DiagnoseWarnings, SilentWhenAllIsWell) {
-  std::mt19937_64 random(23);
+/// Chains of a two-valued series that stays with probability 1 - p where it is.
+std::vector<double> switching(std::size_t chains, std::size_t draws, double p, std::mt19937_64& random) {
   std::vector<double> values;
-  for (int chain = 0; chain < 4; ++chain) {
-    const auto one = sticky_bits(1000, 0.5, 0.5, random);
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    const auto one = sticky_bits(draws, p, p, random);
     values.insert(values.end(), one.begin(), one.end());
   }
-  const std::vector<NamedSummary> monitors{{"magnetization", summarize({values.data(), 4, 1000})}};
-  EXPECT_TRUE(warnings(monitors, {}, 4).empty());
+  return values;
 }
 
-TEST(DiagnoseWarnings, NameTheTroubleAndTheRemedy) {
+std::vector<std::string> codes(const std::vector<Warning>& found) {
+  std::vector<std::string> out;
+  for (const Warning& warning : found) out.push_back(warning.code);
+  return out;
+}
+
+using Codes = std::vector<std::string>;
+
+TEST(DiagnoseWarnings, SilentWhenAllIsWell) {
+  std::mt19937_64 random(23);
+  const std::vector<double> values = switching(4, 1000, 0.5, random);
+  const std::vector<NamedSummary> monitors{{"magnetization", summarize({values.data(), 4, 1000})}};
+  EXPECT_TRUE(warnings(monitors, {}, {.chains = 4, .draws = 1000}).empty());
+}
+
+TEST(DiagnoseWarnings, OneForEachCauseWithWhatToTypeNext) {
   const std::vector<NamedSummary> monitors{
       {"log_prob", summarize(find("ar1_slow").view())},
       {"energy", summarize(find("constant_per_chain").view())},
@@ -378,23 +392,84 @@ TEST(DiagnoseWarnings, NameTheTroubleAndTheRemedy) {
       {"distance", summarize(find("one_infinite").view())},
   };
   const std::vector<std::string> names{"a", "b", "c", "d", "e"};
-  const std::vector<std::string> found = warnings(monitors, one_of_each_kind(), 4, {names, {}});
-  const auto contains = [&](const std::string& text) {
-    return std::any_of(found.begin(), found.end(),
-                       [&](const std::string& sentence) { return sentence.find(text) != std::string::npos; });
-  };
-  ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found.front().find("1 of 5 variables is frozen (b for one)"), 0U) << found.front();
-  EXPECT_TRUE(contains("log_prob: R-hat is 1.0670 (over 1.01)"));
-  EXPECT_TRUE(contains("log_prob: the effective sample size is 40 (under 100 per chain, 400 in all)"));
-  EXPECT_TRUE(contains("take about 10 times as many draws"));
-  EXPECT_TRUE(contains("energy: no chain ever moved"));
-  EXPECT_TRUE(contains("size: it never changed"));
-  EXPECT_TRUE(contains("distance: some draws are infinite"));
-  EXPECT_TRUE(contains("1 of 5 variables has an R-hat over 1.01 (worst: e with"));
-  EXPECT_FALSE(contains("Only one chain"));
-  for (const std::string& sentence : found) EXPECT_EQ(sentence.back(), '.') << sentence;
-  EXPECT_EQ(warnings({}, {}, 1).size(), 1U);
+  const RunFacts facts{.chains = 4, .draws = 1000, .sampler = "gibbs", .names = {names, {}}};
+  const std::vector<Warning> found = warnings(monitors, one_of_each_kind(), facts);
+  EXPECT_EQ(codes(found), (Codes{"non_finite", "stuck", "rhat", "ess"}));
+  EXPECT_EQ(found[0].text.find("Some draws of distance are infinite"), 0U) << found[0].text;
+  EXPECT_EQ(found[1].text.find("1 of 5 variables and 1 monitor never changed in any chain"), 0U) << found[1].text;
+  EXPECT_EQ(found[1].next, "--sampler temper");
+  EXPECT_NE(found[2].text.find("for 1 of 5 variables (worst: e with"), std::string::npos) << found[2].text;
+  EXPECT_NE(found[3].text.find("for 1 monitor (worst: log_prob with 40)"), std::string::npos) << found[3].text;
+  EXPECT_EQ(found[3].next, "--draws 10000");  // 400 effective draws
+  EXPECT_TRUE(found[3].sentence().ends_with("; try --draws 10000"));
+  RunFacts timed = facts;
+  timed.seconds = 3;
+  EXPECT_EQ(warnings(monitors, {}, timed).back().next, "--seconds 30");
+  timed.sampler = "temper:of=gibbs";
+  EXPECT_EQ(timed.better(INFINITY), "--seconds 60");
+}
+
+TEST(DiagnoseWarnings, IndependentDrawsHaveNoMixingToWarnOf) {
+  const std::vector<NamedSummary> monitors{{"log_prob", summarize(find("ar1_slow").view())}};
+  EXPECT_TRUE(warnings(monitors, one_of_each_kind(), {.chains = 1, .draws = 5, .independent = true}).empty());
+}
+
+TEST(DiagnoseWarnings, ConstantMonitorsAreFineWhileSomethingMoves) {
+  std::mt19937_64 random(29);
+  const std::vector<double> values = switching(4, 500, 0.5, random);
+  std::vector<NamedSummary> monitors{{"log_prob", summarize(find("constant").view())}};
+  EXPECT_EQ(codes(warnings(monitors, {}, {.chains = 4, .draws = 500})), Codes{"stuck"});
+  monitors.push_back({"hamming", summarize({values.data(), 4, 500})});
+  EXPECT_TRUE(warnings(monitors, {}, {.chains = 4, .draws = 500}).empty());
+}
+
+TEST(DiagnoseWarnings, FewDrawsAndSingleChains) {
+  EXPECT_EQ(codes(warnings({}, one_of_each_kind(), {.chains = 4, .draws = 11})), Codes{"short"});
+  std::mt19937_64 random(31);
+  const std::vector<double> values = switching(1, 4000, 0.5, random);
+  const std::vector<NamedSummary> monitors{{"log_prob", summarize({values.data(), 1, 4000})}};
+  EXPECT_EQ(codes(warnings(monitors, {}, {.chains = 1, .draws = 4000})), Codes{"one_chain"});
+}
+
+TEST(DiagnoseWarnings, EffectiveDrawsCountInAll) {
+  // 64 chains of 20 effective draws each: 1280 in all.
+  std::mt19937_64 random(37);
+  const std::vector<double> values = switching(64, 400, 0.05, random);
+  const std::vector<NamedSummary> monitors{{"log_prob", summarize({values.data(), 64, 400})}};
+  EXPECT_LT(monitors[0].summary.ess, 64 * 30.0);
+  EXPECT_TRUE(warnings(monitors, {}, {.chains = 64, .draws = 400}).empty());
+}
+
+/// Series worth some 200 draws have an R-hat over 1.01 more often than not, which is chance and no warning: with a
+/// family-wise error of 0.001 the expected number of warnings in 1000 runs of 20 series is 1. The effective size is an
+/// estimate, which makes it a few.
+TEST(DiagnoseWarnings, ChanceDoesNotWarn) {
+  std::mt19937_64 random(41);
+  constexpr std::size_t runs = 1000;
+  constexpr std::size_t series = 20;
+  std::size_t over_limit = 0;
+  std::size_t warned = 0;
+  for (std::size_t run = 0; run < runs; ++run) {
+    std::vector<NamedSummary> monitors;
+    for (std::size_t k = 0; k < series; ++k) {
+      const std::vector<double> values = switching(4, 500, 0.1, random);
+      monitors.push_back({"x", summarize({values.data(), 4, 500})});
+      over_limit += monitors.back().summary.r_hat > r_hat_limit ? 1 : 0;
+    }
+    warned += warnings(monitors, {}, {.chains = 4, .draws = 500}).empty() ? 0 : 1;
+  }
+  EXPECT_GT(over_limit, runs * series / 2);
+  EXPECT_LT(warned, 30U);
+}
+
+TEST(DiagnoseWarnings, ChainsThatDifferDoWarn) {
+  std::mt19937_64 random(43);
+  std::vector<double> values = switching(3, 1000, 0.5, random);
+  const auto other = sticky_bits(1000, 0.5, 0.25, random);
+  values.insert(values.end(), other.begin(), other.end());
+  const std::vector<NamedSummary> monitors{{"x", summarize({values.data(), 4, 1000})}};
+  EXPECT_LT(monitors[0].summary.chance, 1e-9);
+  EXPECT_EQ(codes(warnings(monitors, {}, {.chains = 4, .draws = 1000})), Codes{"rhat"});
 }
 
 }  // namespace

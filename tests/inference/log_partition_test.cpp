@@ -124,7 +124,7 @@ TEST(LogPartition, TooFewTemperaturesAreNoticed) {
   const RbmWeights weights = random_rbm(40, 30, 3.0, 9);
   const auto answer = annealed(weights, {.chains = 128, .temperatures = 2});
   ASSERT_EQ(answer.warnings().size(), 1U);
-  EXPECT_NE(answer.warnings()[0].find("cannot be trusted; use more temperatures"), std::string::npos);
+  EXPECT_NE(answer.warnings()[0].text.find("cannot be trusted; use more temperatures"), std::string::npos);
   EXPECT_LT(answer.annealed->effective_chains, 12.8);
 }
 
@@ -136,7 +136,7 @@ TEST(LogPartition, AnErrorThatIsTooSmallIsNoticedWhereTheTruthIsKnown) {
   EXPECT_TRUE(answer.warnings().empty());
   answer.exact->value = 11.0;
   ASSERT_EQ(answer.warnings().size(), 1U);
-  EXPECT_NE(answer.warnings()[0].find("10.0 standard errors from the exact value"), std::string::npos);
+  EXPECT_NE(answer.warnings()[0].text.find("10.0 standard errors from the exact value"), std::string::npos);
 }
 
 TEST(LogPartition, AStopGivesTheChainsThatAreThrough) {

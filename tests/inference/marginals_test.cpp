@@ -103,7 +103,7 @@ TEST(Marginals, SamplingSaysWhatItDidAndWhy) {
   EXPECT_TRUE(std::is_sorted(answer.pilots.begin(), answer.pilots.end(),
                              [](const Pilot& a, const Pilot& b) { return a.error < b.error; }));
   EXPECT_EQ(answer.report->sampler, answer.pilots.front().sampler);
-  EXPECT_TRUE(answer.warnings().empty()) << answer.warnings().front();
+  EXPECT_TRUE(answer.warnings().empty()) << answer.warnings().front().text;
   EXPECT_LT(mean_absolute_error(answer.marginals, enumerate_marginals(network)), 0.01);
   const auto json = marginals_json(answer, network);
   EXPECT_EQ(json.at("method"), "sample");
@@ -160,7 +160,7 @@ TEST(Stuck, ChainsOnSeparateIslandsAreNoticed) {
   for (const char* sampler : {"gibbs", "lsb", "lb:g=sqrt"}) {
     const Report report = make_report(run(network_model(shared(two_islands())), parse_sampler(sampler), options));
     ASSERT_FALSE(report.warnings.empty());
-    EXPECT_NE(report.warnings.front().find("separate modes"), std::string::npos) << report.warnings.front();
+    EXPECT_NE(report.warnings.front().text.find("separate modes"), std::string::npos) << report.warnings.front().text;
   }
 }
 
@@ -171,7 +171,7 @@ TEST(Stuck, ChainsOnTheSameIslandAreNoticed) {
   const Report report = make_report(run(network_model(shared(two_islands())), parse_sampler("gibbs"), options));
   EXPECT_EQ(report.frozen.size(), 3U);
   ASSERT_FALSE(report.warnings.empty());
-  EXPECT_NE(report.warnings.front().find("3 of 3 variables never changed and could not"), std::string::npos);
+  EXPECT_NE(report.warnings.front().text.find("3 of 3 variables never changed and could not"), std::string::npos);
 }
 
 // Evidence leaves x[2] one level; zeros say so, and nothing is wrong with that.

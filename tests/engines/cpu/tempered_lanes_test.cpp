@@ -382,11 +382,13 @@ TEST(TemperedLanes, ReportsItsLadder) {
   EXPECT_FALSE(read_tempering("nothing"));
   EXPECT_FALSE(read_tempering({{"betas", {0.0, 1.0}}, {"acceptance", "none"}}));
   EXPECT_TRUE(tempering_plot(*report.tempering).starts_with("<svg"));
-  EXPECT_TRUE(tempering_warnings(*report.tempering).empty());
+  EXPECT_TRUE(tempering_warnings(*report.tempering, {}).empty());
   TemperingReport cut = *report.tempering;
   cut.acceptance[3] = 0.01;
   cut.round_trips = 0;
-  EXPECT_EQ(tempering_warnings(cut).size(), 2U);
+  EXPECT_EQ(tempering_warnings(cut, {.draws = 100, .warmup = 500}).at(0).next, "--warmup 2000");
+  cut.acceptance = report.tempering->acceptance;
+  EXPECT_EQ(tempering_warnings(cut, {.draws = 100}).at(0).next, "--draws 400");
   const TemperingReport nothing_left = *run(model, parse_sampler("temper:collapse=20"), ladders(2, 50)).tempering;
   EXPECT_EQ(nothing_left.betas.size(), 1U);
   EXPECT_NE(tempering_text(nothing_left, 100).find("draws are independent"), std::string::npos);
