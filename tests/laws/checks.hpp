@@ -52,7 +52,7 @@ void check_large(const Trial& trial, Tally& tally);
 /// States drawn with their probabilities, one after another.
 [[nodiscard]] std::vector<Value> exact_draws(const Truth& truth, std::size_t count, std::uint64_t seed);
 
-/// One run by defaults, judged and counted; nothing where the model refuses the sampler.
+/// One run by defaults, judged and counted.
 struct RunPlan {
   std::string way;
   std::string kind;
@@ -60,6 +60,7 @@ struct RunPlan {
   Start start = Start::uniform;
   bool exact_starts = false;  ///< from draws of the distribution; `given` holds them
   std::vector<Value> given = {};
+  bool may_refuse = false;  ///< whether it is no failure that the model has no such run
 };
 struct RunOutcome {
   std::string used;  ///< the sampler that made the draws

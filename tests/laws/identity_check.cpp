@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <poise/extend/engines/samplers.hpp>
@@ -142,9 +144,10 @@ class Identities {
     if (!files.field.empty()) command += fmt::format(" --field '{}'", files.field);
     if (!files.evidence.empty()) command += fmt::format(" --evidence '{}'", files.evidence);
     const int code = std::system((command + " >/dev/null 2>&1").c_str());  // NOLINT: our own words
-    if (code != 0) throw std::runtime_error("the program fails: " + command);
-    Draws found = draws_of(read_netcdf(file).trace);
+    Draws found;
+    if (code == 0) found = draws_of(read_netcdf(file).trace);
     std::filesystem::remove(file);
+    if (code != 0) throw std::runtime_error("the program fails: " + command);
     return found;
   }
 

@@ -14,14 +14,16 @@ namespace {
 /// Chains of a test. A cell of ten expected visits that is missed altogether, or one that is seen twice as often, adds
 /// ten to chi-square.
 constexpr std::size_t kChains = 2000;
-/// The same where chains are ladders, or where all of them teach a balancing function: each costs some ten times as much.
-constexpr std::size_t kCostlyChains = 400;
+/// The same where all chains teach a balancing function, are ladders or wait for user code: each costs some ten times
+/// as much.
+constexpr std::size_t kCostlyChains = 300;
 /// False alarms are one in a billion.
 constexpr double kGate = 6.0;
-/// Distributions with a smaller spread of log p are nearly flat. Chains are then at equilibrium after some dozens of
-/// sweeps: the conditional probability of a level is at least e^-1 of that of another.
+/// Distributions with a smaller spread of log p are nearly flat: the conditional probability of a level is at least
+/// e^-1 of that of another. A sweep then forgets more than half of where it began, so that after forty of them nothing
+/// is left that two thousand chains could show.
 constexpr double kFlat = 1.0;
-constexpr std::size_t kSweepsToMix = 100;
+constexpr std::size_t kSweepsToMix = 40;
 constexpr std::size_t kDrawsAfter = 20;
 
 /// How often each state was seen.
@@ -122,7 +124,8 @@ void check_laws(const Trial& trial, Tally& tally) {
   for (const std::string& name : trial.samplers) {
     const Sampler sampler = parse_sampler(name);
     const bool learns = sampler.learns() || is_row<WolffRow>(sampler);
-    flat.options.chains = learns || sampler.tempers() ? kCostlyChains : kChains;
+    const bool is_costly = learns || sampler.tempers() || trial.small->model.fibers() != nullptr;
+    flat.options.chains = is_costly ? kCostlyChains : kChains;
     // Ladders start out of equilibrium, and what chooses among samplers has no steps of its own.
     const bool keeps_law = !is_row<AutoRow>(sampler) && !sampler.tempers();
     if (keeps_law) check(trial, name, plain, tally);

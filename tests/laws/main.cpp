@@ -130,9 +130,10 @@ Tally test_all(const Options& options, const std::filesystem::path& folder) {
     const unsigned count = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     for (unsigned k = 0; k < count; ++k) threads.emplace_back(work);
   }
-  fmt::print(stderr, "\n");
   Tally all;
   for (const auto& [number, tally] : done) all.add(tally);
+  fmt::print(stderr, "\n{:.2f} models and {:.0f} runs a second\n", static_cast<double>(all.models) / elapsed(),
+             static_cast<double>(all.sum("", 0, "").runs()) / elapsed());
   return all;
 }
 

@@ -123,6 +123,11 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
     if (truth < kRare || truth > 1.0 - kRare || !(error > 0.0)) return;
     tally.errors[name].add((value - truth) / error);
   };
+  // Rao-Blackwellised ones may leave out level 0, which is one less the others.
+  std::size_t levels = 0;
+  for (Index i = 0; i < result.layout.variables; ++i)
+    levels += result.layout.is_observed(i) ? 0 : result.layout.cardinality(i);
+  const std::size_t lowest = result.rao_blackwell.size() == levels ? 0 : 1;
   std::size_t entry = 0;
   for (Index i = 0; i < known.marginals.num_variables(); ++i) {
     if (result.layout.is_observed(i)) continue;
@@ -130,7 +135,7 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
     for (std::size_t level = 0; level < truth.size(); ++level) {
       const Estimate& estimate = found[known.marginals.start[i] + level];
       count(level == 0 ? "draws, level 0" : "draws, other levels", estimate.value, estimate.error, truth[level]);
-      if (level == 0 || entry >= result.rao_blackwell.size()) continue;
+      if (level < lowest || entry >= result.rao_blackwell.size()) continue;
       count("Rao-Blackwell", result.rao_blackwell[entry], result.rao_blackwell_mcse[entry], truth[level]);
       ++entry;
     }
@@ -160,6 +165,10 @@ RunOutcome try_run(const Trial& trial, const Model& model, const Known& known, c
   const std::string again = trial.again(plan.sampler);
   try {
     result = run(model, parse_sampler(plan.sampler), options);
+  } catch (const InputError& error) {
+    if (plan.may_refuse) return {};
+    trial.report(tally, {"run", plan.kind, plan.sampler, fmt::format("{}: {}", plan.way, error.what()), again});
+    return {};
   } catch (const std::exception& error) {
     trial.report(tally, {"run", plan.kind, plan.sampler, fmt::format("{}: {}", plan.way, error.what()), again});
     return {};
@@ -207,7 +216,9 @@ void check_runs(const Trial& trial, Tally& tally) {
         if (outcome.used != "exact") continue;
         Known hidden = known;
         hidden.mean_log_prob.reset();  // user code has the constants that built-in models leave out
-        (void)try_run(trial, hidden_in_user_code(small), hidden, plan("without exact", name, start), tally);
+        RunPlan without = plan("without exact", name, start);
+        without.may_refuse = true;  // nobody can say where user code with zeros is to begin
+        (void)try_run(trial, hidden_in_user_code(small), hidden, without, tally);
       }
       continue;
     }

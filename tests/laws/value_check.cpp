@@ -33,15 +33,15 @@ class Values {
                   {what, small_.kind, "no sampler", fmt::format("off by {:.3g}", difference), trial_.again("")});
   }
 
-  /// An estimate with its error. It counts as wrong where both differ as no chance makes them: the errors come from as
-  /// few as four ladders, whose z values have the tails of three degrees of freedom.
+  /// An estimate with its error. It counts as wrong where chance does not make such a difference: errors come from as
+  /// few as four ladders, and z values with three degrees of freedom are beyond 40 three times in a hundred thousand.
   void hold_estimate(const char* what, double value, double error, bool warned) {
     const double off = value - truth_.log_partition;
     if (error > 1e-9) tally_.errors[what].add(off / error);
     Checks& checks = tally_.checks[what];
     ++checks.done;
     checks.worst = std::max(checks.worst, std::abs(off));
-    if (warned || std::abs(off) <= std::max(0.2, 10.0 * error)) return;
+    if (warned || std::abs(off) <= std::max(0.02, 40.0 * error)) return;
     ++checks.failed;
     trial_.report(
         tally_, {what, small_.kind, "no sampler",
