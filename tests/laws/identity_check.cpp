@@ -1,5 +1,6 @@
 /// Identities: draws depend on the seed alone, not on threads, rounds, interruptions, other chains or the front end.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -160,9 +161,29 @@ class Identities {
   Draws whole_;
 };
 
+/// First-order samplers take exact ratios where these cost no more than a gradient.
+void check_first_order(const Trial& trial, Tally& tally) {
+  using Pair = std::array<const char*, 2>;
+  constexpr std::array<Pair, 4> pairs = {{{"gwg", "lb"}, {"flsb", "lsb"}, {"flsb1", "lsb1"}, {"flsb2", "lsb2"}}};
+  const Pair& pair = pairs[trial.number / kinds().size() % pairs.size()];
+  if (!trial.small->model.sparse || !trial.wants(pair[0]) || !takes(trial.small->model, pair[0])) return;
+  const auto draws = [&](const char* name) {
+    return draws_of(run(trial.small->model, parse_sampler(name), short_run(trial)).trace);
+  };
+  constexpr const char* what = "first-order samplers on sparse targets";
+  Checks& checks = tally.checks[what];
+  ++checks.done;
+  if (draws(pair[0]) == draws(pair[1])) return;
+  ++checks.failed;
+  checks.worst = 1.0;
+  trial.report(tally, {what, trial.small->kind, pair[0], fmt::format("draws are not those of {}", pair[1]),
+                       trial.again(pair[0])});
+}
+
 }  // namespace
 
 void check_identities(const Trial& trial, Tally& tally) {
+  check_first_order(trial, tally);
   const std::size_t count = std::min(kSamplers, trial.samplers.size());
   for (std::size_t k = 0; k < count; ++k) {
     const std::string& name =

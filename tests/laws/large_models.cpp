@@ -2,7 +2,9 @@
 /// symmetry and by sums over magnetizations, and many small parts at once by enumeration of each.
 #include "laws/large_models.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -41,7 +43,7 @@ std::vector<double> draw_signs(Dice& dice, std::size_t count) {
 }
 
 LargeModel square_lattice(Dice& dice) {
-  const Index side = dice.pick<Index>({12, 16, 24, 32});
+  const Index side = dice.pick<Index>({8, 12, 16});
   const double critical = 0.5 * std::log(1.0 + std::numbers::sqrt2);
   const double coupling = critical * dice.pick({0.3, 0.7, 0.9, 1.0, 1.1, 1.3});
   LargeModel made;
@@ -61,7 +63,7 @@ LargeModel square_lattice(Dice& dice) {
 /// A random tree with a planted state: couplings favour it or its mirror image, and a field at one spin says which.
 /// Along an edge the mean is multiplied by the hyperbolic tangent of the coupling.
 LargeModel planted_tree(Dice& dice) {
-  const Index n = dice.pick<Index>({60, 200, 600});
+  const Index n = dice.pick<Index>({60, 150});
   const double strength = dice.pick({0.3, 0.8, 1.5, 3.0});
   const double field = dice.pick({0.0, 0.3, 1.0});
   const std::vector<double> planted = draw_signs(dice, n);
@@ -88,7 +90,7 @@ LargeModel planted_tree(Dice& dice) {
 /// terms. Pairs have two modes below the transition, triples one beside the disordered one.
 LargeModel planted_overlap(Dice& dice) {
   const bool triples = dice.chance(0.5);
-  const Index n = triples ? 20 : dice.pick<Index>({40, 100});
+  const Index n = triples ? 20 : dice.pick<Index>({40, 80});
   const double strength = triples ? dice.pick({0.5, 1.0, 1.5, 2.0}) : dice.pick({0.5, 0.9, 1.1, 1.4});
   const double field = dice.pick({0.0, 0.02, 0.1});
   const std::vector<double> planted = draw_signs(dice, n);
@@ -159,7 +161,7 @@ LargeModel archipelago(Dice& dice) {
   Network all;
   all.name = "archipelago";
   std::vector<double> marginals;
-  for (Index part = dice.pick<Index>({5, 20, 60}); part > 0; --part) {
+  for (Index part = dice.pick<Index>({5, 15}); part > 0; --part) {
     const SmallModel small = dice.chance(0.5) ? islands(dice, nowhere) : zeros(dice, nowhere);
     const Truth truth = enumerate(small);
     const Index first = all.num_variables();
