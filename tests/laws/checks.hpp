@@ -26,6 +26,9 @@ struct Trial {
   /// Seed of the runs of this model.
   [[nodiscard]] std::uint64_t run_seed() const { return 1000003 * seed + number; }
   [[nodiscard]] bool wants(std::string_view name) const { return sampler.empty() || sampler == name; }
+  /// A number that differs from model to model and from sampler to sampler: what is not done with all of them takes
+  /// turns by it, alone or among others.
+  [[nodiscard]] std::size_t turn(const std::string& name) const;
   /// The command that shows a failure again.
   [[nodiscard]] std::string again(const std::string& which) const;
   void report(Tally& tally, Finding finding) const;

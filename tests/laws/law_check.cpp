@@ -129,7 +129,9 @@ void check_laws(const Trial& trial, Tally& tally) {
     // Ladders start out of equilibrium, and what chooses among samplers has no steps of its own.
     const bool keeps_law = !is_row<AutoRow>(sampler) && !sampler.tempers();
     if (keeps_law) check(trial, name, plain, tally);
-    if (keeps_law && learns) check(trial, name, tuned, tally);
+    // Most of the work of all laws, so that a third of the samplers has its turn; one that is asked for has it always.
+    const bool is_its_turn = !trial.sampler.empty() || trial.turn(name) % 3 == 0;
+    if (keeps_law && learns && is_its_turn) check(trial, name, tuned, tally);
     if (trial.truth->spread < kFlat && trial.truth->connected) check(trial, name, flat, tally);
   }
 }

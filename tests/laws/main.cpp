@@ -5,6 +5,7 @@
 ///
 /// Models are numbered; what is done with number K of seed S depends on nothing else, so that a failure is made again
 /// with --seed S --model K. A limit of seconds cuts the list of models short and changes nothing else.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -90,10 +91,11 @@ Tally test_model(const Options& options, const std::filesystem::path& folder, st
     const Folder files{folder, fmt::format("model{}", number)};
     const SmallModel small = make_small_model(options.seed, number, files);
     Truth truth = enumerate(small);
-    // The log p of a run may leave out a constant.
-    const std::vector<Value> possible = exact_draws(truth, 1, 1);
-    const auto target = target_of(small.model);
-    *truth.known.mean_log_prob += target->log_prob(target->make_state(possible)) - small.log_prob(possible);
+    if (!small.has_constant) {
+      const std::vector<Value> possible = exact_draws(truth, 1, 1);
+      const auto target = target_of(small.model);
+      *truth.known.mean_log_prob += target->log_prob(target->make_state(possible)) - small.log_prob(possible);
+    }
     trial.small = &small;
     trial.truth = &truth;
     for (const std::string& name : all_samplers()) {
@@ -175,6 +177,12 @@ int go(int count, char** words) {
 }
 
 }  // namespace
+
+std::size_t Trial::turn(const std::string& name) const {
+  const std::vector<std::string> all = all_samplers();
+  return number + number / kinds().size() +
+         static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin());
+}
 
 std::string Trial::again(const std::string& which) const {
   return fmt::format("poise_laws --seed {} --model {}{}", seed, number, which.empty() ? "" : " --sampler " + which);

@@ -31,8 +31,8 @@ struct Estimate {
 };
 
 /// What a warning is about: the only place that looks inside of one.
-template <class Warning>
-std::string cause_of(const Warning& warning) {
+template <class Any>
+std::string cause_of(const Any& warning) {
   if constexpr (requires { std::string(warning.code); }) {
     return std::string(warning.code);
   } else if constexpr (requires { to_string(warning.code); }) {
@@ -116,6 +116,13 @@ Verdict judge(const std::vector<Estimate>& found, const Report& report, const Kn
   return verdict;
 }
 
+/// Errors of Rao-Blackwellised marginals at level 0, where a run states them.
+template <class Result>
+std::vector<double> errors_of_zero(const Result& result) {
+  if constexpr (requires { result.rao_blackwell_mcse_of_zero; }) return result.rao_blackwell_mcse_of_zero;
+  return {};
+}
+
 /// Counts z values of what silent runs state.
 void count_errors(const RunResult& result, const std::vector<Estimate>& found, const Known& known, const Report& report,
                   Tally& tally) {
@@ -123,22 +130,20 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
     if (truth < kRare || truth > 1.0 - kRare || !(error > 0.0)) return;
     tally.errors[name].add((value - truth) / error);
   };
-  // Rao-Blackwellised ones may leave out level 0, which is one less the others.
-  std::size_t levels = 0;
-  for (Index i = 0; i < result.layout.variables; ++i)
-    levels += result.layout.is_observed(i) ? 0 : result.layout.cardinality(i);
-  const std::size_t lowest = result.rao_blackwell.size() == levels ? 0 : 1;
+  const std::vector<double> of_zero = errors_of_zero(result);
   std::size_t entry = 0;
   for (Index i = 0; i < known.marginals.num_variables(); ++i) {
     if (result.layout.is_observed(i)) continue;
     const std::span<const double> truth = known.marginals.of(i);
+    double zero = 1.0;
     for (std::size_t level = 0; level < truth.size(); ++level) {
       const Estimate& estimate = found[known.marginals.start[i] + level];
       count(level == 0 ? "draws, level 0" : "draws, other levels", estimate.value, estimate.error, truth[level]);
-      if (level < lowest || entry >= result.rao_blackwell.size()) continue;
-      count("Rao-Blackwell", result.rao_blackwell[entry], result.rao_blackwell_mcse[entry], truth[level]);
-      ++entry;
+      if (level == 0 || entry >= result.rao_blackwell.size()) continue;
+      count("Rao-Blackwell, other levels", result.rao_blackwell[entry], result.rao_blackwell_mcse[entry], truth[level]);
+      zero -= result.rao_blackwell[entry++];
     }
+    if (i < of_zero.size()) count("Rao-Blackwell, level 0", zero, of_zero[i], truth[0]);
   }
   const SeriesSummary& log_prob = report.monitors.front().summary;
   if (known.mean_log_prob && log_prob.status == SeriesStatus::ok && log_prob.mcse > 1e-9) {
@@ -207,7 +212,6 @@ void check_runs(const Trial& trial, Tally& tally) {
   const auto plan = [&](const char* way, const std::string& sampler, Start start) {
     return RunPlan{way, small.kind, sampler, start};
   };
-  std::size_t turn = trial.number;
   for (const std::string& name : trial.samplers) {
     if (!is_plain(name)) continue;
     if (name == "auto") {
@@ -222,7 +226,8 @@ void check_runs(const Trial& trial, Tally& tally) {
       }
       continue;
     }
-    RunPlan one = plan("as shipped", name, std::array{Start::uniform, Start::dispersed, Start::given}[turn++ % 3]);
+    RunPlan one =
+        plan("as shipped", name, std::array{Start::uniform, Start::dispersed, Start::given}[trial.turn(name) % 3]);
     one.exact_starts = one.start == Start::given;
     if (one.exact_starts) one.given = exact_draws(*trial.truth, RunOptions().chains, trial.run_seed());
     (void)try_run(trial, small.model, known, one, tally);

@@ -117,10 +117,8 @@ class Values {
     options.start = Start::dispersed;
     const RunResult result = run(small_.model, parse_sampler("temper"), options);
     if (!result.tempering || !std::isfinite(result.tempering->log_partition)) return;
-    // The constant of a problem of optimisation is no part of the distribution that is sampled.
-    const double constant = small_.spins ? small_.spins->constant : 0.0;
     const double error = result.tempering->log_partition_error;
-    hold_estimate("tempered log Z", result.tempering->log_partition + constant, std::isnan(error) ? 0.0 : error,
+    hold_estimate("tempered log Z", result.tempering->log_partition, std::isnan(error) ? 0.0 : error,
                   !make_report(result).warnings.empty());
   }
 
