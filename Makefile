@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu peers sanitize torture fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -20,6 +20,7 @@ help:
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
 	@echo "make torture      runs that are killed KILLS (default 1000) times at random and resumed"
+	@echo "make laws         random models against enumeration, by every sampler: SECONDS (default 600), SEED (default 1)"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
 
@@ -97,6 +98,14 @@ torture:
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target poise_tests
 	@tools/torture build/release/tests/poise_tests $(KILLS)
+
+SECONDS ?= 600
+SEED ?= 1
+laws:
+	@tools/install-packages build test
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target poise_laws poise_app
+	@build/release/tests/poise_laws --seconds $(SECONDS) --seed $(SEED) --program build/release/poise --json build/laws.json
 
 fuzz:
 	@tools/install-packages build fuzz
