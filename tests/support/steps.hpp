@@ -1,4 +1,4 @@
-/// Steps, counted, against the matrix of all that a step may do: with the rests that are mixed in.
+/// Steps, counted, against the matrix of all that a step may do: with the rests and the local steps that are mixed in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include <poise/extend/kernels/many_changes.hpp>
 #include "support/exactness.hpp"
 
 namespace poise::testing {
@@ -70,6 +71,42 @@ inline TransitionMatrix with_rests(TransitionMatrix matrix, Index moves) {
   for (std::size_t s = 0; s < matrix.size(); ++s) {
     for (double& entry : matrix[s]) entry *= moves / (moves + 1.0);
     matrix[s][s] += 1.0 / (moves + 1.0);
+  }
+  return matrix;
+}
+
+/// K of a local step: single changes one after another, each of any move, accepted with min{1, p(x')/p(x)}.
+template <class T>
+TransitionMatrix local_matrix(const T& target, const StateSpace& space) {
+  TransitionMatrix one(space.size(), std::vector<double>(space.size(), 0.0));
+  for (std::size_t s = 0; s < space.size(); ++s) {
+    if (space.probabilities[s] == 0.0) continue;
+    const auto state = target.make_state(space.states[s]);
+    double moved = 0.0;
+    for (Index m = 0; m < target.num_moves(); ++m) {
+      const Move move = target.move_at(state, m);
+      std::vector<Value> after = space.states[s];
+      after[move.variable] = move.value;
+      const std::size_t end = space.number(after);
+      const double prob = std::min(1.0, space.probabilities[end] / space.probabilities[s]) / target.num_moves();
+      one[s][end] += prob;
+      moved += prob;
+    }
+    one[s][s] += 1.0 - moved;
+  }
+  TransitionMatrix all = one;
+  for (Index k = 1; k < local_changes(target); ++k) all = product(all, one);
+  return all;
+}
+
+/// K where one step in kLocalEvery is local.
+template <class T>
+TransitionMatrix with_local_steps(TransitionMatrix matrix, const T& target, const StateSpace& space) {
+  const TransitionMatrix local = local_matrix(target, space);
+  for (std::size_t s = 0; s < matrix.size(); ++s) {
+    for (std::size_t t = 0; t < matrix.size(); ++t) {
+      matrix[s][t] += (local[s][t] - matrix[s][t]) / kLocalEvery;
+    }
   }
   return matrix;
 }

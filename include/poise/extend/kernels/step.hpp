@@ -36,6 +36,23 @@ void check_log_prob(const T& target, const typename T::State& state) {
   if (!is_legal(target.log_prob(state))) throw std::runtime_error(kBadLogProb);
 }
 
+/// Proposals that would change something, and the sum of their acceptance probabilities: what step lengths are tuned
+/// by.
+struct ProposalCounts {
+  double count = 0.0;
+  double accepted = 0.0;
+
+  ProposalCounts& operator+=(const ProposalCounts& more) {
+    count += more.count;
+    accepted += more.accepted;
+    return *this;
+  }
+  template <class A>
+  void archive(A& archive) {
+    archive(count, accepted);
+  }
+};
+
 /// Kernels of single changes rest now and then: with probability 1/(m + 1), m being the number of moves, a step changes
 /// nothing, as if staying were one more move. Where p is flat every change is accepted, and without rests a chain of
 /// binary variables would have the parity of its steps: of two draws a sweep apart each would tell the other's parity,

@@ -172,7 +172,7 @@ void RungEngines::swap(ChainGroup group) {
 
 void RungEngines::observe(ChainGroup group, const Observables& out) const {
   Observables of_state = out;
-  of_state.accepted = {};
+  of_state.accepted = {};  // proposals, which tuning looks at, are those of the cold rung
   of_state.evals = {};
   cold().observe(group, of_state);
   observe_sums(group, out);
