@@ -68,7 +68,7 @@ class JointEngine final : public Engine {
       member.observe(part,
                      {row(out.log_prob, 1), row(out.statistics, traits_.statistics), row(out.distance, 1),
                       row(out.accepted, 1), row(out.levels, traits_.variables), row(out.frozen, traits_.variables),
-                      row(out.empirical_marginals, traits_.entries), row(out.evals, 1)});
+                      row(out.empirical_marginals, traits_.entries), row(out.evals, 1), row(out.proposals, 1)});
     });
   }
 

@@ -50,6 +50,7 @@ struct SamplerSettings {
   unsigned radius = 1;       ///< of the Hamming ball; of paths: their mean length
   bool many = false;         ///< changes many variables a step
   double level = 0.0;        ///< log of the step length of proposals that do; where it is tuned, at first
+  double most_level = 14.0;  ///< that tuning may find
   StepTuning tuning = StepTuning::fixed;
   double acceptance = 0.574;   ///< that the step length is to have, by StepTuning::acceptance
   std::uint64_t clusters = 0;  ///< that a step of Wolff's makes; 0: as many as warm-up finds

@@ -64,6 +64,7 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
     here.frozen = part(out.frozen, traits.variables);
     here.empirical_marginals = part(out.empirical_marginals, traits.entries);
     here.evals = part(out.evals, 1);
+    here.proposals = part(out.proposals, 1);
     engine.observe({first, last - first}, here);
   }
   // One message for all that is wanted, chain by chain.
@@ -79,6 +80,7 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
     with(out.frozen, traits.variables);
     with(out.empirical_marginals, traits.entries);
     with(out.evals, 1);
+    with(out.proposals, 1);
   };
   std::size_t width = 0;
   for_each([&](std::span<std::byte>, std::size_t bytes) { width += bytes; });

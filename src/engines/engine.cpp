@@ -42,6 +42,14 @@ double total_accepted(const Engine& engine) {
   return sum;
 }
 
+ProposalCounts total_proposals(const Engine& engine) {
+  std::vector<ProposalCounts> proposals(engine.traits().chains);
+  observe_all(engine, {0, proposals.size()}, {.proposals = proposals});
+  ProposalCounts sum;
+  for (const ProposalCounts& one : proposals) sum += one;
+  return sum;
+}
+
 double mean_log_prob(const Engine& engine) {
   std::vector<double> log_prob(engine.traits().chains);
   observe_all(engine, {0, log_prob.size()}, {.log_prob = log_prob});

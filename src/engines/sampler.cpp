@@ -192,6 +192,7 @@ std::unique_ptr<LearnedFunction> Sampler::make_function(double level) const {
   auto made = family ? std::make_unique<LevelledFunction>(std::move(family))
                      : std::make_unique<LevelledFunction>(settings.function);
   made->level() = level;
+  made->set_most_level(settings.most_level);
   return made;
 }
 

@@ -106,7 +106,9 @@ class ClusterSizes {
 };
 
 /// One cluster after another (Wolff 1989): each grows from a variable drawn at random and takes another level as a
-/// whole.
+/// whole. One in n + 1 is left out, as if one more variable were drawn: where hardly any two are joined, every cluster
+/// changes one variable, and steps of a fixed number of clusters would keep the parity of binary variables or turn it
+/// every time (`Rests` in kernels/step.hpp says the same of single changes).
 ///
 /// Clusters are tiny in disorder and as large as the model in order, so what a cluster costs and what it is worth
 /// depend on the state. A step is a number of clusters that does not: it is such that a step changes about as many
@@ -168,13 +170,14 @@ class Wolff {
     bool many = false;
     while (tuning_ ? variables < n : clusters < clusters_) {
       Index* const members = scratch.members.data() + kept;
-      const Index from = words.below(n);
+      ++clusters;
+      const Index from = words.below(n + 1);
+      if (from == n) continue;
       const Value old = levels[from];
       const Value fresh = other_level(old, words);
       levels[from] = fresh;
       members[0] = from;
       const Index size = graph.grow(levels, old, fresh, members, words);
-      ++clusters;
       variables += size;
       kept += size;
       if (kept > few) {

@@ -17,12 +17,12 @@ struct FloatRelaxation {
 
   explicit FloatRelaxation(const BalancingFunction& function)
       : length(static_cast<float>(std::exp(function.level()))),
-        still(static_cast<float>(std::exp(-std::exp(function.level())))),
-        moved(static_cast<float>(-std::expm1(-std::exp(function.level())))),
+        still(static_cast<float>(std::exp(-std::min(kMostRate, std::exp(function.level()))))),
+        moved(static_cast<float>(-std::expm1(-std::min(kMostRate, std::exp(function.level()))))),
         table(function.table()) {}
 
   float length;        // e^level
-  float still, moved;  // e^-length, 1 - e^-length
+  float still, moved;  // e^-length, 1 - e^-length, of the longest at most
   const BalanceTable* table;
 
   /// e^phi at |u| = size.
@@ -63,7 +63,7 @@ struct FloatRelaxation {
         rate = length * (sum * sum * inverse);
       }
       if constexpr (kind == Kind::table) rate = rate * Floats16{table_factor(size.low), table_factor(size.high)};
-      exp_parts16(-1.0F * min16(all16(kSteepestFloat), rate), scale, rest);
+      exp_parts16(-1.0F * min16(all16(static_cast<float>(kMostRate)), rate), scale, rest);
       rest = scale * rest;
       left = scale + rest;
       gone = (1.0F - scale) - rest;
@@ -130,7 +130,7 @@ struct FactorisedLoops {
   };
   [[nodiscard]] Step step() const {
     const double length = std::exp(function_.level());
-    return {length, std::exp(-length), function_.table()};
+    return {length, std::exp(-std::min(kMostRate, length)), function_.table()};
   }
 
   /// The loop is compiled for every kind of function.
@@ -192,7 +192,8 @@ struct FactorisedLoops {
       const Doubles8 u = load8(log_ratios + 8 * k);
       const Doubles8 small = load8(smalls[k].lanes);
       const Doubles8 likely = load8(likelies[k].lanes);
-      const Doubles8 still = kind == Kind::barker ? broadcast8(step.still) : exp8(-1.0 * load8(rates[k].lanes));
+      const Doubles8 still = kind == Kind::barker ? broadcast8(step.still)
+                                                  : exp8(-1.0 * min8(broadcast8(kMostRate), load8(rates[k].lanes)));
       const Doubles8 moved = (1.0 - still) * likely;
       const Ints8 up = less8(Doubles8{}, u);
       const Doubles8 change = select8(up, moved, small * moved);
@@ -220,7 +221,8 @@ struct FactorisedLoops {
     const std::size_t size = law.log_ratios.size();
     for (std::size_t k = 0; k < size; k += 8) {
       const Doubles8 u = load_reals8(log_ratios + k);
-      const Doubles8 weight = weight_of_change(u, function, FactorisedLaw<Real>::kSteepest);
+      const Doubles8 weight =
+          min8(broadcast8(kMostOdds * present), weight_of_change(u, function, FactorisedLaw<Real>::kSteepest));
       const Doubles8 scale = 1.0 / (present + weight);
       store_reals8(minor + k, minor_of(u, weight * scale, present * scale));
     }
@@ -231,11 +233,16 @@ struct FactorisedLoops {
   POISE_INLINE static void fill_relaxation(FactorisedLaw<double>& law, const VariableMoves& moves, const Step& step) {
     double* const weights = law.move_probs.data();
     double* const present = law.stay_probs.data();
+    // What is possible keeps some weight, as it does where variables have two levels: a way back is never lost.
+    constexpr double never = -std::numeric_limits<double>::infinity();
     for (Index i = 0; i < moves.variables(); ++i) {
       double most = 0.0;
       for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) most = std::max(most, law.log_ratios[m]);
-      present[i] = -most;
-      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] = law.log_ratios[m] - most;
+      present[i] = std::max(-most, -kSteepest);
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) {
+        const double u = law.log_ratios[m];
+        weights[m] = u == never ? never : std::max(u - most, -kSteepest);
+      }
     }
     for (std::size_t k = moves.variables(); k < law.stay_probs.size(); ++k) present[k] = 0.0;
     for (std::size_t k = moves.moves(); k < law.move_probs.size(); ++k) weights[k] = 0.0;
@@ -260,7 +267,7 @@ struct FactorisedLoops {
       const Doubles8 size = -1.0 * log8(odds);
       Doubles8 rate, likely;
       find_rate<kind>(size, exp8(-0.5 * size), step, rate, likely);
-      const Doubles8 still = exp8(-1.0 * rate);
+      const Doubles8 still = exp8(-1.0 * min8(broadcast8(kMostRate), rate));
       const Doubles8 here = load8(present + first);
       const Doubles8 scale = 1.0 / (here + load8(changes.lanes));
       Line8 moved;
@@ -281,10 +288,11 @@ struct FactorisedLoops {
       store8(weights + k, select8(less8(u, broadcast8(-1e300)), Doubles8{}, weight_of_change(u, function, kSteepest)));
     }
     for (Index i = 0; i < moves.variables(); ++i) {
-      double sum = present;
-      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) sum += weights[m];
-      const double scale = 1.0 / sum;
-      law.stay_probs[i] = present * scale;
+      double changes = 0.0;
+      for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) changes += weights[m];
+      const double stay = std::max(present, changes / kMostOdds);
+      const double scale = 1.0 / (stay + changes);
+      law.stay_probs[i] = stay * scale;
       for (Index m = moves.first[i]; m < moves.first[i + 1]; ++m) weights[m] *= scale;
     }
   }

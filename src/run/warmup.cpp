@@ -157,9 +157,9 @@ bool RiseDetector::still_rising() const {
 
 void StepLength::add(double acceptance_rate, double wanted) {
   constexpr double kGain = 1.5, kDecay = 0.6;
-  constexpr double kLongest = 14.0;  // e^14: every variable forgets its level
+  constexpr double kLeast = -14.0;  // hardly anything changes
   const double gain = kGain * std::pow(static_cast<double>(++updates_), -kDecay);
-  level_ = std::clamp(level_ + gain * (acceptance_rate - wanted), -kLongest, kLongest);
+  level_ = std::clamp(level_ + gain * (acceptance_rate - wanted), kLeast, most_);
   if (std::has_single_bit(updates_)) {
     sums_ = {sums_[1], 0.0};
     counts_ = {counts_[1], 0};
@@ -180,7 +180,7 @@ Warmup::Warmup(Chains& chains, const Sampler& sampler, TunableEngine& tunable, c
       self_tuning_(tunable.self_tuning.get()),
       ladder_(tunable.ladder.get()),
       plan_(plan),
-      step_length_(sampler.settings.level),
+      step_length_(sampler.settings.level, sampler.settings.most_level),
       rise_(chains.count()) {
   outcome_.function = given_function();
   outcome_.objective = std::numeric_limits<double>::quiet_NaN();
@@ -238,18 +238,19 @@ void Warmup::begin() {
     case Stage::done: break;
   }
   stretch_length_ = pending_;
-  if (stage_ == Stage::initial) accepted_before_ = accepted_ ? *accepted_ : total_accepted(chains_.engine());
+  if (stage_ == Stage::initial) before_ = proposals_ ? *proposals_ : total_proposals(chains_.engine());
 }
 
 void Warmup::end() {
   std::vector<double> log_prob(chains_.count());
   if (stage_ == Stage::initial) {
-    std::vector<double> accepted(log_prob.size());
-    observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob, .accepted = accepted});
-    accepted_ = std::accumulate(accepted.begin(), accepted.end(), 0.0);
+    std::vector<ProposalCounts> proposals(log_prob.size());
+    observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob, .proposals = proposals});
+    proposals_.emplace();
+    for (const ProposalCounts& one : proposals) *proposals_ += one;
   } else {
     observe_all(chains_.engine(), {0, log_prob.size()}, {.log_prob = log_prob});
-    accepted_.reset();
+    proposals_.reset();
   }
   const double sum = std::accumulate(log_prob.begin(), log_prob.end(), 0.0);
   outcome_.trace.push_back({outcome_.steps, sum / static_cast<double>(log_prob.size())});
@@ -261,13 +262,14 @@ void Warmup::end() {
       if (outcome_.steps >= plan_.steps) stage_ = Stage::done;
       break;
     case Stage::initial: {
-      const double accepted = *accepted_ - accepted_before_;
-      const double rate = accepted / static_cast<double>(stretch_length_ * chains_.count());
+      const double count = proposals_->count - before_.count;
+      // Where nothing was proposed, nothing was refused, and nothing is known.
+      const double rate = count > 0.0 ? (proposals_->accepted - before_.accepted) / count : 1.0;
       if (!sampler_.learns() && !plan_.follow && !escaped_ && rate > kTrapped) {
         next_stage();
         break;
       }
-      sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
+      if (count > 0.0) sampler_.settings.many ? tune_level(rate) : escape_trap(rate);
       for (std::size_t c = 0; c < log_prob.size(); ++c) rise_.add(c, log_prob[c]);
       const bool may_end = sampler_.settings.tuning != StepTuning::acceptance && !plan_.follow;
       if (outcome_.steps >= initial_end() || (may_end && !rise_.still_rising())) next_stage();
@@ -389,17 +391,17 @@ void Warmup::tune_level(double acceptance_rate) {
 void Warmup::record() { outcome_.trace.push_back({outcome_.steps, mean_log_prob(chains_.engine())}); }
 
 void Warmup::save(Saver& out) const {
-  out(outcome_, stage_, pending_, accepted_before_, stretch_length_, escaped_, step_length_, rise_, settled_,
-      adaptation_start_, available_, rounds_, planned_, round_, plan_);
+  out(outcome_, stage_, pending_, before_, stretch_length_, escaped_, step_length_, rise_, settled_, adaptation_start_,
+      available_, rounds_, planned_, round_, plan_);
   out(learner_.has_value());
   if (learner_) out(*learner_);
   if (ladder_ != nullptr) out(*ladder_);
 }
 
 void Warmup::load(Loader& in) {
-  accepted_.reset();
-  in(outcome_, stage_, pending_, accepted_before_, stretch_length_, escaped_, step_length_, rise_, settled_,
-     adaptation_start_, available_, rounds_, planned_, round_, plan_);
+  proposals_.reset();
+  in(outcome_, stage_, pending_, before_, stretch_length_, escaped_, step_length_, rise_, settled_, adaptation_start_,
+     available_, rounds_, planned_, round_, plan_);
   bool learning = false;
   in(learning);
   learner_.reset();

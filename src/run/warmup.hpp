@@ -37,11 +37,12 @@ class RiseDetector {
   std::vector<std::vector<double>> series_;
 };
 
-/// Finds the step length at which proposals of many changes have a given rate of acceptance (Robbins and Monro): the
-/// first one to make steps with, and all there is to find where nothing else is asked for.
+/// Finds the step length at which proposals of many changes, those that would change something, have a given rate of
+/// acceptance (Robbins and Monro): the first one to make steps with, and all there is to find where nothing else is
+/// asked for.
 class StepLength {
  public:
-  explicit StepLength(double level) : level_(level) {}
+  StepLength(double level, double most) : level_(level), most_(most) {}
 
   void add(double acceptance_rate, double wanted);
   [[nodiscard]] double level() const { return level_; }
@@ -55,6 +56,7 @@ class StepLength {
 
  private:
   double level_;
+  double most_;
   std::uint64_t updates_ = 0;
   std::array<double, 2> sums_ = {};  // up to the last power of two, and since then
   std::array<std::uint64_t, 2> counts_ = {};
@@ -69,7 +71,7 @@ class Warmup {
   /// Before `start`, where a warm-up has been made already: continues from its outcome.
   void begin_from(const BalancingFunction& function) {
     outcome_.function = function;
-    step_length_ = StepLength(function.level());
+    step_length_ = StepLength(function.level(), sampler_.settings.most_level);
   }
   /// Before the first round, unless a warm-up is loaded.
   void start();
@@ -122,10 +124,10 @@ class Warmup {
   WarmupPlan plan_;
   WarmupOutcome outcome_;
   Stage stage_ = Stage::plain;
-  std::uint64_t pending_ = 0;         // steps of the present stretch that are still to be made
-  double accepted_before_ = 0.0;      // at the beginning of the stretch
-  std::optional<double> accepted_;    // at the end of the stretch before, where it was observed
-  std::uint64_t stretch_length_ = 0;  // its steps
+  std::uint64_t pending_ = 0;                // steps of the present stretch that are still to be made
+  ProposalCounts before_;                    // at the beginning of the stretch
+  std::optional<ProposalCounts> proposals_;  // at the end of the stretch before, where they were observed
+  std::uint64_t stretch_length_ = 0;         // its steps
   bool escaped_ = false;
   StepLength step_length_;  // where steps change many variables
   RiseDetector rise_;

@@ -12,6 +12,7 @@
 #include "models/network/markov_network.hpp"
 #include "support/input.hpp"
 #include "support/small_targets.hpp"
+#include "support/steps.hpp"
 
 namespace poise {
 namespace {
@@ -103,58 +104,6 @@ TransitionMatrix wolff_matrix(const BondGraph& graph, const StateSpace& space) {
   return matrix;
 }
 
-TransitionMatrix product(const TransitionMatrix& a, const TransitionMatrix& b) {
-  TransitionMatrix out(a.size(), std::vector<double>(a.size(), 0.0));
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (std::size_t k = 0; k < a.size(); ++k) {
-      if (a[i][k] == 0.0) continue;
-      for (std::size_t j = 0; j < a.size(); ++j) out[i][j] += a[i][k] * b[k][j];
-    }
-  }
-  return out;
-}
-
-/// Steps from one state, counted, against its row of the matrix.
-template <class T, class K>
-void expect_steps(const T& target, const K& kernel, const StateSpace& space, const TransitionMatrix& matrix) {
-  constexpr int kSteps = 20000;
-  typename K::Scratch scratch(target);
-  Rng rng(5, 1);
-  for (std::size_t s = 0; s < space.size(); s += 7) {
-    std::vector<double> seen(space.size(), 0.0);
-    for (int step = 0; step < kSteps; ++step) {
-      auto state = target.make_state(space.states[s]);
-      kernel.prepare(target, state, scratch);
-      kernel.step(target, state, scratch, rng);
-      std::vector<Value> after(target.num_variables());
-      for (Index i = 0; i < after.size(); ++i) after[i] = target.level(state, i);
-      seen[space.number(after)] += 1.0;
-      std::vector<Value> before = after;
-      for (const Change& change : scratch.changed) before[change.variable] = change.old;
-      ASSERT_EQ(before, space.states[s]);
-      ASSERT_EQ(target.log_prob(state), target.log_prob(target.make_state(after)));
-    }
-    double chi2 = 0.0, cells = 0.0, rare_seen = 0.0, rare_expected = 0.0;
-    const auto add = [&](double found, double expected) {
-      chi2 += (found - expected) * (found - expected) / expected;
-      cells += 1.0;
-    };
-    for (std::size_t end = 0; end < space.size(); ++end) {
-      const double expected = kSteps * matrix[s][end];
-      if (expected == 0.0) {
-        ASSERT_EQ(seen[end], 0.0);
-      } else if (expected < 10.0) {  // too rare for a normal distribution: counted together
-        rare_seen += seen[end];
-        rare_expected += expected;
-      } else {
-        add(seen[end], expected);
-      }
-    }
-    if (rare_expected >= 10.0) add(rare_seen, rare_expected);
-    EXPECT_LT(std::abs(chi2 - (cells - 1.0)), 6.0 * std::sqrt(2.0 * cells)) << "from state " << s;
-  }
-}
-
 template <class T>
 void expect_exact(const std::shared_ptr<const T>& target, const std::shared_ptr<const BondGraph>& graph) {
   const StateSpace space = enumerate_states(*target);
@@ -166,8 +115,9 @@ void expect_exact(const std::shared_ptr<const T>& target, const std::shared_ptr<
   const TransitionMatrix one = wolff_matrix(*graph, space);
   EXPECT_LE(row_error(one, space), 1e-12);
   EXPECT_LE(detailed_balance_error(one, space), 1e-12);
-  expect_steps(*target, Wolff<T>(graph, 1), space, one);
-  const TransitionMatrix three = product(one, product(one, one));
+  const TransitionMatrix rested = with_rests(one, graph->num_variables());
+  expect_steps(*target, Wolff<T>(graph, 1), space, rested);
+  const TransitionMatrix three = product(rested, product(rested, rested));
   EXPECT_LE(invariance_error(three, space), 1e-12);
   expect_steps(*target, Wolff<T>(graph, 3), space, three);
 }

@@ -121,7 +121,8 @@ void expect_law_of_proposals(const T& target, const K& kernel) {
   constexpr int kDraws = 200000;
   std::vector<double> seen(space.size(), 0.0);
   for (int draw = 0; draw < kDraws; ++draw) {
-    kernel.propose(target, state, scratch, rng);
+    rng.fill(scratch.words);
+    kernel.propose_many(target, state, scratch, rng);
     std::vector<Value> to = space.states[space.size() / 3];
     for (const Move& move : scratch.moves) to[move.variable] = move.value;
     seen[space.number(to)] += 1.0;

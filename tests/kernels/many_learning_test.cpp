@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 
-#include <poise/extend/learning/learning_objective.hpp>
-#include <poise/extend/learning/transition_gradient_many.hpp>
-#include <poise/extend/learning/transition_gradient.hpp>
 #include <poise/extend/learning/balancing_function.hpp>
 #include <poise/extend/learning/learned_function.hpp>
+#include <poise/extend/learning/learning_objective.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
+#include <poise/extend/learning/transition_gradient_many.hpp>
 #include <poise/run.hpp>
 #include "support/enumerate.hpp"
 #include "support/exactness.hpp"
@@ -28,19 +28,22 @@ BalancingFunction bent(double level, double slope) {
   return BalancingFunction(std::make_shared<const BalanceTable>(phi));
 }
 
-/// The sum of c_m q_m times the exact mean acceptance.
+/// The sum of c_m q_m times the exact acceptance of a change.
 template <class T>
 double weighted_transitions(const T& target, const FactorisedProposal<T>& kernel, const typename T::State& state,
                             const std::vector<double>& c) {
   typename FactorisedProposal<T>::Scratch scratch(target);
   kernel.prepare(target, state, scratch);
-  double by_proposal = 0.0, acceptance = 0.0;
+  double by_proposal = 0.0, accepted = 0.0, proposed = 0.0;
   for (Index m = 0; m < target.num_moves(); ++m) by_proposal += c[m] * move_prob(scratch.here, scratch.variables, m);
   for (const Levels& to : all_states(target)) {
     const auto proposal = kernel.evaluate(target, state, scratch, to);
-    acceptance += proposal.prob * proposal.accept_prob;
+    double changes = 0.0;
+    for (Index i = 0; i < target.num_variables(); ++i) changes += to[i] != target.level(state, i) ? 1.0 : 0.0;
+    accepted += changes * proposal.prob * proposal.accept_prob;
+    proposed += changes * proposal.prob;
   }
-  return by_proposal * acceptance;
+  return by_proposal * accepted / proposed;
 }
 
 /// The mean of many estimates, in the directions `directions` of phi, against differences of what they estimate.
@@ -198,7 +201,8 @@ TEST(ManyLearning, AcceptanceIsTunedToWhatWasAskedFor) {
 
 TEST(ManyLearning, IndependentVariablesAreDrawnAnewAtEveryStep) {
   const Model model = make_model("ising:size=10,lambda=0,mu=0.5,sigma=1");
-  for (const char* name : {"dlmc", "dlsb"}) EXPECT_NEAR(acceptance(run(model, name)), 1.0, 1e-9) << name;
+  // But for local steps that change nothing, one in 32 at most.
+  for (const char* name : {"dlmc", "dlsb"}) EXPECT_NEAR(acceptance(run(model, name)), 1.0, 1.0 / 32) << name;
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class PlainBalanced {
   StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     const double log_before = weigh(target, state, scratch);
     const double place = rng.uniform();
-    const double threshold = rng.uniform();
+    const double threshold = rng.uniform() * Rests(target.num_moves()).stretch;
     double total = 0.0;
     for (const double weight : scratch.weights) total += weight;
     if (scratch.failure != nullptr || total == 0.0) return {0.0, false, 0};  // no move leads to any probability
@@ -91,7 +91,7 @@ class PlainGradient {
     const RbmWeights& weights = target.weights();
     const Look here = look(weights, state.x);
     double place = rng.uniform() * here.total;
-    const double threshold = rng.uniform();
+    const double threshold = rng.uniform() * Rests(target.num_moves()).stretch;
     Index move = 0;
     while (move + 1 < here.g.size() && place >= here.g[move]) place -= here.g[move++];
     std::vector<Value> after = state.x;

@@ -101,6 +101,7 @@ void Learner::update(std::span<const TransitionGradient> chains, std::span<const
   optimizer_.step(all, gradient, fraction);
   const std::vector<double> before(parameters.begin(), parameters.end());
   std::copy(all.begin(), all.end() - 1, parameters.begin());
+  function_->keep_in_bounds();
   std::shared_ptr<const BalanceTable> table = function_->freeze();
   // e^phi must be a number; a step that leads beyond is not taken.
   const auto tame = [](double phi) { return std::abs(phi) < 300.0; };

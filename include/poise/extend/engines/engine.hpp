@@ -101,6 +101,7 @@ struct Observables {
   std::span<std::uint8_t> frozen = {};         ///< of each variable: whether every other level has probability zero now
   std::span<double> empirical_marginals = {};  ///< fraction of steps at each entry since `start_marginals`
   std::span<Evals> evals = {};                 ///< since the start
+  std::span<ProposalCounts> proposals = {};    ///< since the start; while a function is learned or a length is tuned
 
   [[nodiscard]] bool wants_state() const {
     return !log_prob.empty() || !statistics.empty() || !distance.empty() || !levels.empty();
@@ -181,6 +182,8 @@ class Engine {
 
 /// Acceptance probabilities of all chains so far, summed.
 [[nodiscard]] double total_accepted(const Engine& engine);
+/// Proposals of all chains so far.
+[[nodiscard]] ProposalCounts total_proposals(const Engine& engine);
 /// log p, averaged over chains.
 [[nodiscard]] double mean_log_prob(const Engine& engine);
 /// Evaluations by all chains so far.

@@ -69,6 +69,7 @@ class EngineOf final : public Engine, public StatesOf<T> {
       if (!out.distance.empty()) out.distance[k] = chain.present_distance(*target_);
       if (!out.accepted.empty()) out.accepted[k] = chain.accepted;
       if (!out.evals.empty()) out.evals[k] = chain.scratch.evals;
+      if (!out.proposals.empty()) out.proposals[k] = proposals_of(chain);
       if (!out.levels.empty()) copy_levels(*target_, chain.state, row(out.levels, k, traits_.variables));
       if (!out.frozen.empty()) find_frozen(*target_, chain.state, row(out.frozen, k, traits_.variables));
       if (!out.empirical_marginals.empty()) {
@@ -221,6 +222,14 @@ class EngineOf final : public Engine, public StatesOf<T> {
         out[first + k - 1] = static_cast<double>(time) / steps;
       }
       first += target_->cardinality(i) - 1;
+    }
+  }
+
+  static ProposalCounts proposals_of(const Chain<T, K>& chain) {
+    if constexpr (requires { chain.scratch.proposals; }) {
+      return chain.scratch.proposals;
+    } else {
+      return {static_cast<double>(chain.steps), chain.accepted};
     }
   }
 

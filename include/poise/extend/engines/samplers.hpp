@@ -197,6 +197,7 @@ struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.level = std::log(reader.real("tau", 0.1, 1e-6, 1e6));
+    settings.most_level = std::log(kMostRate);  // all rates are at least tau
     return read_tuning(reader, settings, "tau");
   }
 };
@@ -209,6 +210,7 @@ struct DlsbRow : FactorisedRow<FactorisedForm::relaxation> {
     settings.family = FunctionFamily::spline;
     settings.tuning = StepTuning::objective;
     settings.level = std::log(0.1);
+    settings.most_level = std::log(kMostRate);
     const bool entropy = reader.choice("objective", "variance", {"variance", "entropy"}) == "entropy";
     settings.learn.objective = entropy ? LearningObjectiveKind::entropy : LearningObjectiveKind::variance;
     settings.learn.rate = reader.real("rate", settings.learn.rate, 1e-8, 10.0);
@@ -225,6 +227,7 @@ struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.level = -0.5 / reader.real("alpha", 0.15, 1e-3, 1e6);
+    settings.most_level = 0.0;  // no penalty at all
     return read_tuning(reader, settings, "alpha");
   }
 };

@@ -8,7 +8,9 @@
 ///
 /// Langevin (DMALA). Level k has the weight g(e^(u_k)) e^(-1/(2 alpha)), the present one g(1).
 ///
-/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). Log ratios beyond
+/// In both the level of the balancing function is the length of a step: log tau, or -1/(2 alpha). However long it is,
+/// no variable changes with a probability over 1 - e^-kMostRate. Two variables that want to be alike and are not would
+/// else both change, at every step, for good: each does what suits where the other was. Log ratios beyond
 /// `kSteepest` in size count as that. Whatever is computed here *is* the law: draws are made from it and acceptance
 /// probabilities take it as it is, so rounding does no harm. On targets whose first-order ratios are floats the law is
 /// made of floats too, sixteen variables at a time.
@@ -31,9 +33,16 @@
 
 namespace poise {
 
-/// The size beyond which a log ratio counts as this, and beyond which tau s does: e^-64 times any step length of use is
-/// a normal float. Numbers that are not normal take a processor a hundred times as long.
+/// The size beyond which a log ratio counts as this: e^-64 times any step length of use is a normal float. Numbers that
+/// are not normal take a processor a hundred times as long.
 inline constexpr float kSteepestFloat = 64.0F;
+
+/// The largest tau s. One of two variables that chase each other rests with probability 2 e^-4 (1 - e^-4), so they
+/// meet after 28 steps on average; independent variables, which could be drawn anew at every step, keep (1 - e^-4) /
+/// (1 + e^-4) = 96 % of the effective samples of that.
+inline constexpr double kMostRate = 4.0;
+/// The same as odds of a change, e^kMostRate - 1.
+inline constexpr double kMostOdds = 53.598150033144236;
 
 enum class FactorisedForm { relaxation, langevin };
 

@@ -3,7 +3,7 @@
 ///
 /// A step costs one evaluation of all ratios, however many variables change: that at the proposed state. If the
 /// proposal is accepted it serves the next step. Chains of a group make their steps together, so that targets can
-/// evaluate all of them in one go.
+/// evaluate all of them in one go. One step in `kLocalEvery` is local (kernels/many_changes.hpp).
 #pragma once
 
 #include <algorithm>
@@ -72,13 +72,15 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;  // of the law here, of what was drawn
     double threshold = 0.0;
+    bool local = false;
     const char* failure = nullptr;
+    ProposalCounts proposals;
     Evals evals;
 
     /// What the next step depends on, and what was counted.
     template <class A>
     void archive(A& archive) {
-      archive(here, log_prob, evals);
+      archive(here, log_prob, proposals, evals);
     }
   };
   struct Proposal {
@@ -123,9 +125,10 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
     return {std::exp(scratch.log_forth), judge(target, scratch)};
   }
 
-  /// The acceptance probability of a proposal that is drawn for the sake of it.
+  /// The acceptance probability of a proposal of many changes that is drawn for the sake of it.
   double probe(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
-    propose(target, state, scratch, rng);
+    rng.fill(scratch.words);
+    propose_many(target, state, scratch, rng);
     look_ahead(target, &scratch);
     return judge(target, scratch);
   }
@@ -134,7 +137,18 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     rng.fill(scratch.words);
-    scratch.threshold = to_unit(scratch.words.back());
+    const std::uint64_t last = scratch.words.back();
+    scratch.threshold = to_unit(last);
+    scratch.local = last % kLocalEvery == 0;  // bits that the threshold leaves
+    if (scratch.local) {
+      propose_local(target, state, scratch, std::span<const Index>(scratch.variables.first), rng);
+    } else {
+      propose_many(target, state, scratch, rng);
+    }
+  }
+
+  /// What every variable does, by `words`, which are random.
+  void propose_many(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     scratch.moves.clear();
     scratch.changed.clear();
     if (scratch.variables.binary) {
@@ -155,8 +169,8 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
-    if (scratch.moves.empty()) return {1.0, true, 0};
-    return accept_or_not<T>(state, scratch, judge(target, scratch));
+    if (scratch.local) return decide_local<T>(state, scratch);
+    return decide_many<T>(state, scratch, [&] { return judge(target, scratch); });
   }
 
   static void draw_flips(Scratch& scratch, Rng& rng) {

@@ -3,7 +3,8 @@
 /// state.
 ///
 /// A step costs one evaluation of all ratios, at the proposed state; if the proposal is accepted they are those of the
-/// next step. Chains of a group make their steps together, so that targets can evaluate all of them in one go.
+/// next step. Chains of a group make their steps together, so that targets can evaluate all of them in one go. Now and
+/// then a step rests (kernels/step.hpp).
 #pragma once
 
 #include <algorithm>
@@ -93,7 +94,9 @@ class InformedProposal : public GroupedSteps<InformedProposal<T>, T> {
   using Weighed = WeighedMoves;
   struct Scratch {
     explicit Scratch(const T& target)
-        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {
+        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))),
+          first_move(first_moves(target)),
+          rests(target.num_moves()) {
       here.resize(target.num_moves());
       there.resize(target.num_moves());
     }
@@ -101,6 +104,7 @@ class InformedProposal : public GroupedSteps<InformedProposal<T>, T> {
     Weighed here;
     Weighed there;
     std::vector<Index> first_move;  // number of the first move of each variable
+    Rests rests;
     Index move = 0;
     Move change = {};
     Value old_level = 0;
@@ -165,7 +169,7 @@ class InformedProposal : public GroupedSteps<InformedProposal<T>, T> {
 
   POISE_INLINE void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
     double place = rng.uniform() * scratch.here.total;
-    scratch.threshold = rng.uniform();
+    scratch.threshold = rng.uniform() * scratch.rests.stretch;
     scratch.move = select(scratch.here, target.num_moves(), place);
     scratch.isolated = scratch.here.weights[scratch.move] == 0.0;
     if (!scratch.isolated) make(target, state, scratch);

@@ -3,7 +3,7 @@
 ///
 /// On a sparse target Z(x') differs from Z(x) only by the moves that the proposal affects, so a step costs
 /// O(degree + log d). Weights carry an offset, g(e^u) e^-offset, chosen anew when their sum leaves the range of
-/// doubles.
+/// doubles. Now and then a step rests (kernels/step.hpp).
 ///
 /// Where a ratio can take few values per move (an Ising site has ten), `tabulate` computes the weights of all of them
 /// once, and a step evaluates no exponential at all.
@@ -44,13 +44,15 @@ class LocallyBalanced {
         : tree(target.num_moves()),
           affected(target.max_affected() + 8),
           new_weights(affected.size()),
-          ratios_after(affected.size()) {}
+          ratios_after(affected.size()),
+          rests(target.num_moves()) {}
     WeightTree tree;
     double offset = 0.0;    // log g of a move is log(its weight) + offset
     std::size_t count = 0;  // moves affected by the proposed one, their numbers and weights after it
     std::vector<Index> affected;
     std::vector<double> new_weights;
     std::vector<std::pair<Index, double>> ratios_after;  // affected moves and their log ratios, for log_total_after
+    Rests rests;
     Index node = 0;  // of the tree, in which the proposal lies; `rest` is what is left to find it there
     double rest = 0.0;
     Index move = 0;          // proposed last
@@ -187,7 +189,7 @@ class LocallyBalanced {
 
   POISE_INLINE void start(Scratch& scratch, Rng& rng) const {
     scratch.rest = rng.uniform() * scratch.tree.total();
-    scratch.threshold = rng.uniform();
+    scratch.threshold = rng.uniform() * scratch.rests.stretch;
     scratch.node = scratch.tree.find_node(scratch.rest);
   }
 

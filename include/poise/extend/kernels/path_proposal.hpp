@@ -3,7 +3,8 @@
 /// of the state that the path leads to.
 ///
 /// The length of a path is drawn first, uniformly from 1 to 2R - 1, whatever the state. With one length alone, and
-/// an even one, a chain of binary variables would never change the parity of those that are up.
+/// an even one, a chain of binary variables would never change the parity of those that are up. One step in
+/// `kLocalEvery` is local (kernels/many_changes.hpp), and now and then one is not made at all (kernels/step.hpp).
 #pragma once
 
 #include <algorithm>
@@ -22,20 +23,26 @@
 namespace poise {
 
 /// Weights from which variables are taken one by one. Sums are made anew from what is left, never by subtraction: what
-/// is left may be far less than what was taken.
+/// is left may be far less than what was taken, down to where doubles end; then it is weighed anew, beside the largest
+/// that is left.
 class ShrinkingWeights {
  public:
-  void start(const std::vector<double>& weights) {
-    weights_ = weights;  // a multiple of eight of them
-    sums_.resize((weights.size() + kBlock - 1) / kBlock);
-    for (std::size_t block = 0; block < sums_.size(); ++block) sum_up(block);
+  /// `moves` and `function` are those whose weights these are, as long as moves are taken.
+  void start(const WeighedMoves& moves, const BalancingFunction& function) {
+    moves_ = &moves;
+    function_ = &function;
+    offset_ = moves.offset;
+    weights_ = moves.weights;  // a multiple of eight of them
+    sums_.resize((weights_.size() + kBlock - 1) / kBlock);
+    sum_up();
   }
-  [[nodiscard]] double total() const {
-    double sum = 0.0;
-    for (const double one : sums_) sum += one;
-    return sum;
-  }
+  /// 0 where no move is left.
+  [[nodiscard]] double total() const { return total_; }
   [[nodiscard]] double weight(Index move) const { return weights_[move]; }
+  /// Log of the share of a move that is left, also where its weight is too small for a double.
+  [[nodiscard]] double log_share(Index move) const {
+    return function_->log_g(moves_->log_ratios[move]) - offset_ - std::log(total_);
+  }
 
   /// The move at a place below the total.
   [[nodiscard]] Index find(double place) const {
@@ -49,13 +56,41 @@ class ShrinkingWeights {
   }
 
   void take(Index first, Index last) {
-    for (Index move = first; move < last; ++move) weights_[move] = 0.0;
+    for (Index move = first; move < last; ++move) weights_[move] = kTaken;
     for (std::size_t block = first / kBlock; block <= (last - 1) / kBlock; ++block) sum_up(block);
+    add_sums();
+    if (total_ < kSmallest) [[unlikely]] {
+      weigh_anew();
+    }
   }
 
  private:
   static constexpr std::size_t kBlock = 64;
+  static constexpr double kTaken = -0.0;  // what is taken adds nothing, and is told from what is merely small
+  static constexpr double kSmallest = 1e-200;
 
+  [[gnu::noinline]] void weigh_anew() {
+    const auto for_each_left = [&](auto&& use) {
+      for (std::size_t move = 0; move < weights_.size(); ++move) {
+        if (!std::signbit(weights_[move])) use(move, function_->log_g(moves_->log_ratios[move]));
+      }
+    };
+    double largest = -std::numeric_limits<double>::infinity();
+    for_each_left([&](std::size_t, double log_g) { largest = std::max(largest, log_g); });
+    if (!(largest > -std::numeric_limits<double>::infinity())) return;
+    offset_ = largest;
+    for_each_left([&](std::size_t move, double log_g) { weights_[move] = std::exp(log_g - largest); });
+    sum_up();
+  }
+
+  void sum_up() {
+    for (std::size_t block = 0; block < sums_.size(); ++block) sum_up(block);
+    add_sums();
+  }
+  void add_sums() {
+    total_ = 0.0;
+    for (const double one : sums_) total_ += one;
+  }
   void sum_up(std::size_t block) {
     const std::size_t end = std::min(kBlock * (block + 1), weights_.size());
     Doubles8 sum = {};
@@ -63,8 +98,12 @@ class ShrinkingWeights {
     sums_[block] = sum8(sum);
   }
 
-  std::vector<double> weights_;
-  std::vector<double> sums_;
+  const WeighedMoves* moves_ = nullptr;
+  const BalancingFunction* function_ = nullptr;
+  std::vector<double> weights_;  // g e^-offset of what is left
+  std::vector<double> sums_;     // of blocks
+  double total_ = 0.0;
+  double offset_ = 0.0;
 };
 
 template <Target T>
@@ -72,21 +111,24 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
  public:
   struct Scratch {
     explicit Scratch(const T& target)
-        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))), first_move(first_moves(target)) {
+        : proposed(target.make_state(std::vector<Value>(target.num_variables(), 0))),
+          first_move(first_moves(target)),
+          rests(target.num_moves()) {
       for (Index i = 0; i < target.num_variables(); ++i) free += target.cardinality(i) > 1 ? 1 : 0;
       here.resize(target.num_moves());
       there.resize(target.num_moves());
       moves.reserve(free);
       changed.reserve(free);
       levels.resize(target.num_variables());
-      left.start(here.weights);  // for its memory
+      left.start(here, BalancingFunction());  // for its memory
     }
     typename T::State proposed;
     WeighedMoves here;
     WeighedMoves there;
     ShrinkingWeights left;
-    std::vector<Index> first_move;               // number of the first move of each variable
-    Index free = 0;                              // variables that have moves
+    std::vector<Index> first_move;  // number of the first move of each variable
+    Index free = 0;                 // variables that have moves
+    Rests rests;
     std::vector<Move> moves;                     // the path
     std::vector<Change> changed;                 // by the last step, in the order of the path
     std::vector<Value> levels;                   // a buffer for them
@@ -95,13 +137,15 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;
     double threshold = 0.0;
+    bool local = false;
     const char* failure = nullptr;
+    ProposalCounts proposals;
     Evals evals;
 
     /// What the next step depends on, and what was counted.
     template <class A>
     void archive(A& archive) {
-      archive(here, log_prob, evals);
+      archive(here, log_prob, proposals, evals);
     }
   };
   struct Proposal {
@@ -152,12 +196,11 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
                     std::span<const Index> path) const {
     begin(scratch);
     for (const Index move : path) {
-      const double weight = scratch.left.weight(move);
-      if (weight == 0.0) {
+      if (scratch.left.weight(move) == 0.0) {
         scratch.moves.clear();
         return {0.0, 0.0};
       }
-      follow(target, state, scratch, move, weight / scratch.left.total());
+      follow(target, state, scratch, move);
     }
     set_out_from(target, state, scratch);
     look_ahead(target, &scratch);
@@ -167,8 +210,14 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
   // The parts of a step; the middle one takes a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
-    const auto length = static_cast<Index>(rng.uniform() * longest(scratch)) + 1;
+    scratch.local = rng.uniform() < 1.0 / kLocalEvery;
     scratch.threshold = rng.uniform();
+    if (scratch.local) {
+      propose_local(target, state, scratch, std::span<const Index>(scratch.first_move), rng);
+      return;
+    }
+    scratch.threshold *= scratch.rests.stretch;
+    const auto length = static_cast<Index>(rng.uniform() * longest(scratch)) + 1;
     draw_path(target, state, scratch, rng, length);
   }
 
@@ -186,8 +235,8 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
-    if (scratch.moves.empty()) return {0.0, false, 0};
-    return accept_or_not<T>(state, scratch, judge(target, scratch));
+    if (scratch.local) return decide_local<T>(state, scratch);
+    return decide_many<T>(state, scratch, [&] { return judge(target, scratch); });
   }
 
  private:
@@ -195,32 +244,29 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
     hot([&, this] {
       begin(scratch);
       for (Index k = 0; k < length; ++k) {
-        const double total = scratch.left.total();
-        const double place = rng.uniform() * total;
-        const Index move = scratch.left.find(place);
-        const double weight = scratch.left.weight(move);
-        if (weight == 0.0) {  // there are fewer moves than that, and the path is given up
+        const Index move = scratch.left.find(rng.uniform() * scratch.left.total());
+        if (scratch.left.weight(move) == 0.0) {  // there are fewer moves than that, and the path is given up
           scratch.moves.clear();
           scratch.changed.clear();
           break;
         }
-        follow(target, state, scratch, move, weight / total);
+        follow(target, state, scratch, move);
       }
     });
     set_out_from(target, state, scratch);
   }
 
-  static void begin(Scratch& scratch) {
+  void begin(Scratch& scratch) const {
     scratch.moves.clear();
     scratch.changed.clear();
     scratch.log_forth = 0.0;
-    scratch.left.start(scratch.here.weights);
+    scratch.left.start(scratch.here, function_);
   }
 
-  static void follow(const T& target, const typename T::State& state, Scratch& scratch, Index move, double prob) {
+  static void follow(const T& target, const typename T::State& state, Scratch& scratch, Index move) {
     const Move change = target.move_at(state, move);
     const Index i = change.variable;
-    scratch.log_forth += std::log(prob);
+    scratch.log_forth += scratch.left.log_share(move);
     scratch.moves.push_back(change);
     scratch.changed.push_back({i, scratch.first_move[i], target.level(state, i)});
     scratch.left.take(scratch.first_move[i], scratch.first_move[i + 1]);
@@ -239,13 +285,12 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
     constexpr double none = -std::numeric_limits<double>::infinity();
     if (scratch.failure != nullptr || scratch.proposed_log_prob == none) return 0.0;
     double log_back = 0.0;
-    scratch.left.start(scratch.there.weights);
+    scratch.left.start(scratch.there, function_);
     for (auto change = scratch.changed.rbegin(); change != scratch.changed.rend(); ++change) {
       const Value now = target.level(scratch.proposed, change->variable);
       const Index move = change->first_move + (change->old > now ? change->old - 1U : change->old);
-      const double weight = scratch.left.weight(move);
-      if (weight == 0.0) return 0.0;  // no way leads back
-      log_back += std::log(weight / scratch.left.total());
+      log_back += scratch.left.log_share(move);
+      if (!(log_back > none)) return 0.0;  // no way leads back
       scratch.left.take(change->first_move, scratch.first_move[change->variable + 1]);
     }
     const double log_ratio = scratch.proposed_log_prob - scratch.log_prob;

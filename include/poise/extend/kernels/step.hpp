@@ -36,6 +36,34 @@ void check_log_prob(const T& target, const typename T::State& state) {
   if (!is_legal(target.log_prob(state))) throw std::runtime_error(kBadLogProb);
 }
 
+/// Proposals that would change something, and the sum of their acceptance probabilities: what step lengths are tuned
+/// by.
+struct ProposalCounts {
+  double count = 0.0;
+  double accepted = 0.0;
+
+  ProposalCounts& operator+=(const ProposalCounts& more) {
+    count += more.count;
+    accepted += more.accepted;
+    return *this;
+  }
+  template <class A>
+  void archive(A& archive) {
+    archive(count, accepted);
+  }
+};
+
+/// Kernels of single changes rest now and then: with probability 1/(m + 1), m being the number of moves, a step changes
+/// nothing, as if staying were one more move. Where p is flat every change is accepted, and without rests a chain of
+/// binary variables would have the parity of its steps: of two draws a sweep apart each would tell the other's parity,
+/// and joint laws would be wrong. With them the parities of draws a sweep apart are correlated by (1 - 2/(m + 1))^m <
+/// e^-2, and a sweep of m steps has one step less that counts.
+struct Rests {
+  explicit Rests(Index moves) : stretch(1.0 + 1.0 / std::max<Index>(1, moves)) {}
+  /// A uniform number times this is compared with acceptance probabilities: where it is over 1 the chain rests.
+  double stretch;
+};
+
 /// A variable that a step changed. A kernel that changes many variables in a step lists them in `scratch.changed`; one
 /// that changes a single variable may have `for_each_change` of its own.
 struct Change {

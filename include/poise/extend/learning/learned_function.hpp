@@ -4,6 +4,9 @@
 /// and only the pooled result goes through the function.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,6 +33,8 @@ class LearnedFunction {
   [[nodiscard]] std::shared_ptr<const BalanceTable> freeze() const;
   /// The same as kernels take it: a table, or a closed form where there is one.
   [[nodiscard]] virtual BalancingFunction function() const { return BalancingFunction(freeze()); }
+  /// After parameters were changed.
+  virtual void keep_in_bounds() {}
 
  protected:
   explicit LearnedFunction(std::size_t parameters) : parameters_(parameters, 0.0) {}
@@ -66,6 +71,8 @@ class LevelledFunction final : public LearnedFunction {
   explicit LevelledFunction(std::unique_ptr<LearnedFunction> family);
 
   [[nodiscard]] double& level() { return parameters_.back(); }
+  void set_most_level(double most) { most_level_ = most; }
+  void keep_in_bounds() override { level() = std::min(level(), most_level_); }
   void phi(std::span<const double> points, std::span<double> out) const override;
   void backward(std::span<const double> points, std::span<const double> weights, std::span<double> out) const override;
   [[nodiscard]] BalancingFunction function() const override;
@@ -74,6 +81,7 @@ class LevelledFunction final : public LearnedFunction {
   /// The family at the present parameters.
   [[nodiscard]] LearnedFunction& family() const;
 
+  double most_level_ = std::numeric_limits<double>::infinity();
   BalancingFunction::Kind kind_ = BalancingFunction::Kind::sqrt;
   std::unique_ptr<LearnedFunction> family_;
 };

@@ -1,11 +1,14 @@
 /// What steps that change many variables do to each of them, and its gradient.
 ///
-/// Variable i changes by the move m with probability F_m = E[A q_m], taken as q_m times A, the mean acceptance of a few
-/// proposals drawn at the state; both factors are differentiated. q_m depends on phi at one |u| only: under relaxation
-/// d log q_m = tau s / (e^(tau s) - 1) d phi. For A let R be the ratio that is compared with 1: dA is the mean of A d
-/// log q(x|y) over proposals with R < 1 (A q(y|x) is then p(y)/p(x) q(x|y)) and of d log q(y|x) over the others. The
-/// mean of d log q(y|x) over all proposals is 0, so b times it can be taken away, with b the mean acceptance of the
-/// other proposals: without it the gradient of forty changes would drown in noise.
+/// Variable i changes by the move m with probability F_m, taken as q_m times A, the acceptance of a change. A proposal
+/// counts by the changes c that it makes, so that F has the right sum over all moves: A = E[c a] / Q, with a the
+/// acceptance of a proposal, from a few of them drawn at the state, and Q = E[c], the sum of all q. One that changes
+/// nothing, which nobody could refuse, does not count at all. Both factors of F are differentiated. q_m depends on phi
+/// at one |u| only: under relaxation d log q_m = tau s / (e^(tau s) - 1) d phi. For a let R be the ratio that is
+/// compared with 1: d E[c a] is the mean of c a d log q(x|y) over proposals with R < 1 (a q(y|x) is then p(y)/p(x)
+/// q(x|y)) and of c d log q(y|x) over the others. The mean of d log q(y|x) over all proposals is 0, so b times it can
+/// be taken away, with b the mean of c a over the other proposals: without it the gradient of forty changes would drown
+/// in noise.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +24,12 @@ namespace poise {
 
 inline constexpr int kManyProbes = 2;
 
-/// d log(1 - e^-rate) / d log rate.
+/// d log(1 - e^-rate) / d log rate; beyond the largest rate nothing changes.
 POISE_INLINE Doubles8 gradient_of_relaxation(const Doubles8& rate) {
   const Doubles8 still = exp8(-1.0 * rate);
   const Doubles8 gradient = rate * still / max8(broadcast8(1e-300), 1.0 - still);
-  return select8(less8(rate, broadcast8(1e-9)), broadcast8(1.0), gradient);
+  const Doubles8 inside = select8(less8(broadcast8(kMostRate), rate), Doubles8{}, gradient);
+  return select8(less8(rate, broadcast8(1e-9)), broadcast8(1.0), inside);
 }
 
 /// By variable: the |u| that its law depends on, and d log q / d phi there.
@@ -59,7 +63,12 @@ LawGradient law_gradient(const FactorisedProposal<T>& kernel, const VariableMove
   out.by_phi.assign(padded, 0.0);
   if (kernel.form() == FactorisedForm::langevin) {
     // Only its level is learned: with all weights of changes times the same factor, d log q is the probability to stay.
-    for (Index i = 0; i < variables.variables(); ++i) out.by_phi[i] = stay_prob(law, variables, i);
+    // Where that is the least there is, nothing changes.
+    constexpr double least = 1.000001 / (1.0 + kMostOdds);
+    for (Index i = 0; i < variables.variables(); ++i) {
+      const double stay = stay_prob(law, variables, i);
+      out.by_phi[i] = stay > least ? stay : 0.0;
+    }
     return out;
   }
   for (Index i = 0; i < variables.variables(); ++i) {
@@ -116,10 +125,11 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
       deposit(function, gradient.sizes[i], weight * gradient.by_phi[i] * by_size, to);
     }
   };
-  double accept[kManyProbes];
+  double accept[kManyProbes], count[kManyProbes];
   std::vector<double> forth[kManyProbes], back[kManyProbes];
   for (int k = 0; k < kManyProbes; ++k) {
     accept[k] = kernel.probe(target, state, scratch, rng);
+    count[k] = static_cast<double>(scratch.moves.size());
     std::fill(changes.begin(), changes.end(), std::uint8_t{0});
     for (const Move& move : scratch.moves) changes[move.variable] = 1;
     forth[k].assign(BalanceTable::kPoints, 0.0);
@@ -129,16 +139,23 @@ void transition_gradient(const FactorisedProposal<T>& kernel, const T& target, c
       add_score(scratch.there, law_gradient(kernel, variables, scratch.there), 1.0, back[k]);
     }
   }
-  double sum = 0.0;
-  for (const double one : accept) sum += one;
+  double sum = 0.0, expected = 0.0;  // of c a over the proposals, and Q
+  for (int k = 0; k < kManyProbes; ++k) sum += count[k] * accept[k];
+  for (Index i = 0; i < variables.variables(); ++i) expected += 1.0 - stay_prob(scratch.here, variables, i);
+  expected = std::max(expected, 1e-300);
+  const double mean = sum / kManyProbes / expected;
   for (int k = 0; k < kManyProbes; ++k) {
-    const double others = (sum - accept[k]) / (kManyProbes - 1);
-    const double by_forth = (accept[k] >= 1.0 ? 1.0 : 0.0) - others;
+    const double others = (sum - count[k] * accept[k]) / (kManyProbes - 1);
+    const double by_forth = (accept[k] >= 1.0 ? count[k] : 0.0) - others;
+    const double share = 1.0 / (kManyProbes * expected);
     for (std::size_t p = 0; p < out.accept_gradient.size(); ++p) {
-      out.accept_gradient[p] += (by_forth * forth[k][p] + accept[k] * back[k][p]) / kManyProbes;
+      out.accept_gradient[p] += share * (by_forth * forth[k][p] + count[k] * accept[k] * back[k][p]);
     }
   }
-  const double mean = sum / kManyProbes;
+  for (Index i = 0; i < variables.variables(); ++i) {
+    const double change = 1.0 - stay_prob(scratch.here, variables, i);
+    deposit(function, here.sizes[i], -mean * change * here.by_phi[i] / expected, out.accept_gradient);
+  }
   const Index stride = (variables.variables() + options.max_variables - 1) / options.max_variables;
   out.sizes.clear();
   out.by_phi.clear();

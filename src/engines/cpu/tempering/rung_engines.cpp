@@ -91,7 +91,7 @@ class RungEngines final : public TemperedEngine {
 
   void observe(ChainGroup group, const Observables& out) const override {
     Observables of_state = out;
-    of_state.accepted = {};
+    of_state.accepted = {};  // proposals, which tuning looks at, are those of the cold rung
     of_state.evals = {};
     cold().observe(group, of_state);
     observe_sums(group, out);
