@@ -57,6 +57,7 @@ class LaneLayout {
   static constexpr bool kRaoBlackwellises = true;
 
   LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
+  [[nodiscard]] std::vector<double> rounding() const { return model_->rounding(); }
   void set_reference(std::span<const Value> reference);
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {
     return group_lanes(chains, first_chain, threads);

@@ -28,6 +28,7 @@ class CudaLaneLayout {
     model_->log_sums = log_sums_of(*target);
   }
 
+  [[nodiscard]] std::vector<double> rounding() const { return model_->model->rounding(); }
   void set_reference(std::span<const Value> reference) {
     model_->reference.resize(reference.size());
     for (Index i = 0; i < reference.size(); ++i) model_->reference[model_->model->position(i)] = reference[i];

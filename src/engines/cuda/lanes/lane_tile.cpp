@@ -150,10 +150,11 @@ void CudaLaneTile::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& re
   // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
   constexpr double kLaunch = 5000.0;  // microseconds
   const auto together = static_cast<std::uint64_t>(std::clamp(kLaunch / plan.microseconds, 1.0, 65536.0));
+  // Up to where the CPU adds recent counts and sums to the others, so that both round alike.
+  const std::uint64_t recent = averaging_ ? LaneModel::kMostSummed : LaneModel::kMostCounted;
   while (sweeps > 0) {
     std::uint64_t some = std::min(sweeps, together);
-    // Up to where the CPU adds recent counts and sums to the others, so that both round alike.
-    if (counting_ || averaging_) some = std::min(some, kMostRecent - sweeps_ % kMostRecent);
+    if (counting_ || averaging_) some = std::min(some, recent - sweeps_ % recent);
     device.sweep(view, plan, sweeps_, static_cast<std::uint32_t>(some));
     cuda::check_launch("sweeps were started");
     view.record.made += some;
@@ -161,7 +162,7 @@ void CudaLaneTile::start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& re
     sweeps -= some;
     if (!counting_ && !averaging_) continue;
     device.totals.changed(some);
-    if (sweeps_ % kMostRecent == 0) device.totals.spill();
+    if (sweeps_ % recent == 0) device.totals.spill();
   }
 }
 

@@ -94,8 +94,6 @@ class CudaLaneTile {
   void get_all_levels(std::span<Value> levels) const;
 
  private:
-  static constexpr std::uint64_t kMostRecent = 255;  // sweeps that a byte can count
-
   class OnDevice;
   /// Without waiting for them; what is recorded goes to where `record` says.
   void start_sweeps(std::uint64_t sweeps, const cuda::LaneRecord& record);

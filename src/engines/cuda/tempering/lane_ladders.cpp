@@ -17,9 +17,6 @@ namespace {
 
 static_assert(cuda::kHardZero == LaneModel::kZero);
 
-/// Sweeps that a byte can count.
-constexpr std::uint64_t kMostRecentSteps = 255;
-
 }  // namespace
 
 /// Everything but the model is made anew where the number of rungs changes.
@@ -205,7 +202,7 @@ void CudaLaneLadders::start(std::uint64_t step, std::uint64_t steps) {
     ++sweeps_;
     if (!counting_ && !averaging_) continue;
     device.totals.changed(1);
-    if (sweeps_ % kMostRecentSteps == 0) device.totals.spill();
+    if (sweeps_ % (averaging_ ? LaneModel::kMostSummed : LaneModel::kMostCounted) == 0) device.totals.spill();
   }
 }
 
