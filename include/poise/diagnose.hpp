@@ -9,13 +9,11 @@
 ///     about 1e15, as rounding has it.
 ///   - two or three draws per chain give NaN.
 /// ArviZ parts from posterior in two places, where we stay with posterior and Stan:
-///   - with an odd number of draws the middle one belongs to no half-chain. ArviZ folds at the median of the
-///   half-chains,
-///     posterior at that of all draws, so r_hat differs by less than its own noise.
+///   - with an odd number of draws the middle one belongs to no half-chain. ArviZ folds at the median of the others,
+///     posterior at that of all draws: r_hat is then up to 0.002 apart with 101 draws and 6e-5 with 1001.
 ///   - a series that alternates (the autocorrelations at lags 0 and 1 add up to less than zero) has an effective size
-///   of
-///     n/2 here and of n log10(n) in ArviZ. It would be more than n for an antithetic sampler, but a discrete chain
-///     that alternates is mostly one that is caught between two states, and a size above n would hide it.
+///     of n/2 here and of n log10(n) in ArviZ. An antithetic sampler may deserve more than n, but a discrete chain that
+///     alternates is mostly one that is caught between two states, and a size above n would hide it.
 #pragma once
 
 #include <cmath>
@@ -207,17 +205,6 @@ struct VariableNames {
 [[nodiscard]] std::vector<std::string> warnings(std::span<const NamedSummary> monitors,
                                                 const VariablesSummary& variables, std::size_t chains,
                                                 const VariableNames& names = {});
-
-/// What a standard error from few values is multiplied by so that twice the product covers what twice a normal one
-/// does: Student's t at the probability of two sigma (97.725 %), halved. 6.98, 2.26, 1.65, ... with 1, 2, 3, ...
-/// degrees of freedom; 1.005 with 255. Beyond two the expansion in inverse degrees of freedom is good to 0.2 %.
-[[nodiscard]] inline double student_widening(double degrees) {
-  if (!(degrees >= 1.0)) return std::nan("");
-  if (degrees < 2.0) return 6.9839;
-  if (degrees < 3.0) return 2.2633;
-  const double v = 1.0 / degrees;
-  return 1.0 + v * (1.25 + v * (1.53125 + v * (1.4296875 + v * 0.84082)));
-}
 
 // Standard errors from batch means.
 

@@ -45,7 +45,7 @@ struct LogPartitionOptions {
 
 struct AnnealedLogPartition {
   double value = 0.0;  ///< log of the mean weight, plus log Z at beta = 0
-  /// Its standard error by the delta method, sd(w) / (mean(w) sqrt(chains)), widened by `student_widening`.
+  /// Its standard error by the delta method, sd(w) / (mean(w) sqrt(chains)), widened by Student's t.
   double error = 0.0;
   double effective_chains = 0.0;  ///< (sum w)^2 / sum w^2
   double largest_share = 0.0;     ///< of the sum of the weights, that of the largest

@@ -14,6 +14,7 @@
 #include <poise/extend/base/math.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/log_partition.hpp>
+#include "base/student.hpp"
 #include "base/thread_pool.hpp"
 #include "inference/log_partition_parts.hpp"
 #include "models/rbm/packed_matrix.hpp"

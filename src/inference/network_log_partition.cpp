@@ -157,6 +157,7 @@ std::string log_partition_text(const NetworkLogPartition& answer, std::size_t wi
   text::Table table({"method", "log Z", "log10 Z", "mcse"});
   const double error = answer.error.value_or(0.0);
   const auto number = [](double value, double its_error) {
+    if (std::isnan(its_error)) return fmt::format("{:.1f}", value);
     return its_error > 0.0 ? text::mean(value, its_error) : fmt::format("{:.8f}", value);
   };
   table.add({exact ? "exact" : "sample", number(answer.value, error),

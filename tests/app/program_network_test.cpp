@@ -150,16 +150,17 @@ TEST_F(NetworkProgram, CutsAndQuadraticFunctionsAreModels) {
   const json exact = json::parse(run({"exact", "edge.mc", "--json", "-"}).out);
   EXPECT_NEAR(exact.at("log10_partition").get<double>(), truth / std::log(10.0), 1e-12);
   EXPECT_NEAR(json::parse(run({"logz", "edge.mc", "--json", "-"}).out).at("log_partition").get<double>(), truth, 1e-12);
-  const json tempered = json::parse(run({"logz", "edge.mc", "--method", "sample", "--seconds", "0.2", "--json", "-"}).out);
+  const json tempered =
+      json::parse(run({"logz", "edge.mc", "--method", "sample", "--seconds", "0.2", "--json", "-"}).out);
   EXPECT_NEAR(tempered.at("log_partition").get<double>(), truth, 5.0 * tempered.at("mcse").get<double>());
   const json alone = json::parse(
-      run({"logz", "edge.mc", "--method", "sample", "--chains", "1", "--seconds", "0.1", "--json", "-"}).out);
+      run({"logz", "ising:size=12", "--method", "sample", "--chains", "1", "--seconds", "0.1", "--json", "-"}).out);
   EXPECT_TRUE(alone.at("mcse").is_null());
   // Too strong for tables, not for tempering.
   write_text(work() / "strong.mc", "2 1\n1 2 1000\n");
   const json strong = json::parse(run({"logz", "strong.mc", "--seconds", "0.2", "--json", "-"}).out);
   EXPECT_EQ(strong.at("method"), "sample");
-  EXPECT_NEAR(strong.at("log_partition").get<double>(), 1000.0 + std::log(2.0), 1e-6);
+  EXPECT_NEAR(strong.at("log_partition").get<double>(), 1000.0 + std::log(2.0), 6.0 * strong.at("mcse").get<double>());
 }
 
 TEST_F(NetworkProgram, BadInputGetsASentence) {

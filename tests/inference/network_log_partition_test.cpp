@@ -11,6 +11,7 @@
 #include <poise/log_partition.hpp>
 #include <poise/network.hpp>
 
+#include "base/student.hpp"
 #include "exact/exact_inference.hpp"
 #include "support/input.hpp"
 #include "support/program.hpp"
@@ -153,7 +154,8 @@ TEST(NetworkLogPartition, OfObjectivesIsThatOfTheObjectiveAsTheUserCountsIt) {
     const Model model = make_model(text);
     const RunResult result = run(model, parse_sampler("temper"), {.chains = 4, .warmup = 500, .draws = 2000});
     EXPECT_NEAR(result.tempering->log_partition, truth, 4.0 * result.tempering->log_partition_error);
-    const double scale = text.find("maxcut") != std::string::npos || text.find("max,") != std::string::npos ? 1.0 : -1.0;
+    const double scale =
+        text.find("maxcut") != std::string::npos || text.find("max,") != std::string::npos ? 1.0 : -1.0;
     const double beta = text.find("=0.5") != std::string::npos ? 0.5 : text.find("=2") != std::string::npos ? 2.0 : 1.0;
     for (std::size_t k = 0; k < 10; ++k) {
       EXPECT_NEAR(result.trace.monitors[0][k], scale * beta * result.trace.monitors[1][k], 1e-12);

@@ -6,8 +6,8 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/marginals.hpp>
-#include "base/fiber_scheduler.hpp"
 #include <poise/run.hpp>
+#include "base/fiber_scheduler.hpp"
 #include "models/user/batch_target.hpp"
 #include "support/dense_exactness.hpp"
 #include "support/input.hpp"

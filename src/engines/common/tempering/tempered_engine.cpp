@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include <poise/diagnose.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include "base/student.hpp"
 
 namespace poise {
 
