@@ -172,12 +172,12 @@ Examples:
 }
 
 std::string marginals_footer() {
-  return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, or potts:... and ising:... of small width.
+  return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, and all others but rbm.
 Where the tables of a junction tree fit --memory, if need be in slices (one tree for each combination of levels of a few
 variables), and the time allows it, the answer is exact. Elsewhere a pilot run of a few samplers finds the one with the
 smallest error per second by the clock, so two runs may choose differently; it samples for what is left of --seconds. The
-error of every marginal is estimated, and warnings say where the chains disagree or are stuck. What was
-done and why is in the output.
+error of every marginal is estimated: that of a level which n effective draws never saw is 1/n, so that three errors are the
+rule of three. Warnings say where the chains disagree or are stuck. What was done and why is in the output.
 
 Examples:
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
@@ -198,6 +198,7 @@ Examples:
   poise exact asia.bif
   poise exact net.uai --evidence net.uai.evid --out net.MAR
   poise exact ising:size=8,lambda=0.4
+  poise exact maxcut:file=graph.mc,beta=1
 
 {})",
       kExitCodes);
@@ -232,9 +233,11 @@ was learned is saved.)");
 std::string logz_footer() {
   return fmt::format(
       R"(Z of a network is the sum of the product of its factors over all states that agree with the evidence: of a
-Bayesian network the probability of the evidence, of ising and potts the sum of exp(log p). It is found by a junction
-tree where its tables fit the memory; where they do not, the refusal says what they would take. --out writes log10 Z as
-the PR task of the UAI competitions has it.
+Bayesian network the probability of the evidence, of ising and potts the sum of exp(log p), of maxcut that of
+exp(beta cut), of qubo that of exp(-beta energy), or exp(beta energy) with sense=max. It is found by a junction tree where
+its tables fit the memory, else by tempering; mcse is then the standard error of the mean over --chains ladders, widened by
+Student's t where these are few (by 1.65 for 4, by 7 for 2), so that two of it cover 95 %. --out writes log10 Z as the PR
+task of the UAI competitions has it.
 
 Of an RBM, annealed importance sampling takes chains from independent visible units to the RBM, along evenly spaced
 temperatures, and averages their weights; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
@@ -246,6 +249,7 @@ one by one, and the difference is shown. Ctrl-C shows what the chains that are t
 Examples:
   poise logz net.uai --evidence net.uai.evid --out net.PR
   poise logz potts:size=12,levels=3 --json - | jq .log10_partition
+  poise logz maxcut:file=graph.mc,beta=0.5 --method sample --chains 16
   poise logz rbm:weights=rbm.safetensors
   poise logz rbm:weights=rbm.npz --chains 1024 --temperatures 30000
   poise logz rbm:weights=small.npz --method exact --json - | jq .exact.log_partition

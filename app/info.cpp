@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <poise/marginals.hpp>
+#include "exact/exact_inference.hpp"
 #include "models/network/support.hpp"
 #include "report/text.hpp"
-#include "exact/exact_inference.hpp"
 
 #include "commands.hpp"
 #include "help.hpp"
@@ -57,8 +57,7 @@ struct Counts {
   double zeros = 0.0;
 };
 
-int info_of_network(const InfoFlags& flags, double memory_limit) {
-  const Network network = make_network(flags.model.model, {flags.model.field, flags.model.evidence});
+int info_of_network(const InfoFlags& flags, const Network& network, double memory_limit) {
   const Counts counts(network);
   const ExactPlan found = plan_exact(network, {.memory_limit = memory_limit});
   const EliminationPlan& plan = found.tree;
@@ -127,8 +126,10 @@ int info(const InfoFlags& flags) {
   if (flags.model.model.empty()) problems.add("the model is missing, for example net.uai");
   problems.throw_if_any();
   check_outputs({{"--json", flags.json}});
-  if (has_network(flags.model.model)) return info_of_network(flags, gibibytes * kGibibyte);
-  const Model model = make_model(flags.model.model, {flags.model.field, flags.model.evidence});
+  const ModelFiles files{flags.model.field, flags.model.evidence};
+  const std::optional<Network> network = find_network(flags.model.model, files);
+  if (network) return info_of_network(flags, *network, gibibytes * kGibibyte);
+  const Model model = make_model(flags.model.model, files);
   if (!flags.json.empty()) {
     write_output(flags.json, json_text({{"version", POISE_VERSION},
                                         {"model", model.name},

@@ -140,9 +140,9 @@ int logz_of_model(const LogzFlags& flags) {
                                              tempering->update(progress);
                                            },
                                        .stop = &stop_on_interrupt()};
-  const NetworkLogPartition answer = has_network(flags.model.model)
-                                         ? find_log_partition(make_network(flags.model.model, files), options, hooks)
-                                         : find_log_partition(make_model(flags.model.model, files), options, hooks);
+  const std::optional<Network> network = find_network(flags.model.model, files);
+  const NetworkLogPartition answer = network ? find_log_partition(*network, options, hooks)
+                                             : find_log_partition(make_model(flags.model.model, files), options, hooks);
   display.end();
   if (tempering) tempering->end(answer.interrupted);
   show(flags, answer.value, log_partition_json(answer), log_partition_text(answer, width_of(flags)));

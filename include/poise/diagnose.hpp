@@ -8,6 +8,12 @@
 ///   - r_hat of half-chains that are all constant, but not at one value, is +infinity; posterior gives infinity, NA or
 ///     about 1e15, as rounding has it.
 ///   - two or three draws per chain give NaN.
+/// ArviZ parts from posterior in two places, where we stay with posterior and Stan:
+///   - with an odd number of draws the middle one belongs to no half-chain. ArviZ folds at the median of the others,
+///     posterior at that of all draws: r_hat is then up to 0.002 apart with 101 draws and 6e-5 with 1001.
+///   - a series that alternates (the autocorrelations at lags 0 and 1 add up to less than zero) has an effective size
+///     of n/2 here and of n log10(n) in ArviZ. An antithetic sampler may deserve more than n, but a discrete chain that
+///     alternates is mostly one that is caught between two states, and a size above n would hide it.
 #pragma once
 
 #include <cmath>
@@ -303,9 +309,11 @@ struct SettledMean {
   return {mean, std::sqrt(square / (count - 1.0) / count)};
 }
 
-/// Standard error of the mean of series `k` over all chains: from the spread of all batches, or from that of the chains
-/// where it is larger, for chains that disagree are worth one batch each. NaN with fewer than two of either.
-[[nodiscard]] inline double standard_error(std::span<const BatchMeans> chains, std::size_t k) {
+/// Standard error of the mean over all chains of series `first`, or of the sum of `count` series from it on: from the
+/// spread of all batches, or from that of the chains where it is larger, for chains that disagree are worth one batch
+/// each. NaN with fewer than two of either.
+[[nodiscard]] inline double standard_error(std::span<const BatchMeans> chains, std::size_t first,
+                                           std::size_t count = 1) {
   const auto error = [](const std::vector<double>& means) {
     if (means.size() < 2) return std::nan("");
     double mean = 0.0;
@@ -319,8 +327,10 @@ struct SettledMean {
   for (const BatchMeans& chain : chains) {
     double sum = 0.0;
     for (std::size_t b = 0; b < chain.size(); ++b) {
-      all.push_back(chain.mean(b, k));
-      sum += all.back();
+      double of_batch = 0.0;
+      for (std::size_t k = first; k < first + count; ++k) of_batch += chain.mean(b, k);
+      all.push_back(of_batch);
+      sum += of_batch;
     }
     if (chain.size() > 0) of_chains.push_back(sum / static_cast<double>(chain.size()));
   }

@@ -44,8 +44,9 @@ struct LogPartitionOptions {
 };
 
 struct AnnealedLogPartition {
-  double value = 0.0;             ///< log of the mean weight, plus log Z at beta = 0
-  double error = 0.0;             ///< its standard error by the delta method: sd(w) / (mean(w) sqrt(chains))
+  double value = 0.0;  ///< log of the mean weight, plus log Z at beta = 0
+  /// Its standard error by the delta method, sd(w) / (mean(w) sqrt(chains)), widened by Student's t.
+  double error = 0.0;
   double effective_chains = 0.0;  ///< (sum w)^2 / sum w^2
   double largest_share = 0.0;     ///< of the sum of the weights, that of the largest
   std::size_t chains = 0;         ///< that came through; fewer than asked for after a stop
@@ -109,7 +110,7 @@ struct NetworkLogPartitionOptions {
   Method method = Method::automatic;
   double memory_limit = MarginalsOptions().memory_limit;  ///< bytes that the tables of exact inference may take
   double seconds = 10.0;                                  ///< for tempering, if it comes to that
-  std::size_t chains = 4;                                 ///< ladders of it
+  std::size_t chains = 4;  ///< ladders of it, whose spread is the error: with few of them it is widened
   std::uint64_t seed = 1;
   unsigned threads = 0;
 
@@ -119,12 +120,13 @@ struct NetworkLogPartitionOptions {
 struct NetworkLogPartition {
   std::string model;
   Index variables = 0;
-  Index observed = 0;                ///< of them
-  Method method = Method::exact;     ///< what was used
-  std::string reason;                ///< why, in one sentence
-  double value = 0.0;                ///< natural logarithm
-  std::optional<double> error = {};  ///< its standard error; nothing where it is exact
-  Index width = 0;                   ///< induced width of the plan that was found, and its cost in bytes
+  Index observed = 0;             ///< of them
+  Method method = Method::exact;  ///< what was used
+  std::string reason;             ///< why, in one sentence
+  double value = 0.0;             ///< natural logarithm
+  /// Its standard error, that of TemperingReport; nothing where it is exact, not a number with one ladder.
+  std::optional<double> error = {};
+  Index width = 0;  ///< induced width of the plan that was found, and its cost in bytes
   double bytes = 0.0;
   double seconds = 0.0;               ///< in all
   std::optional<Report> report = {};  ///< of the tempered run
@@ -152,7 +154,8 @@ struct NetworkLogPartitionHooks {
                                                      const NetworkLogPartitionHooks& hooks = {});
 
 /// Keys: version, model, variables, observed, method (exact or sample), reason, log_partition, log10_partition, mcse
-/// (null where exact), width, exact_bytes, seconds, interrupted, warnings[{code, message}], report{} (when sampled).
+/// (null where exact or unknown), width, exact_bytes, seconds, interrupted, warnings[{code, message}], report{} (when
+/// sampled).
 [[nodiscard]] nlohmann::json log_partition_json(const NetworkLogPartition& answer);
 [[nodiscard]] std::string log_partition_text(const NetworkLogPartition& answer, std::size_t width);
 

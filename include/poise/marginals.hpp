@@ -43,6 +43,20 @@ struct MarginalsOptions {
   void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
+/// Marginals from a run with `rao_blackwell`, level by level.
+struct RunMarginals {
+  Marginals marginals;  ///< means of conditional probabilities
+  Marginals counted;    ///< fraction of all steps spent at each level
+  /// Standard errors of `marginals`: those of RunResult. Draws that have hardly seen a level, or hardly anything else,
+  /// cannot vouch for its probability, however little it varied among them: a level that was visited v < 10 times in n
+  /// effective draws has an error of at least sqrt(v + 1) / n, so that three of them are the rule of three where v = 0.
+  /// Levels that zeros rule out have none.
+  Marginals mcse;
+};
+
+/// `report` is that of the same run: n is the smaller of the effective sample sizes of log_prob and of the variable.
+[[nodiscard]] RunMarginals marginals_of(const RunResult& result, const Report& report);
+
 /// A short run of one sampler.
 struct Pilot {
   std::string sampler;
@@ -58,7 +72,7 @@ struct MarginalsAnswer {
   std::string reason;                         ///< why, in one sentence
   Marginals marginals;                        ///< exact, or means of conditional probabilities
   Marginals counted;                          ///< part of all steps spent at each level; empty when exact
-  Marginals mcse;                             ///< standard error of `marginals`; empty when exact
+  Marginals mcse;                             ///< standard error of `marginals` (see RunMarginals); empty when exact
   std::optional<double> log_partition;        ///< natural logarithm: exact, or from tempering
   std::optional<double> log_partition_error;  ///< its standard error, when from tempering
   Index width = 0;                            ///< induced width of the plan that was found, and its cost in bytes

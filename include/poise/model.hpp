@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,6 +61,10 @@ struct Model {
   std::string objective;
   bool maximise = true;
 
+  /// What targets leave out of log p and runs add to it: log_prob and log Z of `maxcut` are those of exp(beta cut), of
+  /// `qubo` those of exp(-beta energy), or exp(beta energy) with sense=max, with the numbers as the file has them.
+  double log_constant = 0.0;
+
   std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
   /// Whether a move changes the ratios of few others, so that exact ratios of all moves are cheap to keep.
@@ -85,6 +90,9 @@ struct Model {
 
 /// The model that numbers of an Ising model stand for.
 [[nodiscard]] Model ising_model(IsingModel ising);
+/// The same as a network of tables over single sites and pairs. Throws InputError where a field or coupling is too
+/// strong for a table.
+[[nodiscard]] Network ising_network(IsingModel ising);
 /// The model of a network. Where its tables hold zeros, chains start from states that were repaired.
 [[nodiscard]] Model network_model(const std::shared_ptr<const Network>& network);
 [[nodiscard]] Model rbm_model(std::string name, const std::shared_ptr<const Rbm>& rbm);
@@ -108,9 +116,10 @@ struct ModelFiles {
 
 /// Whether `text` names a model that `make_network` gives as a network.
 [[nodiscard]] bool has_network(const std::string& text);
-/// The same model as a network with its evidence, for exact inference: a `.uai` or `.bif` file, or `ising`,
-/// `potts`, `bernoulli` or `fhmm`.
+/// The same model as a network with its evidence, for exact inference: every model but `rbm`.
 [[nodiscard]] Network make_network(const std::string& text, const ModelFiles& files = {});
+/// The same, or nothing where the model is no network, or has fields or couplings that are too strong for a table.
+[[nodiscard]] std::optional<Network> find_network(const std::string& text, const ModelFiles& files = {});
 
 /// The models there are, a line of help each.
 const std::vector<NameHelp>& model_help();

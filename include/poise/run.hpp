@@ -147,8 +147,13 @@ struct RunResult {
   Trace trace;
   std::vector<double> empirical_marginals;  ///< fraction of steps at each (variable, level > 0), mean over chains
   std::vector<double> rao_blackwell;  ///< mean of P(variable at level | all others) at each; empty unless asked for
-  std::vector<double> rao_blackwell_mcse;  ///< its standard error, from batch means
-  std::vector<BatchMeans> batches;         ///< of the same, one per chain
+  std::vector<double> rao_blackwell_mcse;  ///< its standard error, from batch means, and what rounding may add
+  /// The same of level 0 of each variable, whose probability is one less the others': these are not independent.
+  std::vector<double> rao_blackwell_mcse_of_zero;
+  std::vector<BatchMeans> batches;  ///< of the same, one per chain
+  /// Levels of each variable that zeros in the tables leave; empty where none is ruled out (see
+  /// Model::possible_levels).
+  std::vector<Index> possible_levels;
   /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
   /// may be possible.
   std::vector<Index> frozen;

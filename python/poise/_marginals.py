@@ -124,9 +124,13 @@ def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Mar
         core = _core.marginals(network, settings, clock.update if clock.show else None)
     if core.interrupted:
         raise KeyboardInterrupt("marginals: interrupted before there was an answer")
-    answer = Marginals(core, network)
+    return warned(Marginals(core, network))
+
+
+def warned(answer: Marginals) -> Marginals:
+    """The answer, with its warnings issued at the line that called the method it comes from."""
     for warning in answer.warnings:
-        warnings.warn(warning, stacklevel=3)
+        warnings.warn(warning, stacklevel=4)
     return answer
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,9 +29,14 @@ class Model:
     (64, (8, 8), (-1, 1))
     """
 
-    def __init__(self, core: _core.Model, network: _core.Network | None = None, source: _Source | None = None):
+    def __init__(
+        self,
+        core: _core.Model,
+        network: _core.Network | Callable[[], _core.Network] | None = None,
+        source: _Source | None = None,
+    ):
         self._core = core
-        self._network = network
+        self._network = network  # or what makes it, since few ask for it
         self._source = source  # what the model can be made from again; None where it exists in memory only
 
     @property
@@ -68,7 +73,7 @@ class Model:
 
     @documented(_core.marginals_options())
     def marginals(self, method: str = "auto", **options: Any) -> Marginals:
-        """The probability of every level of every variable. Networks, ``ising``, ``potts``, ``bernoulli`` and ``fhmm`` only.
+        """The probability of every level of every variable, of all models but ``rbm``.
 
         {options}
         - ``progress``: a bar by default in terminals and notebooks.
@@ -86,13 +91,17 @@ class Model:
 
     def network(self) -> _core.Network:
         """The model as a network of factors, where it is one."""
-        if self._network is None:
+        if isinstance(self._network, _core.Network):
+            return self._network
+        if self._network is not None:
+            self._network = self._network()
+        else:
             name, settings, field, evidence = self._source or ("", None, "", "")
             values = [value for _, value in settings or []]
             text_of = name + "".join(f"{',' if k else ':'}{key}={v}" for k, (key, v) in enumerate(settings or []))
             if self._source is None or any("," in v for v in values) or not _core.has_network(text_of):
                 raise ValueError(
-                    "marginals: only networks have them (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model is none"
+                    "marginals: only networks have them, which all models but rbm are where names of files hold no commas"
                 )
             self._network = _core.network_from_text(text_of, field, evidence)
         return self._network
@@ -246,12 +255,18 @@ def fhmm(
 
 
 def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
-    """Cuts of a graph with weights, p(x) proportional to exp(beta cut(x)); the file is in the format of the G-set."""
+    """Cuts of a graph with weights, p(x) proportional to exp(beta cut(x)); the file is in the format of the G-set.
+
+    ``log_prob`` is beta cut(x), and log Z the log of the sum of exp(beta cut(x)).
+    """
     return _from_file("maxcut", file, [("beta", repr(real("beta", beta)))])
 
 
 def qubo(file: str | os.PathLike[str], beta: float = 1.0, sense: str = "min") -> Model:
-    """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv."""
+    """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv.
+
+    ``log_prob`` is -beta energy(x), or beta energy(x) with ``sense="max"``, and log Z the log of the sum of its exponentials.
+    """
     return _from_file(
         "qubo", file, [("beta", repr(real("beta", beta))), ("sense", choice("sense", sense, ["min", "max"]))]
     )
@@ -374,8 +389,8 @@ def _ising_lattice(
         raise ValueError(f"coupling: found {coupling:g}, expected at most {_LARGEST:g} in size")
     rows, columns = numbers.shape
     name = f"ising:size={rows}x{columns},lambda={coupling!r} with a field given as numbers"
-    core = _core.model_from_lattice(rows, columns, boundary == "torus", coupling, numbers.ravel(), name)
-    return Model(core)
+    ising = _core.ising_lattice(rows, columns, boundary == "torus", coupling, numbers.ravel(), name)
+    return Model(ising.model(), ising.network)
 
 
 def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
@@ -408,11 +423,10 @@ def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
     if len(np.unique(pairs, axis=0)) != len(pairs):
         raise ValueError("edges: two edges join the same variables; add their couplings up")
     name = f"ising with {numbers.size} spins and {len(pairs)} edges given as numbers"
-    return Model(
-        _core.model_from_graph(
-            pairs[:, 0].astype(np.uint32), pairs[:, 1].astype(np.uint32), np.ascontiguousarray(strength), numbers, name
-        )
+    ising = _core.ising_graph(
+        pairs[:, 0].astype(np.uint32), pairs[:, 1].astype(np.uint32), np.ascontiguousarray(strength), numbers, name
     )
+    return Model(ising.model(), ising.network)
 
 
 def _from_file(kind: str, file: str | os.PathLike[str], keys: list[tuple[str, str]]) -> Model:

@@ -15,6 +15,7 @@ from . import _core
 from ._arguments import described, documented, files_may_be_missing, folder_may_be_missing, path, positive, text, whole
 from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit
+from ._marginals import Marginals, warned
 from ._models import Model
 from ._progress import ProgressBars
 from ._table import ShownAsText, Table
@@ -143,6 +144,19 @@ def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
     with ProgressBars(progress) as bars:
         longer = _core.extend(fit._core, core, name, settings, bars.callback)
     return _ended(longer, model, core, user, name, settings)
+
+
+def run_marginals(target: Any, sampler: str, progress: bool | None, given: dict[str, Any]) -> Marginals:
+    """What :meth:`Target.marginals` does."""
+    core, _ = as_model(target)
+    settings = run_settings(core, shape_of(target), **given)
+    settings["rao_blackwell"] = True
+    with ProgressBars(progress) as bars:
+        fit = _core.sample(core, text("sampler", sampler), settings, bars.callback)
+    if fit.interrupted:
+        raise KeyboardInterrupt("marginals: interrupted before there was an answer")
+    answer = _core.marginals_of_run(fit)
+    return warned(Marginals(answer, answer.network))
 
 
 def _read_checkpoint(checkpoint: bool | float | None, file: str, settings: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from ._arguments import choice, text, whole
 from ._checks import check_code
 from ._frameworks import default_dtype, guess, make_code, parameters_of
 from ._models import Model
+
+if TYPE_CHECKING:
+    from ._marginals import Marginals
 
 _DTYPES = ("float32", "float64", "int8", "uint8", "int32", "int64")
 _MOST_LEVELS = 128  # draws are kept as signed bytes
@@ -49,6 +52,38 @@ class Target:
         """
         check_code(self._code, self._cardinalities, self._looks)
         self._must_check = False
+
+    def marginals(
+        self,
+        sampler: str = "auto",
+        *,
+        draws: int = 1000,
+        warmup: int | None = None,
+        chains: int = 4,
+        seed: int = 1,
+        thin: int | None = None,
+        seconds: float | None = None,
+        init: str | npt.ArrayLike = "dispersed",
+        progress: bool | None = None,
+    ) -> Marginals:
+        """The probability of every level of every variable, with standard errors, from a run of chains.
+
+        What is averaged is P(variable at level | all others), which tells more than a count of levels does: ``gibbs`` has it
+        at every update, other samplers ask for it once per draw. That is one call of ``log_ratios``, or of log_prob with
+        every neighbour where there is none. Arguments are those of :func:`sample`.
+
+        >>> import numpy as np, poise
+        >>> weights = np.array([0.5, -1.0, 2.0])
+        >>> ratios = lambda x: (1 - 2 * x) * weights
+        >>> mine = poise.target(lambda x: x @ weights, variables=3, log_ratios=ratios)
+        >>> answer = mine.marginals("lb", progress=False)
+        >>> answer[2].round(3)  # the variables are independent, so there is no error but rounding
+        array([0.119, 0.881])
+        """
+        from ._sample import run_marginals
+
+        given = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed, "thin": thin, "seconds": seconds}
+        return run_marginals(self, sampler, progress, {**given, "init": init})
 
     def __repr__(self) -> str:
         return f"<poise target {self._name}: {self.variables} variables, in {self.framework}>"

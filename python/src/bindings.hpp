@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <poise/marginals.hpp>
 #include <poise/model.hpp>
 #include <poise/network.hpp>
 #include <poise/report.hpp>
@@ -29,6 +30,7 @@ struct Fit {
   StoredRun stored;
   Report report;
   std::vector<double> empirical_marginals;  ///< empty when read from a file
+  std::optional<RunMarginals> marginals;    ///< where they were asked for
   std::vector<WarmupPoint> warmup_trace;
   std::string state;  ///< from which the run can be made longer; empty where it cannot
   std::string path;   ///< of the file that has the draws, where not all of them are here

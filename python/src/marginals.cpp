@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <mutex>
 
 #include <poise/marginals.hpp>
@@ -68,6 +69,39 @@ Answer find(const std::shared_ptr<Network>& network, const nb::dict& settings, c
   return out;
 }
 
+/// The marginals of a run that averaged conditional probabilities, with the names of its model.
+Answer of_run(const Fit& fit) {
+  const VariableLayout& layout = fit.stored.layout;
+  Answer out{std::make_shared<Network>(), {}};
+  Network& network = *out.network;
+  network.name = fit.report.model;
+  network.names = layout.names;
+  network.level_names = layout.level_names;
+  for (Index i = 0; i < layout.variables; ++i) network.cardinalities.push_back(layout.cardinality(i));
+  if (!layout.labels.empty() && network.level_names.empty()) {
+    network.level_names.resize(layout.variables);
+    for (Index i = 0; i < layout.variables; ++i) {
+      for (Index k = 0; k < layout.cardinality(i); ++k) {
+        network.level_names[i].push_back(std::to_string(layout.label(static_cast<Value>(k))));
+      }
+    }
+  }
+  MarginalsAnswer& answer = out.answer;
+  answer.model = fit.report.model;
+  answer.method = Method::sample;
+  answer.reason = "the target is user code, and averages of conditional probabilities are its marginals";
+  answer.marginals = fit.marginals->marginals;
+  answer.counted = fit.marginals->counted;
+  answer.mcse = fit.marginals->mcse;
+  answer.report = fit.report;
+  answer.seconds = fit.report.warmup_seconds + fit.report.sampling_seconds;
+  if (fit.report.tempering && std::isfinite(fit.report.tempering->log_partition)) {
+    answer.log_partition = fit.report.tempering->log_partition;
+    answer.log_partition_error = fit.report.tempering->log_partition_error;
+  }
+  return out;
+}
+
 nb::list probabilities(const Marginals& marginals) {
   nb::list out;
   for (Index i = 0; i < marginals.num_variables(); ++i) {
@@ -85,6 +119,7 @@ void bind_marginals(nb::module_& module) {
       .def_prop_ro("mcse", [](const Answer& it) { return probabilities(it.answer.mcse); })
       .def_prop_ro("counted", [](const Answer& it) { return probabilities(it.answer.counted); })
       .def_prop_ro("interrupted", [](const Answer& it) { return it.answer.interrupted; })
+      .def_prop_ro("network", [](const Answer& it) { return it.network; })
       .def_prop_ro("warnings", [](const Answer& it) { return to_python(it.answer.warnings()); })
       .def("mar", [](const Answer& it) { return mar_text(it.answer.marginals); })
       .def("json",
@@ -92,6 +127,7 @@ void bind_marginals(nb::module_& module) {
       .def("text", [](const Answer& it, std::size_t width, std::size_t most) {
         return marginals_text(it.answer, *it.network, width, most);
       });
+  module.def("marginals_of_run", &of_run, nb::arg("fit"));
   module.def("marginals_options", &described_options<MarginalsOptions>);
   module.def("marginals", &find, nb::arg("network"), nb::arg("settings"), nb::arg("progress").none() = nb::none());
 }

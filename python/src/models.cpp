@@ -31,7 +31,7 @@ struct LatticeShape {
   bool torus;
 };
 
-Model lattice(const LatticeShape& shape, double coupling, const Reals& field, std::string name) {
+IsingModel lattice(const LatticeShape& shape, double coupling, const Reals& field, std::string name) {
   IsingModel ising;
   ising.rows = shape.rows;
   ising.columns = shape.columns;
@@ -41,10 +41,10 @@ Model lattice(const LatticeShape& shape, double coupling, const Reals& field, st
   ising.observed = ising.field;
   ising.variables = shape.rows * shape.columns;
   ising.name = std::move(name);
-  return ising_model(std::move(ising));
+  return ising;
 }
 
-Model graph(const Indices& from, const Indices& to, const Reals& couplings, const Reals& field, std::string name) {
+IsingModel graph(const Indices& from, const Indices& to, const Reals& couplings, const Reals& field, std::string name) {
   IsingModel ising;
   ising.variables = static_cast<Index>(field.size());
   ising.field = vector_of(field);
@@ -52,7 +52,7 @@ Model graph(const Indices& from, const Indices& to, const Reals& couplings, cons
   for (std::size_t k = 0; k < from.size(); ++k) {
     ising.edges.push_back({from.data()[k], to.data()[k], couplings.data()[k]});
   }
-  return ising_model(std::move(ising));
+  return ising;
 }
 
 Model rbm(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
@@ -134,13 +134,16 @@ void bind_models(nb::module_& module) {
   module.def("model_from_network", [](const std::shared_ptr<Network>& network) {
     return network_model(std::shared_ptr<const Network>(network));
   });
+  nb::class_<IsingModel>(module, "Ising")
+      .def("model", [](const IsingModel& ising) { return ising_model(ising); })
+      .def("network", [](const IsingModel& ising) { return std::make_shared<Network>(ising_network(ising)); });
   module.def(
-      "model_from_lattice",
+      "ising_lattice",
       [](Index rows, Index columns, bool torus, double coupling, const Reals& field, std::string name) {
         return lattice({rows, columns, torus}, coupling, field, std::move(name));
       },
       nb::arg("rows"), nb::arg("columns"), nb::arg("torus"), nb::arg("coupling"), nb::arg("field"), nb::arg("name"));
-  module.def("model_from_graph", &graph, nb::arg("first"), nb::arg("second"), nb::arg("couplings"), nb::arg("field"),
+  module.def("ising_graph", &graph, nb::arg("first"), nb::arg("second"), nb::arg("couplings"), nb::arg("field"),
              nb::arg("name"));
   module.def("model_from_rbm", &rbm, nb::arg("weights"), nb::arg("visible_bias"), nb::arg("hidden_bias"),
              nb::arg("image"), nb::arg("name"));

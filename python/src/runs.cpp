@@ -23,6 +23,7 @@ namespace poise::python {
 RunOptions run_options(const nb::dict& settings) {
   RunOptions options;
   read_settings(settings, options);
+  if (settings.contains("rao_blackwell")) options.rao_blackwell = nb::cast<bool>(settings["rao_blackwell"]);
   if (settings.contains("given")) {
     const auto given = nb::cast<nb::ndarray<const Value, nb::c_contig, nb::device::cpu>>(settings["given"]);
     options.start = Start::given;
@@ -63,6 +64,7 @@ std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
   RunResult& result = session.result();
   const bool whole = result.trace.dropped == 0 && (result.options.keep != Keep::draws || !result.trace.x.empty());
   if (!whole) fit->path = path;
+  if (result.options.rao_blackwell) fit->marginals = marginals_of(result, fit->report);
   fit->stored.settings = settings_json(result);
   fit->stored.results = report_json(fit->report);
   fit->stored.layout = std::move(result.layout);

@@ -1,6 +1,7 @@
 """What a fit holds: arrays without copies, tables, text."""
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -175,3 +176,36 @@ def test_targets_of_ones_own_are_chosen_for_by_what_they_have():
     assert informed["sampler"] == "lb" and 1 <= informed["thin"] <= 20
     small = poise.target(lambda x: x @ np.arange(10.0), variables=10)
     assert poise.sample(small, draws=50, progress=False).sampler == "exact"
+
+
+def test_marginals_of_models_from_arrays():
+    """A lattice and a graph that are given as numbers are networks like those from specs."""
+    field = np.array([[0.3, -0.2, 0.1], [0.0, 0.5, -0.4]])
+    lattice = poise.ising(coupling=0.4, field=field, boundary="open")
+    first, second = [0, 1, 3, 4, 0, 1, 2], [1, 2, 4, 5, 3, 4, 5]
+    graph = poise.ising(edges=(first, second, np.full(7, 0.4)), field=field.ravel())
+    states = np.array(list(itertools.product([-1, 1], repeat=6)))
+    log_prob = states @ field.ravel() + 0.4 * sum(states[:, i] * states[:, j] for i, j in zip(first, second))
+    weights = np.exp(log_prob)
+    for model in (lattice, graph):
+        answer = model.marginals()
+        assert answer.method == "exact"
+        up = [probabilities[1] for probabilities in answer]
+        np.testing.assert_allclose(up, weights @ (states > 0) / weights.sum(), atol=1e-12)
+        np.testing.assert_allclose(answer.log10_partition, np.log10(weights.sum()), atol=1e-12)
+
+
+def test_log_z_and_log_prob_of_objectives_have_their_constant(tmp_path):
+    (tmp_path / "edge.mc").write_text("2 1\n1 2 1\n")
+    (tmp_path / "f.coo").write_text("0 0 -1\n0 1 2\n1 1 -0.5\n")
+    cut = poise.maxcut(tmp_path / "edge.mc")
+    energies = np.array([0.0, -1.0, -0.5, 0.5])
+    for model, truth, name, scale in [
+        (cut, np.log(2 + 2 * np.e), "cut", 1.0),
+        (poise.qubo(tmp_path / "f.coo", beta=2), np.log(np.exp(-2 * energies).sum()), "energy", -2.0),
+        (poise.qubo(tmp_path / "f.coo", sense="max"), np.log(np.exp(energies).sum()), "energy", 1.0),
+    ]:
+        np.testing.assert_allclose(model.marginals().log10_partition * np.log(10), truth, atol=1e-12)
+        fit = poise.sample(model, "temper", draws=500, progress=False)
+        np.testing.assert_allclose(fit.log_prob, scale * fit.monitors[name], atol=1e-12)
+        assert abs(fit.tempering["log_partition"] - truth) <= 5 * fit.tempering["log_partition_error"] + 1e-9

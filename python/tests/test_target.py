@@ -270,3 +270,46 @@ def test_two_runs_at_the_same_time(quadratic):
     for seed in (1, 2):
         alone = poise.sample(quadratic, "gwg", draws=100, warmup=10, seed=seed, progress=False).draws
         np.testing.assert_array_equal(results[seed], alone)
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "lb", "auto", "temper"])
+def test_marginals_are_those_of_enumeration(sampler):
+    """Conditional probabilities come from log_ratios, or from log_prob of all neighbours where there is none."""
+    random = np.random.default_rng(4)
+    pair = random.normal(size=(3, 3))
+    fields = random.normal(size=(4, 3))
+
+    def log_prob(x):
+        x = x.astype(int)
+        return fields[np.arange(4), x].sum(1) + sum(pair[x[:, i], x[:, i + 1]] for i in range(3))
+
+    def log_ratios(x):
+        out = np.empty((len(x), 4, 3))
+        for i, level in itertools.product(range(4), range(3)):
+            changed = x.copy()
+            changed[:, i] = level
+            out[:, i, level] = log_prob(changed) - log_prob(x)
+        return out
+
+    states = np.array(list(itertools.product(range(3), repeat=4)), dtype=float)
+    weights = np.exp(log_prob(states))
+    weights /= weights.sum()
+    truth = np.array([[weights[states[:, i] == level].sum() for level in range(3)] for i in range(4)])
+    for ratios in (log_ratios, None):
+        mine = poise.target(log_prob, variables=4, levels=3, log_ratios=ratios, names=list("abcd"))
+        answer = mine.marginals(sampler, draws=500, progress=False)
+        assert answer.method == "sample"
+        found, errors = np.array(answer.probabilities), np.array(answer.mcse)
+        assert np.all(np.abs(found - truth) < 5 * errors)
+        assert errors.max() < 0.05
+        np.testing.assert_allclose(found.sum(1), 1)
+        np.testing.assert_array_equal(answer["b"], answer[1])
+        assert len(answer.table().rows) == 12
+
+
+def test_marginals_of_labels_are_named_by_them():
+    field = np.array([0.5, -1.0])
+    mine = poise.target(lambda x: x @ field, variables=2, labels=(-1, 1), log_ratios=lambda x: -2 * x * field)
+    answer = mine.marginals("lb", draws=200, progress=False)
+    np.testing.assert_allclose(answer[0][1], 1 / (1 + np.exp(-1.0)), atol=1e-9)
+    assert answer.table()["level"][:2] == ["-1", "1"]

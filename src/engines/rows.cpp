@@ -2,6 +2,7 @@
 #include "engines/rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -98,6 +99,42 @@ std::string why_no_clusters(const Model& model, const Sampler&) {
 }
 
 std::string why_no_tree(const Model& model, const Sampler&) { return lacks_junction_tree(model); }
+/// Why differences of log p are worth nothing, as a clause; empty where they are. log p of a state is a double, whose
+/// last digit is worth up to 2^-52 of all terms together: terms that are not well above it are lost in sums with the
+/// others.
+template <SpinGraph T>
+std::string loses_terms(const T& target) {
+  constexpr double kHarmless = 1e-4;   // of log p: probabilities are then right to as much
+  constexpr double kWellAbove = 50.0;  // half a digit is then a hundredth of the term
+  double sum = 0.0;
+  double least = std::numeric_limits<double>::infinity();
+  const auto add = [&](double term) {
+    sum += std::abs(term);
+    if (term != 0.0) least = std::min(least, std::abs(term));
+  };
+  for (Index i = 0; i < target.num_variables(); ++i) add(target.field(i));
+  for_each_edge(target, [&](Index, Index, double coupling, std::int64_t) { add(coupling); });
+  const double digit = sum * 0x1p-52;
+  if (digit <= kHarmless || digit * kWellAbove <= least) return {};
+  return fmt::format(
+      "it takes differences of log p, whose last digit is worth {:.2g} where fields and couplings add up to {:.2g}, "
+      "too "
+      "coarse for the smallest of {:.2g}",
+      digit, sum, least);
+}
+
+/// Samplers that accept by log p of two states; others take ratios, which sum the terms around a variable alone.
+void check_precision(const Model& model, const Sampler& sampler) {
+  if (!is_row<TemperRow>(sampler) && !sampler.settings.many) return;
+  std::string why;
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    why = loses_terms(**lattice);
+  } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    why = loses_terms(**graph);
+  }
+  if (why.empty()) return;
+  throw InputError(fmt::format("{} does not sample {}: {}; gibbs takes it", sampler.name, model.name, why));
+}
 
 /// Refuses a sampler that does not take the model with the sampler's own sentence.
 TunableEngine make_on_cpu(const Model& model, const Sampler& sampler, const EngineOptions& options) {
@@ -180,6 +217,7 @@ InputError refusal(const Model& model, const Sampler& sampler) {
 
 TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   if (options.device == Device::cuda) require_cuda();
+  check_precision(model, sampler);
   const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
   const EngineRow* const row = find_row(device, model, sampler);
   if (row != nullptr) return row->make(model, sampler, options);

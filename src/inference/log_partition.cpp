@@ -14,6 +14,7 @@
 #include <poise/extend/base/math.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/log_partition.hpp>
+#include "base/student.hpp"
 #include "base/thread_pool.hpp"
 #include "inference/log_partition_parts.hpp"
 #include "models/rbm/packed_matrix.hpp"
@@ -193,7 +194,7 @@ AnnealedLogPartition estimate(const std::vector<double>& log_weights) {
   }
   AnnealedLogPartition out;
   out.value = largest + std::log(sum / count);
-  out.error = std::sqrt(deviations / (count - 1.0) / count) / (sum / count);
+  out.error = student_widening(count - 1.0) * std::sqrt(deviations / (count - 1.0) / count) / (sum / count);
   out.effective_chains = sum * sum / squares;
   out.largest_share = 1.0 / sum;
   out.chains = log_weights.size();

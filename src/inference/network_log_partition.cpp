@@ -36,7 +36,7 @@ void temper(const Model& model, const NetworkLogPartitionOptions& options, const
   }
   answer.method = Method::sample;
   answer.value = result.tempering->log_partition;
-  answer.error = std::isnan(result.tempering->log_partition_error) ? 0.0 : result.tempering->log_partition_error;
+  answer.error = result.tempering->log_partition_error;
   answer.report = make_report(result);
   answer.interrupted = result.interrupted;
 }
@@ -118,11 +118,9 @@ NetworkLogPartition find_log_partition(const Model& model, const NetworkLogParti
   NetworkLogPartition answer;
   answer.model = model.name;
   answer.variables = model.layout.variables;
-  answer.reason = "by tempering: the model is no network";
+  answer.reason = "by tempering: the model is no network, or too strong for tables";
   if (options.method == Method::exact) {
-    throw InputError(
-        "exact inference takes networks only (.uai and .bif files, ising, potts, bernoulli and fhmm), and this is "
-        "none");
+    throw InputError("exact inference takes networks only, and this model is none, or too strong for tables");
   }
   temper(model, options, hooks, answer);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -138,7 +136,7 @@ json log_partition_json(const NetworkLogPartition& answer) {
               {"reason", answer.reason},
               {"log_partition", answer.value},
               {"log10_partition", answer.log10()},
-              {"mcse", answer.error ? json(*answer.error) : json(nullptr)},
+              {"mcse", answer.error && std::isfinite(*answer.error) ? json(*answer.error) : json(nullptr)},
               {"width", answer.width},
               {"exact_bytes", answer.bytes},
               {"seconds", answer.seconds},
@@ -159,10 +157,14 @@ std::string log_partition_text(const NetworkLogPartition& answer, std::size_t wi
   text::Table table({"method", "log Z", "log10 Z", "mcse"});
   const double error = answer.error.value_or(0.0);
   const auto number = [](double value, double its_error) {
+    if (std::isnan(its_error)) return fmt::format("{:.1f}", value);
     return its_error > 0.0 ? text::mean(value, its_error) : fmt::format("{:.8f}", value);
   };
   table.add({exact ? "exact" : "sample", number(answer.value, error),
-             number(answer.log10(), error / std::numbers::ln10), exact ? "-" : text::number(error, 2)});
+             number(answer.log10(), error / std::numbers::ln10),
+             exact               ? "-"
+             : std::isnan(error) ? "unknown: one chain"
+                                 : text::number(error, 2)});
   out += table.text(width);
   if (!answer.report) return out;
   if (answer.report->tempering) out += '\n' + tempering_text(*answer.report->tempering, width);

@@ -37,40 +37,6 @@ constexpr double kAgreement = 2.0;
 /// Bytes of draws that diagnostics look through in a second, on the safe side.
 constexpr double kDiagnosedPerSecond = 4e7;
 
-/// From the probabilities of levels above 0 to those of all levels; observed variables are certain.
-Marginals spread(const Network& network, std::span<const double> entries) {
-  Marginals out(network.cardinalities);
-  std::size_t next = 0;
-  for (Index i = 0; i < network.num_variables(); ++i) {
-    const std::span<double> levels = out.of(i);
-    if (network.is_observed(i)) {
-      levels[network.observed[i]] = 1.0;
-      continue;
-    }
-    double rest = 1.0;
-    for (std::size_t k = 1; k < levels.size(); ++k) rest -= levels[k] = entries[next++];
-    levels[0] = std::max(0.0, rest);
-  }
-  return out;
-}
-
-/// Standard errors: that of level 0, which is one less the others, is taken as if the others were independent.
-Marginals spread_errors(const Network& network, std::span<const double> entries) {
-  Marginals out(network.cardinalities);
-  std::size_t next = 0;
-  for (Index i = 0; i < network.num_variables(); ++i) {
-    if (network.is_observed(i)) continue;
-    const std::span<double> levels = out.of(i);
-    double squares = 0.0;
-    for (std::size_t k = 1; k < levels.size(); ++k) {
-      levels[k] = entries[next++];
-      squares += levels[k] * levels[k];
-    }
-    levels[0] = std::sqrt(squares);
-  }
-  return out;
-}
-
 double root_mean_square(std::span<const double> errors) {
   double sum = 0.0;
   for (const double error : errors) sum += error * error;
@@ -308,9 +274,10 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   const RunResult result = sampling.final_run(pilots[chosen].pilot);
   answer.interrupted = result.interrupted;
   answer.report = make_report(result);
-  answer.marginals = spread(*network, result.rao_blackwell);
-  answer.counted = spread(*network, result.empirical_marginals);
-  answer.mcse = spread_errors(*network, result.rao_blackwell_mcse);
+  RunMarginals found = marginals_of(result, *answer.report);
+  answer.marginals = std::move(found.marginals);
+  answer.counted = std::move(found.counted);
+  answer.mcse = std::move(found.mcse);
   take_log_partition(result, answer);
   std::vector<SettledChain> settled;
   for (PilotRun& one : pilots) {

@@ -2,7 +2,10 @@
 #include <poise/model.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/models/describe_model.hpp>
@@ -77,9 +80,38 @@ Model ising_model(IsingModel ising) {
     model = built_in(ising.name, *target, spins(ising), target);
     model.objective = ising.objective;
     model.maximise = ising.objective_scale > 0.0;
+    model.log_constant = ising.log_constant();
   }
   model.observed = std::move(ising.observed);
   return model;
+}
+
+Network ising_network(IsingModel ising) {
+  static constexpr double strongest = 300.0;
+  Network network;
+  network.name = ising.name;
+  network.cardinalities.assign(ising.variables, 2);
+  list_lattice_edges(ising);
+  const auto fields = std::count_if(ising.field.begin(), ising.field.end(), [](double value) { return value != 0.0; });
+  const double factors = static_cast<double>(fields) + static_cast<double>(ising.edges.size());
+  // Every table has its share of the constant, which is no larger than the fields and couplings are on average.
+  const double share = factors > 0.0 ? ising.log_constant() / factors : 0.0;
+  const auto weights = [&](double value) {
+    if (!(std::abs(value) <= strongest)) {
+      throw TooStrong(fmt::format("a field or coupling of {} is too strong for exact inference, which takes up to {}",
+                                  value, strongest));
+    }
+    return std::array{std::exp(share - value), std::exp(share + value)};
+  };
+  for (Index i = 0; i < ising.field.size(); ++i) {
+    if (ising.field[i] != 0.0) network.add_factor(std::array{i}, weights(ising.field[i]));
+  }
+  for (const Edge& edge : ising.edges) {
+    const double alike = weights(edge.coupling)[1];
+    const double unlike = std::exp(2.0 * share) / alike;
+    network.add_factor(std::array{edge.i, edge.j}, std::array{alike, unlike, unlike, alike});
+  }
+  return network;
 }
 
 Model network_model(const std::shared_ptr<const Network>& network) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -29,32 +28,6 @@ struct ModelRow {
 /// The key that names the file of a row, where a file stands for a spec.
 constexpr const char* kFile = "file";
 
-/// An Ising model as a network of tables over single sites and pairs.
-Network as_network(IsingModel ising) {
-  static constexpr double strongest = 300.0;
-  Network network;
-  network.name = ising.name;
-  network.cardinalities.assign(ising.variables, 2);
-  const auto check = [](double value) {
-    if (std::abs(value) <= strongest) return;
-    throw InputError(fmt::format("a field or coupling of {} is too strong for exact inference, which takes up to {}",
-                                 value, strongest));
-  };
-  for (Index i = 0; i < ising.field.size(); ++i) {
-    check(ising.field[i]);
-    if (ising.field[i] != 0.0) {
-      network.add_factor(std::array{i}, std::array{std::exp(-ising.field[i]), std::exp(ising.field[i])});
-    }
-  }
-  list_lattice_edges(ising);
-  for (const Edge& edge : ising.edges) {
-    check(edge.coupling);
-    const double alike = std::exp(edge.coupling);
-    network.add_factor(std::array{edge.i, edge.j}, std::array{alike, 1.0 / alike, 1.0 / alike, alike});
-  }
-  return network;
-}
-
 Model make_rbm(const Spec& spec, const ModelFiles&) {
   SpecReader reader(spec, "model");
   const std::string file = reader.text("weights", "");
@@ -74,20 +47,22 @@ constexpr std::array<ModelRow, 8> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
-     [](const Spec& spec, const ModelFiles& files) { return as_network(make_ising(spec, {files.field})); }},
+     [](const Spec& spec, const ModelFiles& files) { return ising_network(make_ising(spec, {files.field})); }},
     {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
      [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
     {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return as_network(make_bernoulli(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return ising_network(make_bernoulli(spec)); }},
     {"fhmm", "", "hidden Markov chains seen as one noisy sum, a factorial model: fhmm:length=200,chains=50,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_fhmm(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return as_network(make_fhmm(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return ising_network(make_fhmm(spec)); }},
     {"maxcut", ".mc ", "cuts of a graph, exp(beta * cut): maxcut:file=FILE,beta=1, or a file that ends in .mc",
-     [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); }, nullptr},
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return ising_network(make_maxcut(spec)); }},
     {"qubo", ".qubo .coo ",
      "quadratic functions of zeros and ones: qubo:file=FILE,beta=1, or a file that ends in .qubo or .coo",
-     [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); }, nullptr},
+     [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return ising_network(make_qubo(spec)); }},
     {"rbm", "", "a restricted Boltzmann machine, hidden units summed out: rbm:weights=FILE (.safetensors, .npz)",
      make_rbm, nullptr},
     {"", ".uai .bif ", "", nullptr, read_network_file},
@@ -159,9 +134,7 @@ Model make_named(const Named& named, const ModelFiles& files) {
   if (named.row == nullptr) refuse_name(named.spec.name);
   check_field(named, files);
   if (!files.evidence.empty() && named.row->network == nullptr) {
-    throw InputError(
-        "--evidence: only networks take evidence (.uai and .bif files, ising, potts, bernoulli, fhmm), and this model "
-        "is none");
+    throw InputError("--evidence: only networks take evidence, which all models but rbm are");
   }
   if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
   return network_model(std::make_shared<const Network>(network_of(named, files)));
@@ -180,9 +153,19 @@ bool has_network(const std::string& text) {
 
 Network make_network(const std::string& text, const ModelFiles& files) {
   const Named named = resolve(text);
-  if (named.row == nullptr || named.row->network == nullptr) refuse_name(named.spec.name);
+  if (named.row == nullptr) refuse_name(named.spec.name);
+  if (named.row->network == nullptr) {
+    throw InputError(
+        fmt::format("the model '{}' is no network; all others are, and 'poise logz' takes it too", named.spec.name));
+  }
   check_field(named, files);
   return network_of(named, files);
+}
+
+std::optional<Network> find_network(const std::string& text, const ModelFiles& files) try {
+  return has_network(text) ? std::optional(make_network(text, files)) : std::nullopt;
+} catch (const TooStrong&) {
+  return std::nullopt;
 }
 
 const std::vector<NameHelp>& model_help() {

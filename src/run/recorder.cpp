@@ -99,6 +99,7 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
       has_states_(holding.has_states),
       memory_(holding.memory),
       maximise_(model.maximise),
+      log_constant_(model.log_constant),
       bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
       holds_states_(options.keep == Keep::draws),
       threads_(std::clamp(holding.threads, 1U, kMostThreads)) {
@@ -221,7 +222,7 @@ void Recorder::fill(ChainGroup group, std::size_t first, std::span<const Observa
     std::size_t at = c * block_.count + filled_[c];
     filled_[c] += draws.size();
     for (const Observables& draw : draws) {
-      block_.monitors[0][at] = draw.log_prob[k];
+      block_.monitors[0][at] = draw.log_prob[k] + log_constant_;
       for (std::size_t m = 0; m < own; ++m) block_.monitors[m + 1][at] = draw.statistics[k * own + m];
       block_.monitors.back()[at] = static_cast<double>(draw.distance[k]);
       block_.acceptance_rate[at] = (draw.accepted[k] - accepted_[c]) / static_cast<double>(steps);

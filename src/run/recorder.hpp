@@ -123,6 +123,7 @@ class Recorder {
   std::vector<std::string> names_;
   std::size_t objective_ = 0;  // which monitor; none where it is the number of monitors
   bool maximise_ = false;
+  double log_constant_;
   double bytes_numbers_;  // of a draw of a chain, its state apart
 
   std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain][draw / stride]

@@ -136,6 +136,14 @@ void Run::Core::make_chains() {
 
 void Run::Core::take(TunableEngine chains_made) {
   made = std::move(chains_made);
+  const bool same_start = options.start == Start::zeros ||
+                          (options.start == Start::given && options.given.size() == model.layout.variables);
+  if (same_start && options.chains > 1 && !made.engine->traits().independent) {
+    notes.emplace_back(
+        "all chains begin at the same state: R-hat cannot tell whether they have left what lies around it, and is near "
+        "1 "
+        "also where they have not; --init dispersed begins in different parts");
+  }
   options.given.clear();
   if (options.thin == 0) options.thin = made.engine->traits().steps_per_sweep;
   steps_of(options.draws, options.thin, "the run");
@@ -270,7 +278,7 @@ void Run::Core::tell_warmup() {
   // Ranks need not ask each other for what is not shown.
   if (hooks.collective == nullptr || agreed.is_due || warmup->done()) {
     shown.acceptance_rate = made_steps > 0.0 ? total_accepted(*made.engine) / made_steps : 0.0;
-    shown.log_prob = mean_log_prob(*made.engine);
+    shown.log_prob = mean_log_prob(*made.engine) + model.log_constant;
   }
   progress.acceptance_rate = shown.acceptance_rate;
   progress.log_prob = shown.log_prob;
@@ -407,7 +415,7 @@ void Run::Core::tell_sampling(std::size_t wanted) {
                                    : progress.seconds * static_cast<double>(wanted - draws) /
                                          static_cast<double>(std::max<std::size_t>(draws, 1));
   progress.acceptance_rate = recorder->mean_acceptance();
-  progress.log_prob = mean_log_prob(*made.engine);
+  progress.log_prob = mean_log_prob(*made.engine) + model.log_constant;
   progress.ess_log_prob = ess;
   reporter.tell(progress, last);
 }

@@ -180,6 +180,7 @@ std::vector<double> Run::log_prob() {
     engine().observe(group, {.log_prob = std::span(out).subspan(group.first, group.count)});
   });
   if (core_->division) core_->division->gather(std::span(out), {0, out.size()}, 1);
+  for (double& log_prob : out) log_prob += core_->model.log_constant;
   return out;
 }
 
@@ -192,6 +193,7 @@ RunResult Run::finish() {
   result.initial_steps = core.warmed.initial_steps;
   result.warmup_steps = core.warmed.steps;
   result.warmup_trace = core.warmed.trace;
+  for (WarmupPoint& point : result.warmup_trace) point.log_prob += core.model.log_constant;
   result.objective = core.warmed.steps > 0 ? core.warmed.objective : std::numeric_limits<double>::quiet_NaN();
   result.warmup_seconds = core.warmup_seconds;
   result.sampling_seconds = core.sampling_seconds;
@@ -221,6 +223,10 @@ RunResult Run::finish() {
   add_function(core.sampler, core.warmed.function, result);
   add_marginals(core.model, engine, result);
   result.tempering = engine.tempering();
+  if (result.tempering) {
+    result.tempering->log_partition += core.model.log_constant;
+    for (double& of_ladder : result.tempering->log_partition_by_ladder) of_ladder += core.model.log_constant;
+  }
   return result;
 }
 

@@ -15,8 +15,9 @@ namespace poise {
 
 namespace {
 
-void average_rao_blackwell(const Engine& engine, RunResult& result) {
+void average_rao_blackwell(const Model& model, const Engine& engine, RunResult& result) {
   const Index entries = engine.traits().entries;
+  const std::vector<double>& rounding = engine.traits().rounding;
   result.rao_blackwell.assign(entries, 0.0);
   result.rao_blackwell_mcse.assign(entries, 0.0);
   double visits = 0.0;
@@ -27,7 +28,17 @@ void average_rao_blackwell(const Engine& engine, RunResult& result) {
   }
   for (Index k = 0; k < entries; ++k) {
     result.rao_blackwell[k] = visits > 0.0 ? result.rao_blackwell[k] / visits : std::nan("");
-    result.rao_blackwell_mcse[k] = standard_error(result.batches, k);
+    result.rao_blackwell_mcse[k] = std::hypot(standard_error(result.batches, k), rounding.empty() ? 0.0 : rounding[k]);
+  }
+  result.rao_blackwell_mcse_of_zero.assign(model.layout.variables, 0.0);
+  Index first = 0;
+  for (Index i = 0; i < model.layout.variables; ++i) {
+    const Index moves = model.layout.levels(i) - 1;
+    if (moves == 0) continue;
+    double squares = 0.0;
+    for (Index k = first; k < first + moves && !rounding.empty(); ++k) squares += rounding[k] * rounding[k];
+    result.rao_blackwell_mcse_of_zero[i] = std::hypot(standard_error(result.batches, first, moves), std::sqrt(squares));
+    first += moves;
   }
 }
 
@@ -81,7 +92,8 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
     for (Index k = 0; k < traits.entries; ++k) result.empirical_marginals[k] += chain[k];
   }
   for (double& fraction : result.empirical_marginals) fraction /= static_cast<double>(traits.chains);
-  if (result.options.rao_blackwell) average_rao_blackwell(engine, result);
+  result.possible_levels = model.possible_levels;
+  if (result.options.rao_blackwell) average_rao_blackwell(model, engine, result);
   if (model.into_support && result.trace.draws > 0) {
     result.frozen = frozen_variables(model, engine, result.empirical_marginals);
   }

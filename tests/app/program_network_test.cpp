@@ -145,6 +145,22 @@ TEST_F(NetworkProgram, CutsAndQuadraticFunctionsAreModels) {
   const Outcome energy = run({"sample", "qubo:file=one.coo,beta=3", "--draws", "200", "--quiet"});
   EXPECT_EQ(energy.code, 0) << energy.err;
   EXPECT_NE(energy.err.find("the best energy among the draws is -1 "), std::string::npos) << energy.err;
+  write_text(work() / "edge.mc", "2 1\n1 2 1\n");
+  const double truth = std::log(2.0 + 2.0 * std::exp(1.0));
+  const json exact = json::parse(run({"exact", "edge.mc", "--json", "-"}).out);
+  EXPECT_NEAR(exact.at("log10_partition").get<double>(), truth / std::log(10.0), 1e-12);
+  EXPECT_NEAR(json::parse(run({"logz", "edge.mc", "--json", "-"}).out).at("log_partition").get<double>(), truth, 1e-12);
+  const json tempered =
+      json::parse(run({"logz", "edge.mc", "--method", "sample", "--seconds", "0.2", "--json", "-"}).out);
+  EXPECT_NEAR(tempered.at("log_partition").get<double>(), truth, 5.0 * tempered.at("mcse").get<double>());
+  const json alone = json::parse(
+      run({"logz", "ising:size=12", "--method", "sample", "--chains", "1", "--seconds", "0.1", "--json", "-"}).out);
+  EXPECT_TRUE(alone.at("mcse").is_null());
+  // Too strong for tables, not for tempering.
+  write_text(work() / "strong.mc", "2 1\n1 2 1000\n");
+  const json strong = json::parse(run({"logz", "strong.mc", "--seconds", "0.2", "--json", "-"}).out);
+  EXPECT_EQ(strong.at("method"), "sample");
+  EXPECT_NEAR(strong.at("log_partition").get<double>(), 1000.0 + std::log(2.0), 6.0 * strong.at("mcse").get<double>());
 }
 
 TEST_F(NetworkProgram, BadInputGetsASentence) {
@@ -168,6 +184,8 @@ TEST_F(NetworkProgram, BadInputGetsASentence) {
       {{"marginals"}, {"the model is missing"}},
       {{"info", "maxcut"}, {"no key 'file'"}},
       {{"sample", "ising:case=4", "--sampler", "exact"}, {"induced width", "limit"}},
+      {{"exact", "rbm:weights=x.npz"}, {"the model 'rbm' is no network"}},
+      {{"marginals", "maxcut"}, {"no key 'file'"}},
       {{"sample", "islands.uai", "--field", "x.png"}, {"--field"}},
       {{"sample", "pots:size=3"}, {"did you mean 'potts'?", ".uai"}},
       {{"sample", "potts:levels=1,size=0"}, {"levels", "size"}},

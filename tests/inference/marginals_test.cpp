@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/kernels/step.hpp>
@@ -90,6 +91,98 @@ TEST(Marginals, AveragedConditionalsAreTheSameFromRatiosAndFromGibbs) {
   EXPECT_NEAR(averaged.sums[0], 1.0 / 6.0, 1e-15);
   EXPECT_EQ(averaged.sums[1], 0.0);
   EXPECT_NEAR(averaged.sums[2], 0.5, 1e-15);
+}
+
+RunMarginals sampled(const Network& network, RunOptions options) {
+  options.rao_blackwell = true;
+  const RunResult result = run(network_model(shared(network)), parse_sampler("gibbs"), options);
+  return marginals_of(result, make_report(result));
+}
+
+/// x[0] is at level 0 where x[1] is, and at any of the nine others where x[1] is at 1, in all but one of 100 cases.
+Network nine_together() {
+  Network network;
+  network.name = "nine";
+  network.cardinalities = {10, 2};
+  std::vector<double> table(20, 0.01 / 9.0);
+  table[0] = 1.0;
+  table[1] = 0.01;
+  for (std::size_t k = 1; k < 10; ++k) table[2 * k + 1] = 1.0 / 9.0;
+  network.add_factor(std::vector<Index>{0, 1}, table);
+  return network;
+}
+
+// The nine levels rise and fall together, so the error of level 0 is nine times theirs and not three times.
+TEST(Marginals, LevelZeroHasAnErrorOfItsOwn) {
+  const Network network = nine_together();
+  const Marginals truth = enumerate_marginals(network);
+  int far = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    RunOptions options{.chains = 4, .warmup = 200, .draws = 8000, .seed = seed};
+    options.rao_blackwell = true;
+    const RunResult result = run(network_model(shared(network)), parse_sampler("gibbs"), options);
+    const double error = result.rao_blackwell_mcse_of_zero[0];
+    EXPECT_NEAR(error, 9.0 * result.rao_blackwell_mcse[4], 1e-2 * error);
+    const double found = 1.0 - std::accumulate(result.rao_blackwell.begin(), result.rao_blackwell.begin() + 9, 0.0);
+    far += std::abs(found - truth.of(0)[0]) > 3.0 * error ? 1 : 0;
+  }
+  EXPECT_LE(far, 5);  // 0.27 % of a normal: even of one with a third of its error missing more than five are rare
+}
+
+// The third level of x[0] goes with the second of x[1], and chains do not come there: a probability of 4e-4 is missed.
+TEST(Marginals, LevelsThatWereNeverReachedHaveAnHonestError) {
+  Network network;
+  network.name = "rare";
+  network.cardinalities = {3, 2};
+  network.add_factor(std::vector<Index>{0, 1}, std::vector<double>{0.5, 1e-9, 0.4996, 1e-9, 1e-9, 4e-4});
+  const Marginals truth = enumerate_marginals(network);
+  RunOptions options{.chains = 4, .warmup = 100, .draws = 1000};
+  options.start = Start::zeros;
+  const RunMarginals found = sampled(network, options);
+  ASSERT_EQ(found.counted.of(0)[2], 0.0);
+  for (Index i = 0; i < 2; ++i) {
+    for (std::size_t k = 0; k < truth.of(i).size(); ++k) {
+      EXPECT_NEAR(found.marginals.of(i)[k], truth.of(i)[k], 3.0 * found.mcse.of(i)[k]) << i << ' ' << k;
+    }
+  }
+  EXPECT_NEAR(found.mcse.of(0)[2], 1.0 / 4000.0, 1e-4);
+  EXPECT_LT(found.mcse.of(0)[2], 0.01);
+}
+
+TEST(Marginals, LevelsThatZerosRuleOutHaveNoError) {
+  Network network = two_islands();
+  network.cardinalities.push_back(3);
+  network.add_factor(std::vector<Index>{3}, std::vector<double>{1.0, 0.0, 2.0});
+  const RunMarginals found = sampled(condition(network, {{0, 1}}), {.chains = 4, .warmup = 10, .draws = 500});
+  EXPECT_NEAR(found.marginals.of(2)[1], 1.0, 1e-6);
+  EXPECT_EQ(found.mcse.of(2)[0], 0.0);
+  EXPECT_EQ(found.mcse.of(2)[1], 0.0);
+  EXPECT_EQ(found.mcse.of(3)[1], 0.0);
+  EXPECT_NEAR(found.marginals.of(3)[2], 2.0 / 3.0, 3.0 * found.mcse.of(3)[2]);
+}
+
+// Independent variables have the same conditionals at every sweep: all there is of an error is the rounding of floats.
+TEST(Marginals, RoundingOfFloatsIsInTheError) {
+  Network network;
+  network.name = "independent";
+  Rng rng(5, 1);
+  for (Index i = 0; i < 200; ++i) {
+    const Index levels = i % 2 == 0 ? 2 : 5;
+    network.cardinalities.push_back(levels);
+    std::vector<double> table(levels);
+    for (double& value : table) value = std::exp(rng.normal());
+    network.add_factor(std::vector<Index>{i}, table);
+  }
+  const RunMarginals found = sampled(network, {.chains = 16, .warmup = 10, .draws = 2000});
+  for (Index i = 0; i < 200; ++i) {
+    const std::span<const double> table = network.table(i);
+    double total = 0.0;
+    for (const double value : table) total += value;
+    for (std::size_t k = 0; k < table.size(); ++k) {
+      EXPECT_NEAR(found.marginals.of(i)[k], table[k] / total, found.mcse.of(i)[k]) << i << ' ' << k;
+      if (found.counted.of(i)[k] > 0.01) EXPECT_LT(found.mcse.of(i)[k], 1e-5);
+    }
+  }
 }
 
 TEST(Marginals, SamplingSaysWhatItDidAndWhy) {
@@ -265,6 +358,23 @@ TEST(BatchMeans, ErrorOfIndependentDrawsIsTheUsualOne) {
     }
   }
   EXPECT_NEAR(standard_error(chains, 0), std::sqrt(1.0 / 80000.0), 0.0015);
+}
+
+TEST(BatchMeans, ErrorOfASumKnowsHowItsTermsGoTogether) {
+  std::vector<BatchMeans> chains(2);
+  for (std::size_t c = 0; c < 2; ++c) {
+    Rng rng(4, c);
+    std::vector<double> sums = {0.0, 0.0, 0.0};
+    for (std::uint64_t draw = 1; draw <= 640; ++draw) {
+      const double x = rng.normal();
+      sums[0] += x;
+      sums[1] += x;
+      sums[2] -= 2.0 * x;
+      chains[c].add(draw, sums, draw);
+    }
+  }
+  EXPECT_NEAR(standard_error(chains, 0, 2), 2.0 * standard_error(chains, 0), 1e-12);
+  EXPECT_NEAR(standard_error(chains, 0, 3), 0.0, 1e-12);
 }
 
 TEST(BatchMeans, ChainsThatDisagreeAreWorthOneBatchEach) {

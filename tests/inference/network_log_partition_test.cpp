@@ -1,6 +1,8 @@
 /// Partition functions of networks: against enumeration, and what `poise logz` makes of them.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -9,7 +11,9 @@
 #include <poise/log_partition.hpp>
 #include <poise/network.hpp>
 
+#include "base/student.hpp"
 #include "exact/exact_inference.hpp"
+#include "support/input.hpp"
 #include "support/program.hpp"
 #include "support/small_networks.hpp"
 
@@ -108,6 +112,75 @@ TEST(NetworkLogPartition, ComesFromTemperingElsewhere) {
       find_log_partition(make_model("ising:size=2x4,lambda=0.3,sigma=1"), {.seconds = 0.5});
   EXPECT_NEAR(graph.value, find_log_partition(make_network("ising:size=2x4,lambda=0.3,sigma=1"), {}).value,
               8.0 * *graph.error);
+}
+
+/// log of the sum of exp(weight) over all states of n bits.
+double log_sum(unsigned n, const std::function<double(unsigned)>& weight) {
+  double sum = 0.0;
+  for (unsigned state = 0; state < 1U << n; ++state) sum += std::exp(weight(state));
+  return std::log(sum);
+}
+
+// Constants count: Z of max-cut is the sum of exp(beta cut), of a quadratic function that of exp(-+beta energy).
+TEST(NetworkLogPartition, OfObjectivesIsThatOfTheObjectiveAsTheUserCountsIt) {
+  const auto bit = [](unsigned state, unsigned i) { return static_cast<double>(state >> i & 1U); };
+  const testing::TemporaryFile edge("2 1\n1 2 1\n");
+  const testing::TemporaryFile graph("4 5 0\n1 2 1\n2 3 -2.5\n1 3\n3 4 0.75\n2 4 3\n");
+  const testing::TemporaryFile binary("0 0 -1\n0 1 2\n1 1 -0.5\n2 1 0.75\n2 2 3\n");
+  const testing::TemporaryFile spins("# vartype=SPIN\n0 0 -1\n0 1 2\n1 1 -0.5\n");
+  const auto cut = [&](unsigned x) {
+    return std::abs(bit(x, 0) - bit(x, 1)) - 2.5 * std::abs(bit(x, 1) - bit(x, 2)) + std::abs(bit(x, 0) - bit(x, 2)) +
+           0.75 * std::abs(bit(x, 2) - bit(x, 3)) + 3.0 * std::abs(bit(x, 1) - bit(x, 3));
+  };
+  const auto energy = [&](unsigned x) {
+    return -bit(x, 0) + 2.0 * bit(x, 0) * bit(x, 1) - 0.5 * bit(x, 1) + 0.75 * bit(x, 2) * bit(x, 1) + 3.0 * bit(x, 2);
+  };
+  const auto of_spins = [&](unsigned x) {
+    const double s = 2.0 * bit(x, 0) - 1.0, t = 2.0 * bit(x, 1) - 1.0;
+    return -s + 2.0 * s * t - 0.5 * t;
+  };
+  const std::vector<std::pair<std::string, double>> cases = {
+      {"maxcut:file=" + edge.path(), std::log(2.0 + 2.0 * std::exp(1.0))},
+      {"maxcut:beta=0.5,file=" + graph.path(), log_sum(4, [&](unsigned x) { return 0.5 * cut(x); })},
+      {"qubo:beta=2,file=" + binary.path(), log_sum(3, [&](unsigned x) { return -2.0 * energy(x); })},
+      {"qubo:beta=2,sense=max,file=" + binary.path(), log_sum(3, [&](unsigned x) { return 2.0 * energy(x); })},
+      {"qubo:file=" + spins.path(), log_sum(2, [&](unsigned x) { return -of_spins(x); })},
+  };
+  for (const auto& [text, truth] : cases) {
+    SCOPED_TRACE(text);
+    EXPECT_NEAR(find_log_partition(make_network(text), {}).value, truth, 1e-12);
+    EXPECT_NEAR(*find_marginals(std::make_shared<const Network>(make_network(text)), {}).log_partition, truth, 1e-12);
+    // A run says the same of log p and of log Z.
+    const Model model = make_model(text);
+    const RunResult result = run(model, parse_sampler("temper"), {.chains = 4, .warmup = 500, .draws = 2000});
+    EXPECT_NEAR(result.tempering->log_partition, truth, 4.0 * result.tempering->log_partition_error);
+    const double scale =
+        text.find("maxcut") != std::string::npos || text.find("max,") != std::string::npos ? 1.0 : -1.0;
+    const double beta = text.find("=0.5") != std::string::npos ? 0.5 : text.find("=2") != std::string::npos ? 2.0 : 1.0;
+    for (std::size_t k = 0; k < 10; ++k) {
+      EXPECT_NEAR(result.trace.monitors[0][k], scale * beta * result.trace.monitors[1][k], 1e-12);
+    }
+  }
+}
+
+TEST(NetworkLogPartition, FewLaddersHaveAWiderError) {
+  EXPECT_NEAR(student_widening(1), 6.98387, 1e-4);
+  EXPECT_NEAR(student_widening(2), 2.26327, 1e-4);
+  EXPECT_NEAR(student_widening(3), 1.65341, 3e-3);
+  EXPECT_NEAR(student_widening(10), 1.14184, 1e-5);
+  EXPECT_TRUE(std::isnan(student_widening(0)));
+  const Model model = make_model("ising:size=4,lambda=0.3,mu=1,sigma=1");
+  for (const std::size_t chains : {std::size_t{2}, std::size_t{4}}) {
+    const RunResult result = run(model, parse_sampler("temper"), {.chains = chains, .warmup = 200, .draws = 500});
+    const std::vector<double>& of = result.tempering->log_partition_by_ladder;
+    double mean = 0.0;
+    for (const double value : of) mean += value / static_cast<double>(chains);
+    double squares = 0.0;
+    for (const double value : of) squares += (value - mean) * (value - mean);
+    const auto degrees = static_cast<double>(chains - 1);
+    EXPECT_NEAR(result.tempering->log_partition_error,
+                student_widening(degrees) * std::sqrt(squares / degrees / static_cast<double>(chains)), 1e-12);
+  }
 }
 
 TEST(NetworkLogPartition, CanBeStopped) {

@@ -5,8 +5,9 @@
 #include <string>
 
 #include <poise/diagnose.hpp>
-#include "base/fiber_scheduler.hpp"
+#include <poise/marginals.hpp>
 #include <poise/run.hpp>
+#include "base/fiber_scheduler.hpp"
 #include "models/user/batch_target.hpp"
 #include "support/dense_exactness.hpp"
 #include "support/input.hpp"
@@ -108,7 +109,7 @@ TEST(BatchTarget, EveryKernelIsExact) {
 
 TEST(BatchTarget, RatiosAreThoseOfTheTable) {
   for (const Case& which : cases()) {
-    const TableTarget table = TableTarget::random(which.cardinalities, 2.5, 5, which.zero_every);
+    const TableTarget table = TableTarget::random(which.cardinalities, 1.5, 5, which.zero_every);
     const BatchTarget target = small(which, Offers::log_prob);
     for (const Levels& x : all_states(table)) {
       auto state = target.make_state(x);
@@ -228,6 +229,33 @@ TEST(BatchRun, MeansAreThoseOfTheTable) {
     double mean = 0.0;
     for (const double value : values) mean += value / static_cast<double>(values.size());
     EXPECT_LT(std::abs(mean - expected) / mcse_mean(view), 6.0) << name;
+  }
+}
+
+// Conditional probabilities come from log_ratios where the target has them, and from log p of all neighbours elsewhere.
+TEST(BatchRun, AveragesConditionalsAsNetworksDo) {
+  for (const Case& which : cases()) {
+    const TableTarget table = TableTarget::random(which.cardinalities, 1.5, 5, which.zero_every);
+    const StateSpace exact = enumerate_states(table);
+    for (const Offers offers : {Offers::log_ratios, Offers::log_prob}) {
+      for (const std::string name : {"gibbs", "lb:g=sqrt", "temper"}) {
+        const UserModel user = user_model(which, offers);
+        RunOptions options{.chains = 8, .warmup = 100, .draws = 1000};
+        options.rao_blackwell = true;
+        const RunResult result = run(user.model, parse_sampler(name), options);
+        const RunMarginals found = marginals_of(result, make_report(result));
+        for (Index i = 0; i < which.cardinalities.size(); ++i) {
+          for (Index k = 0; k < which.cardinalities[i]; ++k) {
+            double truth = 0.0;
+            for (std::size_t s = 0; s < exact.states.size(); ++s) {
+              truth += exact.states[s][i] == k ? exact.probabilities[s] : 0.0;
+            }
+            EXPECT_NEAR(found.marginals.of(i)[k], truth, 6.0 * found.mcse.of(i)[k] + 1e-12) << name << ' ' << i;
+            EXPECT_LT(found.mcse.of(i)[k], 0.03);
+          }
+        }
+      }
+    }
   }
 }
 

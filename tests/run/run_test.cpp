@@ -2,6 +2,7 @@
 /// end to end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <poise/diagnose.hpp>
@@ -278,6 +279,55 @@ TEST(Run, TheInitialPhaseIsAsFastAsTheFastestFixedFunction) {
       ++compared;
     }
     EXPECT_GT(compared, 30U) << name;
+  }
+}
+
+TEST(Run, SaysThatChainsBeginAtOneState) {
+  const auto says = [](const Model& model, const char* sampler, RunOptions options) {
+    options.warmup = 5;
+    options.draws = 20;
+    const std::vector<std::string> notes = run(model, parse_sampler(sampler), options).notes;
+    return std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.find("all chains begin at the same state: R-hat cannot tell") != std::string::npos;
+    });
+  };
+  const Model model = small_lattice();
+  EXPECT_EQ(says(model, "gibbs", {}), 0);
+  EXPECT_EQ(says(model, "gibbs", {.start = Start::dispersed}), 0);
+  EXPECT_EQ(says(model, "gibbs", {.start = Start::zeros}), 1);
+  EXPECT_EQ(says(model, "gibbs", {.chains = 1, .start = Start::zeros}), 0);
+  EXPECT_EQ(says(model, "lb", {.start = Start::given, .given = std::vector<Value>(36, 1)}), 1);
+  EXPECT_EQ(says(model, "lb", {.chains = 2, .start = Start::given, .given = std::vector<Value>(72, 1)}), 0);
+  EXPECT_EQ(says(make_model("potts:size=2,levels=3"), "exact", {.start = Start::zeros}), 0);
+}
+
+/// Two spins whose coupling is so strong that log p of a state has no digit left for the field of the third.
+Model coarse(double coupling) {
+  IsingModel ising;
+  ising.name = "coarse";
+  ising.variables = 3;
+  ising.field = {0.0, 0.0, 0.7};
+  ising.edges = {{0, 1, coupling}};
+  return ising_model(ising);
+}
+
+TEST(Run, RefusesSamplersThatWouldLoseTerms) {
+  for (const char* sampler : {"temper", "temper:of=lb", "dlmc", "dlsb", "dmala", "pas"}) {
+    SCOPED_TRACE(sampler);
+    try {
+      (void)run(coarse(1e17), parse_sampler(sampler), short_run());
+      ADD_FAILURE() << "accepted";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("too coarse for the smallest of 0.7; gibbs takes it"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(run(coarse(1e10), parse_sampler(sampler), short_run()).trace.draws, 30U);
+  }
+  RunOptions options = short_run();
+  options.draws = 4000;
+  for (const char* sampler : {"gibbs", "lb", "auto"}) {
+    const RunResult result = run(coarse(1e17), parse_sampler(sampler), options);
+    EXPECT_NEAR(result.empirical_marginals[2], 1.0 / (1.0 + std::exp(-1.4)), 0.02) << sampler;
   }
 }
 

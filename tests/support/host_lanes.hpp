@@ -50,7 +50,7 @@ class HostBlock {
           }
         }
       }
-      if ((sweeps_ + 1) % 255 == 0) spill();
+      if ((sweeps_ + 1) % LaneModel::kMostSummed == 0) spill();
     }
   }
   void reset_counts() { counts_.assign(model_.num_entries() * pairs_, 0), earlier_.assign(2 * counts_.size(), 0); }

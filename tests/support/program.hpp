@@ -45,7 +45,7 @@ struct Outcome {
   std::string err;
 };
 
-class ProgramTest : public testing::Test {
+class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() {
     std::string name = (std::filesystem::temp_directory_path() / "poise-program-XXXXXX").string();

@@ -28,6 +28,9 @@ class CollapsedEngine final : public Engine {
     for (const Index i : collapse_->kept()) {
       for (Index k = 1; k < target_->cardinality(i); ++k) core_entries_.push_back(target_->first_move(i) + k - 1);
     }
+    if (traits_.rounding.empty()) return;
+    const std::vector<double> of_core = std::exchange(traits_.rounding, std::vector<double>(traits_.entries, 0.0));
+    for (std::size_t k = 0; k < core_entries_.size(); ++k) traits_.rounding[core_entries_[k]] = of_core[k];
   }
 
   std::vector<ChainGroup> share_out(unsigned threads) override {

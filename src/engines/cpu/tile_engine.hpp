@@ -34,6 +34,7 @@ class TileEngine final : public Engine {
         first_chain_(options.first_chain),
         reference_(options.reference),
         chains_(options.starts.size()) {
+    if constexpr (Layout::kRaoBlackwellises) traits_.rounding = layout_.rounding();
     layout_.set_reference(reference_);
     tiles_ = make_blocks(Layout::group(traits_.chains, first_chain_, 1));
     for (std::size_t c = 0; c < chains_.size(); ++c) {

@@ -37,6 +37,14 @@ struct IsingModel {
   double objective_constant = 0;
 
   [[nodiscard]] bool is_lattice() const { return rows > 0; }
+  /// What S lacks to be the objective over its scale: beta cut, or -beta energy.
+  [[nodiscard]] double log_constant() const { return objective.empty() ? 0.0 : objective_constant / objective_scale; }
+};
+
+/// Fields or couplings that no table of a network can hold.
+class TooStrong : public InputError {
+ public:
+  using InputError::InputError;
 };
 
 /// Files that go with a spec and have options of their own.

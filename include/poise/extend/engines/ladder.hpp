@@ -211,7 +211,7 @@ struct TemperingReport {
   std::size_t ladders = 0;
   ReplicaPaths paths;  ///< of the first ladder
   /// log Z of the distribution that is sampled, if that of the hot end is known; not a number otherwise. The error is
-  /// that of the mean over ladders, not a number with one of them.
+  /// that of the mean over ladders, widened by Student's t since they are few; not a number with one of them.
   double log_partition = 0.0;
   double log_partition_error = 0.0;
   std::vector<double> log_partition_by_ladder;

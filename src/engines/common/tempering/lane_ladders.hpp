@@ -86,6 +86,7 @@ class LaneLadders : public TemperedEngine {
         seed_(options.seed),
         first_chain_(options.first_chain),
         reference_(options.reference) {
+    traits_.rounding = model_->rounding();
     set_first_betas(first_betas(round_rungs(2 * LaneTile::kVector)));
     set_heats();
     for (std::size_t c = 0; c + 1 < traits_.chains; c += 2) {

@@ -7,9 +7,10 @@
 #include <string>
 #include <utility>
 
-#include <poise/extend/engines/division.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/engine.hpp>
+#include "base/student.hpp"
 
 namespace poise {
 
@@ -122,8 +123,9 @@ std::optional<TemperingReport> TemperedEngine::tempering() const {
   const double mean =
       std::accumulate(report.log_partition_by_ladder.begin(), report.log_partition_by_ladder.end(), 0.0) / ladders;
   for (const double of_ladder : report.log_partition_by_ladder) square += (of_ladder - mean) * (of_ladder - mean);
-  report.log_partition_error =
-      ladders < 2.0 ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(square / (ladders - 1.0) / ladders);
+  report.log_partition_error = ladders < 2.0
+                                   ? std::numeric_limits<double>::quiet_NaN()
+                                   : student_widening(ladders - 1.0) * std::sqrt(square / (ladders - 1.0) / ladders);
   return report;
 }
 

@@ -56,6 +56,7 @@ class LaneLayout {
   static constexpr bool kRaoBlackwellises = true;
 
   LaneLayout(const std::shared_ptr<const T>& target, LaneSource source);
+  [[nodiscard]] std::vector<double> rounding() const { return model_->rounding(); }
   void set_reference(std::span<const Value> reference);
   /// How a run's chains are shared out in tiles: by whole vectors where there are enough of them for all threads.
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t first_chain, unsigned threads) {

@@ -268,6 +268,17 @@ LaneModel::LaneModel(LaneSource source, LaneZeros zeros)
   builder.end();
 }
 
+std::vector<double> LaneModel::rounding() const {
+  std::vector<double> out(num_entries());
+  for (std::size_t k = 0; k + 1 < variables_.size(); ++k) {
+    const Variable& variable = variables_[k];
+    // Odds that are off by a fraction s move a probability q by at most s q (1 - q), and q (1 - q) is at most 1/4.
+    const double of_one = 0.25 * variable.spread + variable.margin + static_cast<double>(kMostSummed) * kRounding;
+    std::fill_n(out.begin() + entry_[variable.variable], variable.levels - 1, std::min(of_one, 1.0));
+  }
+  return out;
+}
+
 void LaneModel::thresholds(Index variable, const LaneLevels& levels, const LaneHeat& heat,
                            std::span<std::uint64_t> out) const {
   std::array<double, kMostLevels> all;

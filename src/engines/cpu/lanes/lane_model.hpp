@@ -69,6 +69,11 @@ class LaneModel {
   /// Entries of all tables.
   static constexpr double kMostEntries = double{1 << 27};
   static constexpr Index kMostLevels = 128;
+  /// Sweeps that a byte can count, and those whose conditional probabilities are summed in floats before the sum is
+  /// added to one of doubles. Each addition rounds by at most 2^-24 of `kMostSummed`, so an average is off by 1e-6.
+  static constexpr std::uint64_t kMostCounted = 255;
+  static constexpr std::uint64_t kMostSummed = 17;
+  static_assert(kMostCounted % kMostSummed == 0);
   /// Stands for log 0: far below any sum of others, and several of them are still finite.
   static constexpr float kZero = -1e30F;
 
@@ -120,6 +125,9 @@ class LaneModel {
   [[nodiscard]] std::size_t table_entries() const { return lines_.size() * 16; }
   /// Number of a variable's level 1 among all levels above 0, in the order of variables.
   [[nodiscard]] const std::vector<Index>& entries() const { return entry_; }
+
+  /// What floats add to the error of an averaged conditional probability at most, by entry in the order of variables.
+  [[nodiscard]] std::vector<double> rounding() const;
 
   /// Probabilities of not being above a level, in units of 2^-53, all levels but the last: a variable is above where a
   /// random integer is not below.

@@ -61,7 +61,8 @@ void LaneTile::sweep(std::uint64_t sweeps) {
 #endif
     }
     ++sweeps_;
-    if (sweeps_ % kMostRecent == 0) spill();
+    if (sweeps_ % LaneModel::kMostCounted == 0) spill_counts();
+    if (sweeps_ % LaneModel::kMostSummed == 0) spill_sums();
   }
 }
 
@@ -119,10 +120,13 @@ void LaneTile::reset_sums() {
   earlier_sums_.assign(recent_sums_.size(), 0.0);
 }
 
-void LaneTile::spill() {
+void LaneTile::spill_counts() {
   for (std::size_t k = 0; k < recent_counts_.size(); ++k) earlier_counts_[k] += recent_counts_[k];
-  for (std::size_t k = 0; k < recent_sums_.size(); ++k) earlier_sums_[k] += static_cast<double>(recent_sums_[k]);
   std::fill(recent_counts_.begin(), recent_counts_.end(), std::uint8_t{0});
+}
+
+void LaneTile::spill_sums() {
+  for (std::size_t k = 0; k < recent_sums_.size(); ++k) earlier_sums_[k] += static_cast<double>(recent_sums_[k]);
   std::fill(recent_sums_.begin(), recent_sums_.end(), 0.0F);
 }
 

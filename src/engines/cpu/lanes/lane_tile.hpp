@@ -81,11 +81,10 @@ class LaneTile {
   void get_all_levels(std::span<Value> levels) const;
 
  private:
-  static constexpr std::uint64_t kMostRecent = 255;  // sweeps that a byte can count
-
   static void settle(const LaneSweep& sweep, std::size_t position, std::uint64_t unsure);
   void settle_lane(std::size_t position, std::size_t lane);
-  void spill();
+  void spill_counts();
+  void spill_sums();
   template <class Use>
   void for_each_entry(Use&& use) const;
 

@@ -27,6 +27,7 @@ class CudaLaneLayout {
     model_->log_sums = log_sums_of(*target);
   }
 
+  [[nodiscard]] std::vector<double> rounding() const { return model_->model->rounding(); }
   void set_reference(std::span<const Value> reference) { model_->set_reference(reference); }
   [[nodiscard]] static std::vector<ChainGroup> group(std::size_t chains, std::uint64_t, unsigned) {
     return {{0, chains}};

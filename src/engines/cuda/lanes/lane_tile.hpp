@@ -93,15 +93,17 @@ class CudaLaneStates {
                   "states were recorded");
     }
   }
-  /// After they were launched, up to kMostRecent at most: there the CPU adds recent counts and sums to the others, so
+  /// After they were launched, up to `most_recent` at most: there the CPU adds recent counts and sums to the others, so
   /// that both round alike.
   void note_sweeps(std::uint64_t count) {
     sweeps_ += count;
     if (!counting_ && !averaging_) return;
     totals_.changed(count);
-    if (sweeps_ % kMostRecent == 0) totals_.spill();
+    if (sweeps_ % most_recent() == 0) totals_.spill();
   }
-  static constexpr std::uint64_t kMostRecent = 255;  // sweeps that a byte can count
+  [[nodiscard]] std::uint64_t most_recent() const {
+    return averaging_ ? LaneModel::kMostSummed : LaneModel::kMostCounted;
+  }
 
   using Kept = cuda::LaneTotalsOnDevice::Kept;
   [[nodiscard]] Kept kept() const { return {counting_, averaging_}; }
@@ -235,7 +237,7 @@ class CudaLaneTile : public CudaLaneStates {
     const auto together = static_cast<std::uint64_t>(std::clamp(kLaunch / plan_now.microseconds, 1.0, 65536.0));
     while (sweeps > 0) {
       std::uint64_t some = std::min(sweeps, together);
-      if (counting_ || averaging_) some = std::min(some, kMostRecent - sweeps_ % kMostRecent);
+      if (counting_ || averaging_) some = std::min(some, most_recent() - sweeps_ % most_recent());
       launch_sweeps<false>(view, plan_now, static_cast<std::uint32_t>(some));
       cuda::check_launch("sweeps were started");
       view.record.made += some;

@@ -1,0 +1,88 @@
+/// Marginals of a run, level by level, with errors that hold also for levels that chains have hardly seen.
+#include <algorithm>
+#include <cmath>
+
+#include <poise/marginals.hpp>
+
+namespace poise {
+
+namespace {
+
+/// Ten visits, like ten excursions (see rare_transitions), leave a relative error of a third; with fewer the spread
+/// among draws says little of what they have missed.
+constexpr double kFewVisits = 10.0;
+/// Fractions of steps are quotients of whole numbers; what sums of them differ from 0 or 1 by is rounding.
+constexpr double kNothing = 1e-13;
+
+/// The smaller of two effective sample sizes; one that is undefined does not count.
+double smaller(double a, double b) { return std::isnan(a) || b < a ? b : a; }
+
+/// Draws that the run is worth for each variable. One that never moved has the size of log p; where that never moved
+/// either, each chain is one draw.
+std::vector<double> effective_draws(const RunResult& result, const Report& report) {
+  const double of_log_prob = report.monitors.empty() ? std::nan("") : report.monitors.front().summary.ess;
+  std::vector<double> out(result.layout.variables, of_log_prob);
+  if (report.variables) {
+    for (const VariableRow& row : report.variables->rows) out[row.variable] = smaller(out[row.variable], row.ess);
+  }
+  const auto chains = static_cast<double>(result.trace.chains);
+  const double draws = chains * static_cast<double>(result.trace.all_draws());
+  for (double& size : out) size = std::clamp(std::isnan(size) ? chains : size, 1.0, std::max(draws, 1.0));
+  return out;
+}
+
+/// From the entries of levels above 0 to all levels.
+void spread(std::span<const double> entries, std::span<double> levels) {
+  std::copy(entries.begin(), entries.end(), levels.begin() + 1);
+  double rest = 1.0;
+  for (const double entry : entries) rest -= entry;
+  levels[0] = std::max(0.0, rest);
+}
+
+}  // namespace
+
+RunMarginals marginals_of(const RunResult& result, const Report& report) {
+  const VariableLayout& layout = result.layout;
+  std::vector<Index> cardinalities;
+  for (Index i = 0; i < layout.variables; ++i) cardinalities.push_back(layout.cardinality(i));
+  RunMarginals out{Marginals(cardinalities), Marginals(cardinalities), Marginals(cardinalities)};
+  const std::vector<double> draws = effective_draws(result, report);
+  Index first = 0;
+  for (Index i = 0; i < layout.variables; ++i) {
+    const Index moves = layout.levels(i) - 1;
+    if (moves == 0) {
+      const Index only = layout.is_observed(i) ? static_cast<Index>(layout.observed[i]) : 0;
+      out.marginals.of(i)[only] = out.counted.of(i)[only] = 1.0;
+      continue;
+    }
+    const auto entries = [&](const std::vector<double>& all) { return std::span(all).subspan(first, moves); };
+    const std::span<double> means = out.marginals.of(i);
+    const std::span<double> counted = out.counted.of(i);
+    const std::span<double> errors = out.mcse.of(i);
+    spread(entries(result.rao_blackwell), means);
+    spread(entries(result.empirical_marginals), counted);
+    const std::span<const double> of_moves = entries(result.rao_blackwell_mcse);
+    std::copy(of_moves.begin(), of_moves.end(), errors.begin() + 1);
+    errors[0] = result.rao_blackwell_mcse_of_zero[i];
+    first += moves;
+    // Where as many levels as zeros leave have shown some probability, the others have none. That of level 0 may be
+    // what rounding left of the others.
+    const auto shows = [&](Index k) { return k == 0 ? counted[0] > kNothing : means[k] > 0.0; };
+    Index shown = 0;
+    for (Index k = 0; k <= moves; ++k) shown += shows(k) ? 1 : 0;
+    const Index possible = result.possible_levels.empty() ? moves + 1 : result.possible_levels[i];
+    for (Index k = 0; k <= moves; ++k) {
+      if (shown >= possible && (!shows(k) || possible == 1)) {
+        errors[k] = 0.0;
+        continue;
+      }
+      const double fraction = std::clamp(counted[k], 0.0, 1.0);
+      const double rarer = std::min(fraction, 1.0 - fraction);
+      const double visits = rarer < kNothing ? 0.0 : rarer * draws[i];
+      if (visits < kFewVisits) errors[k] = std::hypot(errors[k], std::sqrt(visits + 1.0) / draws[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace poise
