@@ -242,6 +242,35 @@ struct RunFacts {
 [[nodiscard]] std::vector<Warning> warnings(std::span<const NamedSummary> monitors, const VariablesSummary& variables,
                                             const RunFacts& facts);
 
+/// What the model says of the draws, which no statistic of the draws can show. A run asks it when it ends; warnings are
+/// judged from it where a report is made.
+struct ModelChecks {
+  /// A level that no chain was ever at, of a variable that did change.
+  struct Unvisited {
+    Index variable;
+    std::int8_t level;   ///< its label
+    double probability;  ///< exact, or a lower bound by conditional laws at the draws
+  };
+  /// A variable that stayed at one level, the same in all chains. Bounds on the probability of its other levels.
+  struct Constant {
+    Index variable;
+    double least;
+    double most;
+  };
+  /// A variable of which a Gibbs update would raise log p on average, where 0 is right.
+  struct LocalGain {
+    Index variable;
+    double gain;  ///< of log p
+  };
+
+  std::vector<Unvisited> unvisited;  ///< the most probable first
+  std::vector<Constant> constant;    ///< the one with the most probable other levels first
+  std::vector<LocalGain> gains;      ///< the largest first
+  bool exact = false;                ///< probabilities are those of a junction tree
+  std::size_t tested_levels = 0;     ///< levels never visited
+  std::size_t tested_gains = 0;      ///< variables whose gain was computed, of all chains and of each
+};
+
 // Standard errors from batch means.
 
 /// Between 16 and 32 batches, however long the run: when there are 32, neighbours are joined and batches become twice

@@ -49,6 +49,8 @@ struct Report {
   std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
   std::size_t observed = 0;                           ///< variables that evidence holds fixed; they have no rows
   std::vector<Index> frozen;                          ///< see RunResult::frozen
+  ModelChecks checks;
+  std::string certain;  ///< variables that never changed, and rightly so: a sentence
 
   std::vector<double> knots;  ///< of the balancing function used for sampling; empty where there is none
   std::vector<double> log_phi;
@@ -87,11 +89,12 @@ struct FileReportOptions {
 /// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
 /// steps that make many}, evals_warmup{...},
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
-/// transitions, status}}, observed, frozen[], interrupted, warnings[{code, message}], notes[]; balance{knots, log_phi}
-/// where the sampler has a balancing function, objective where it learned one, choice{...} where `auto` chose the
-/// sampler (see run/choice.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition,
-/// log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, and
-/// independent (true) where draws are, and variables{count, constant, frozen, rare,
+/// transitions, status}}, observed, frozen[], checks{exact, tested_levels, tested_gains, unvisited[], constant[],
+/// gains[]} (ModelChecks, with the numbers of each entry one after another), interrupted, warnings[{code, message}],
+/// notes[]; balance{knots, log_phi} where the sampler has a balancing function, objective where it learned one,
+/// choice{...} where `auto` chose the sampler (see choice.hpp), tempering{betas[], acceptance[], barrier, round_trips,
+/// steps, ladders, log_partition, log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}}
+/// where chains are ladders, independent (true) where draws are, and variables{count, constant, frozen, rare,
 /// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of

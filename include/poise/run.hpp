@@ -157,6 +157,7 @@ struct RunResult {
   /// Variables that never changed and could not when the run ended, in any chain, though more than one of their levels
   /// may be possible.
   std::vector<Index> frozen;
+  ModelChecks checks;
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;

@@ -42,6 +42,12 @@ class UnvisitedWarning(PoiseWarning):
     code = "unvisited"
 
 
+class LocalGainWarning(PoiseWarning):
+    """The sampler lacks local moves: a Gibbs update of one variable would still raise log p."""
+
+    code = "local_gain"
+
+
 class NonFiniteWarning(PoiseWarning):
     """Some draws are infinite or not a number."""
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <poise/report.hpp>
+#include "diagnose/model_checks.hpp"
 #include "report/draws_report.hpp"
 #include "report/tempering.hpp"
 #include "store/netcdf.hpp"
@@ -112,18 +113,15 @@ void add_warnings(Report& report, bool ended) {
                                      "time and cost are not known",
                                      report.draws)}});
   }
-  if (!report.frozen.empty() && !report.independent) {
-    const Index first = report.frozen.front();
-    add({{"stuck",
-          fmt::format(
-              "{} of {} variables never changed and could not ({} for one): zeros in the tables leave them one "
-              "level beside the others, so unless they are certain chains are stuck and marginals wrong",
-              report.frozen.size(), report.num_variables - report.observed,
-              first < report.variable_names.size() ? report.variable_names[first] : fmt::format("x[{}]", first)),
-          facts.better(INFINITY)}});
-  }
   if (report.tempering) add(tempering_warnings(*report.tempering, facts));
-  add(warnings(report.monitors, report.variables ? *report.variables : VariablesSummary(), facts));
+  const VariablesSummary none;
+  const VariablesSummary& variables = report.variables ? *report.variables : none;
+  const CheckedRun checked{report.monitors, variables, report.chains * report.draws, report.frozen, facts.names};
+  add(stuck_warnings(report.checks, checked));
+  add(unvisited_warnings(report.checks, checked));
+  add(local_gain_warnings(report.checks, checked));
+  add(warnings(report.monitors, variables, facts));
+  report.certain = certain_variables(report.checks, checked);
 }
 
 namespace {
@@ -181,6 +179,26 @@ class Fields {
   const nlohmann::json& json_;
 };
 
+/// As `report_json` writes them; what is damaged is left out.
+ModelChecks read_checks(const Fields& fields, Index variables) {
+  ModelChecks checks;
+  const auto each = [&](const char* key, std::size_t width, const auto& use) {
+    const std::vector<double> numbers = fields.numbers(key);
+    for (std::size_t k = 0; k + width <= numbers.size(); k += width) {
+      if (numbers[k] >= 0.0 && numbers[k] < variables) use(static_cast<Index>(numbers[k]), numbers.data() + k + 1);
+    }
+  };
+  each("unvisited", 3, [&](Index i, const double* rest) {
+    if (std::abs(rest[0]) < 128.0) checks.unvisited.push_back({i, static_cast<std::int8_t>(rest[0]), rest[1]});
+  });
+  each("constant", 3, [&](Index i, const double* rest) { checks.constant.push_back({i, rest[0], rest[1]}); });
+  each("gains", 2, [&](Index i, const double* rest) { checks.gains.push_back({i, rest[0]}); });
+  checks.exact = fields.flag("exact");
+  checks.tested_levels = fields.count("tested_levels").value_or(0);
+  checks.tested_gains = fields.count("tested_gains").value_or(0);
+  return checks;
+}
+
 }  // namespace
 
 Report report_of_head(const RunResult& result) {
@@ -210,6 +228,7 @@ Report report_of_head(const RunResult& result) {
   report.interrupted = result.interrupted;
   report.notes = result.notes;
   report.frozen = result.frozen;
+  report.checks = result.checks;
   report.chains = result.trace.chains;
   report.draws = result.trace.all_draws();
   add_layout(report, result.layout);
@@ -257,6 +276,7 @@ Report report_of_head(const StoredRun& stored) {
   for (const double variable : results.numbers("frozen")) {
     if (variable >= 0.0 && variable < stored.layout.variables) report.frozen.push_back(static_cast<Index>(variable));
   }
+  report.checks = read_checks(results.at("checks"), stored.layout.variables);
   report.chains = stored.trace.chains;
   report.draws = stored.trace.all_draws();
   add_layout(report, stored.layout);

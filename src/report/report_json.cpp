@@ -64,6 +64,22 @@ json variables_json(const VariablesSummary& variables) {
           {"ess", quantiles_json(variables.ess)}, {"r_hat", quantiles_json(variables.r_hat)}};
 }
 
+/// Flat lists of numbers: a file may hold a thousand of each.
+json checks_json(const ModelChecks& checks) {
+  std::vector<double> unvisited, constant, gains;
+  for (const auto& one : checks.unvisited) {
+    unvisited.insert(unvisited.end(),
+                     {static_cast<double>(one.variable), static_cast<double>(one.level), one.probability});
+  }
+  for (const auto& one : checks.constant) {
+    constant.insert(constant.end(), {static_cast<double>(one.variable), one.least, one.most});
+  }
+  for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
+  return {
+      {"exact", checks.exact},           {"tested_levels", checks.tested_levels}, {"tested_gains", checks.tested_gains},
+      {"unvisited", numbers(unvisited)}, {"constant", numbers(constant)},         {"gains", numbers(gains)}};
+}
+
 }  // namespace
 
 void to_json(json& out, const Warning& warning) { out = {{"code", warning.code}, {"message", warning.sentence()}}; }
@@ -88,6 +104,7 @@ json report_json(const Report& report) {
               {"monitors", json::object()},
               {"observed", report.observed},
               {"frozen", report.frozen},
+              {"checks", checks_json(report.checks)},
               {"interrupted", report.interrupted},
               {"warnings", report.warnings},
               {"notes", report.notes}};

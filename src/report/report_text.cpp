@@ -139,6 +139,7 @@ std::string report_text(const Report& report, std::size_t width) {
       out += variables_text(report, width);
     }
   }
+  if (!report.certain.empty()) out += '\n' + text::wrap(report.certain, "note: ", width);
   return out + text::warnings(report.warnings, width);
 }
 

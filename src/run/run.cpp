@@ -214,6 +214,7 @@ RunResult Run::finish() {
         fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)",
                     core.model.objective, best.value, best.chain, best.draw));
   }
+  const bool held = core.recorder->holds_states();
   result.trace = core.recorder->take();
   result.steps = static_cast<std::uint64_t>(result.options.draws) * core.options.chains * core.options.thin;
   result.updates =
@@ -221,7 +222,12 @@ RunResult Run::finish() {
   core.share_batches();
   result.batches = std::move(core.batches);
   add_function(core.sampler, core.warmed.function, result);
-  add_marginals(core.model, engine, result);
+  const std::vector<std::uint8_t> visited = add_marginals(core.model, engine, result);
+  // Where states are not held there are those that chains have now.
+  const Index n = core.model.layout.variables;
+  add_checks(core.model, core.sampler, visited,
+             held ? states_of(result.trace, core.model.layout) : CheckedStates{states(), core.options.chains, 1, n},
+             result);
   result.tempering = engine.tempering();
   if (result.tempering) {
     result.tempering->log_partition += core.model.log_constant;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <poise/extend/engines/tuner.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
+#include "diagnose/model_checks.hpp"
 #include "run/chains.hpp"
 #include "run/recommend.hpp"
 #include "run/recorder.hpp"
@@ -22,8 +24,14 @@ namespace poise {
 /// The balancing function on its grid.
 void add_function(const Sampler& sampler, const BalancingFunction& function, RunResult& result);
 
-/// Empirical and Rao-Blackwellised marginals, frozen variables, the best value of an objective function.
-void add_marginals(const Model& model, const Engine& engine, RunResult& result);
+/// Empirical and Rao-Blackwellised marginals and frozen variables. Gives for each level of each variable whether any
+/// chain was at it.
+std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine, RunResult& result);
+/// Recorded states to check, evenly spaced; none where no states are here.
+[[nodiscard]] CheckedStates states_of(const Trace& trace, const VariableLayout& layout);
+/// What the model says of the draws.
+void add_checks(const Model& model, const Sampler& sampler, std::span<const std::uint8_t> visited,
+                const CheckedStates& states, RunResult& result);
 
 struct Run::Core {
   Core(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);

@@ -2,6 +2,7 @@
 #include "run/run_core.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -42,6 +43,22 @@ void average_rao_blackwell(const Model& model, const Engine& engine, RunResult& 
   }
 }
 
+/// Marks the levels that a chain was at, by the fraction of its steps at each level above 0.
+void add_visits(const VariableLayout& layout, std::span<const double> fractions, std::span<std::uint8_t> visited) {
+  constexpr double kRounding = 1e-12;  // of sums of fractions; a run of 10^12 steps takes a day
+  std::size_t entry = 0;
+  std::size_t at = 0;
+  for (Index i = 0; i < layout.variables; ++i) {
+    double lowest = 1.0;
+    std::uint8_t& first = visited[at++];
+    for (Index k = 1; k < layout.levels(i); ++k, ++at) {
+      lowest -= fractions[entry];
+      if (fractions[entry++] > 0.0) visited[at] = 1;
+    }
+    if (lowest > kRounding) first = 1;
+  }
+}
+
 /// Variables at one level in all chains, all the time, that no zero rules out other levels of by itself, and that every
 /// chain ended with no way to change.
 std::vector<Index> frozen_variables(const Model& model, const Engine& engine, std::span<const double> marginals) {
@@ -61,6 +78,12 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
     if (constant && frozen[i] != 0 && model.possible(i) > 1) out.push_back(i);
   }
   return out;
+}
+
+/// Whether the sampler makes Gibbs updates of single variables, which then gain nothing by construction.
+bool is_gibbs(const Sampler& sampler) {
+  if (sampler.tempers()) return !sampler.of || is_gibbs(*sampler.of);
+  return is_row<GibbsRow>(sampler) || is_row<RbmGibbsRow>(sampler) || is_row<ExactRow>(sampler);
 }
 
 /// What warm-up found, as it can be given by hand.
@@ -83,13 +106,52 @@ void add_function(const Sampler& sampler, const BalancingFunction& function, Run
   }
 }
 
-void add_marginals(const Model& model, const Engine& engine, RunResult& result) {
+CheckedStates states_of(const Trace& trace, const VariableLayout& layout) {
+  CheckedStates out;
+  if (trace.x.empty()) return out;
+  out.chains = trace.chains;
+  out.variables = layout.variables;
+  constexpr std::size_t kSpacing = 8;  // draws between two states, so that one is not like the other
+  const std::size_t wanted = states_to_check(layout.variables) / trace.chains;
+  out.per_chain = std::max<std::size_t>(1, std::min(trace.draws / kSpacing, wanted));
+  std::array<Value, 256> level_of{};
+  Index levels = 0;
+  for (Index i = 0; i < layout.variables; ++i) levels = std::max(levels, layout.cardinality(i));
+  for (Index k = 0; k < levels; ++k) {
+    level_of[static_cast<std::uint8_t>(layout.label(static_cast<Value>(k)))] = static_cast<Value>(k);
+  }
+  out.levels.reserve(out.chains * out.per_chain * out.variables);
+  for (std::size_t c = 0; c < out.chains; ++c) {
+    for (std::size_t s = 0; s < out.per_chain; ++s) {
+      // Odd and even draws in turn: a chain may have a period of two.
+      const std::size_t middle = (2 * s + 1) * trace.draws / (2 * out.per_chain);
+      const std::size_t draw = middle - (middle + s) % 2 * std::min<std::size_t>(middle, 1);
+      const std::int8_t* labels = trace.x.data() + (c * trace.draws + draw) * layout.variables;
+      for (Index i = 0; i < layout.variables; ++i) {
+        out.levels.push_back(level_of[static_cast<std::uint8_t>(labels[i])]);
+      }
+    }
+  }
+  return out;
+}
+
+void add_checks(const Model& model, const Sampler& sampler, std::span<const std::uint8_t> visited,
+                const CheckedStates& states, RunResult& result) {
+  // A callback target would be asked for more than the run has asked it for.
+  if (model.fibers() != nullptr || states.levels.empty() || result.options.draws == 0) return;
+  if (!is_row<ExactRow>(sampler)) add_level_checks(model, visited, states, result.updates, result.checks);
+  if (!is_gibbs(sampler)) add_local_gains(model, states, result.options.seed, result.checks);
+}
+
+std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine, RunResult& result) {
   const EngineTraits& traits = engine.traits();
+  std::vector<std::uint8_t> visited(traits.entries + traits.variables, 0);
   result.empirical_marginals.assign(traits.entries, 0.0);
   std::vector<double> chain(traits.entries);
   for (std::size_t c = 0; c < traits.chains && result.trace.draws > 0; ++c) {
     observe_all(engine, {c, 1}, {.empirical_marginals = chain});
     for (Index k = 0; k < traits.entries; ++k) result.empirical_marginals[k] += chain[k];
+    add_visits(model.layout, chain, visited);
   }
   for (double& fraction : result.empirical_marginals) fraction /= static_cast<double>(traits.chains);
   result.possible_levels = model.possible_levels;
@@ -97,6 +159,7 @@ void add_marginals(const Model& model, const Engine& engine, RunResult& result) 
   if (model.into_support && result.trace.draws > 0) {
     result.frozen = frozen_variables(model, engine, result.empirical_marginals);
   }
+  return visited;
 }
 
 nlohmann::json settings_json(const RunResult& result) {

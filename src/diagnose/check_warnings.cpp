@@ -1,0 +1,136 @@
+/// Checks of levels as sentences: unvisited, stuck or certain.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "diagnose/model_checks.hpp"
+
+namespace poise {
+
+namespace {
+
+/// Of runs without fault that are found all the same. A level of probability p is missing from n independent draws with
+/// probability exp(-p n), so p n has to be over the logarithm of tests / kMissedByChance.
+constexpr double kMissedByChance = 1e-3;
+/// Names in a sentence.
+constexpr std::size_t kMostNames = 3;
+/// Variables whose other levels may have more probability than this are not called certain.
+constexpr double kCertain = 0.01;
+
+double expected_limit(const ModelChecks& checks) {
+  return std::log(static_cast<double>(std::max<std::size_t>(1, checks.tested_levels)) / kMissedByChance);
+}
+
+/// Of the variable where its series is known, and never over that of log p.
+double ess_of_variable(const CheckedRun& run, Index variable) {
+  double ess = run.ess();
+  const auto& rows = run.variables.rows;
+  auto row = std::lower_bound(rows.begin(), rows.end(), variable,
+                              [](const VariableRow& one, Index i) { return one.variable < i; });
+  for (; row != rows.end() && row->variable == variable; ++row) {
+    if (std::isfinite(row->ess)) ess = std::min(ess, row->ess);
+  }
+  return ess;
+}
+
+/// "a, b, c and 7 more".
+std::string list_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t k = 0; k < std::min(names.size(), kMostNames); ++k) {
+    out += (k == 0 ? "" : k + 1 == names.size() ? " and " : ", ") + names[k];
+  }
+  return names.size() > kMostNames ? out + fmt::format(" and {} more", names.size() - kMostNames) : out;
+}
+
+bool is_stuck(const ModelChecks& checks, const CheckedRun& run, const ModelChecks::Constant& one) {
+  return one.least * run.ess() > expected_limit(checks);
+}
+
+bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChecks::Constant& one) {
+  return !is_stuck(checks, run, one) && one.most < kCertain;
+}
+
+const char* remedy(const ModelChecks& checks) {
+  return checks.exact ? "use --sampler exact" : "use --sampler temper, or --init dispersed to see more of them";
+}
+
+}  // namespace
+
+double CheckedRun::ess() const {
+  const auto count = static_cast<double>(draws);
+  return monitors.empty() || !std::isfinite(monitors.front().summary.ess)
+             ? count
+             : std::min(count, monitors.front().summary.ess);
+}
+
+std::string variable_name(const VariableNames& names, Index variable) {
+  return variable < names.variables.size() ? names.variables[variable] : fmt::format("x[{}]", variable);
+}
+
+std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run) {
+  std::vector<std::string> names;
+  for (const ModelChecks::Unvisited& one : checks.unvisited) {
+    if (one.probability * ess_of_variable(run, one.variable) <= expected_limit(checks)) continue;
+    VariableRow row{};
+    row.variable = one.variable;
+    row.level = one.level;
+    names.push_back(
+        fmt::format("{} (probability {}{:.2g})", run.names(row), checks.exact ? "" : "about ", one.probability));
+  }
+  if (names.empty()) return {};
+  return {{"unvisited", fmt::format("{} {} never drawn, so chains do not reach all of the distribution and marginals "
+                                    "are wrong; {}.",
+                                    list_of(names), names.size() == 1 ? "was" : "were", remedy(checks))}};
+}
+
+std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run) {
+  std::vector<std::string> names;
+  double others = 0.0;
+  std::vector<Index> settled;
+  for (const ModelChecks::Constant& one : checks.constant) {
+    if (is_stuck(checks, run, one)) {
+      names.push_back(variable_name(run.names, one.variable));
+      others = std::max(others, one.least);
+    } else if (!is_certain(checks, run, one)) {
+      continue;
+    }
+    settled.push_back(one.variable);
+  }
+  std::vector<Warning> out;
+  if (!names.empty()) {
+    out.push_back({"stuck", fmt::format("{} never changed although other levels have a probability of {}{:.2g}, so "
+                                        "the chains are stuck and marginals are wrong; {}.",
+                                        list_of(names), checks.exact ? "up to " : "about ", others, remedy(checks))});
+  }
+  std::sort(settled.begin(), settled.end());
+  names.clear();
+  for (const Index i : run.frozen) {
+    if (!std::binary_search(settled.begin(), settled.end(), i)) names.push_back(variable_name(run.names, i));
+  }
+  if (!names.empty()) {
+    out.push_back({"stuck", fmt::format("{} never changed and could not: with the others as they were, zeros in the "
+                                        "tables leave one level; unless the evidence determines that, the chains are "
+                                        "stuck and marginals are wrong; {}.",
+                                        list_of(names), remedy(checks))});
+  }
+  return out;
+}
+
+std::string certain_variables(const ModelChecks& checks, const CheckedRun& run) {
+  std::vector<std::string> names;
+  double most = 0.0;
+  for (const ModelChecks::Constant& one : checks.constant) {
+    if (!is_certain(checks, run, one)) continue;
+    names.push_back(variable_name(run.names, one.variable));
+    most = std::max(most, one.most);
+  }
+  if (names.empty()) return "";
+  const std::string bound = most > 0.0 ? fmt::format("at most {:.1g}", most) : "0";
+  if (checks.exact)
+    return fmt::format("{} never changed and certain: other levels have probability {}", list_of(names), bound);
+  return fmt::format("{} never changed: with the other variables as drawn, other levels have probability {}",
+                     list_of(names), bound);
+}
+
+}  // namespace poise

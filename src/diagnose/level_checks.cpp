@@ -1,0 +1,202 @@
+/// What a model says of levels that no chain was ever at.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "diagnose/model_checks.hpp"
+#include "exact/block_laws.hpp"
+
+namespace poise {
+
+namespace {
+
+/// Table entries that a junction tree may visit however short the run is: a few milliseconds.
+constexpr double kFreeOperations = 1 << 21;
+/// Table entries that take about as long as an update of one variable: some ten nanoseconds.
+constexpr double kOperationsPerUpdate = 8.0;
+/// Of a run, for checks.
+constexpr double kFraction = 0.01;
+/// Variables of a block, and blocks whose laws are computed, each at so many states.
+constexpr std::size_t kBlockSize = 24;
+constexpr std::size_t kMostBlocks = 64;
+constexpr std::size_t kBlockStates = 16;
+/// Standard errors from a mean to its bounds.
+constexpr double kErrors = 3.0;
+constexpr std::size_t kMostLevels = 1000;
+
+/// Mean of a probability over states, with its error by states or by chains, whichever is larger.
+class MeanOfLaws {
+ public:
+  void add(double p) {
+    ++states_;
+    sum_ += p;
+    squares_ += p * p;
+    ++chain_states_;
+    of_chain_ += p;
+  }
+  void end_chain() {
+    if (chain_states_ == 0.0) return;
+    const double mean = of_chain_ / chain_states_;
+    ++chains_;
+    chain_squares_ += mean * mean;
+    of_chain_ = chain_states_ = 0.0;
+  }
+  [[nodiscard]] bool empty() const { return states_ == 0.0; }
+  [[nodiscard]] double least() const { return std::max(0.0, mean() - kErrors * error()); }
+  [[nodiscard]] double most() const { return mean() + kErrors * error(); }
+
+ private:
+  [[nodiscard]] double mean() const { return sum_ / states_; }
+  [[nodiscard]] double error() const {
+    const auto of = [](double count, double mean_square, double mean) {
+      return count < 2.0 ? 0.0 : std::sqrt(std::max(0.0, mean_square - mean * mean) / (count - 1.0));
+    };
+    return std::max(of(states_, squares_ / states_, mean()), of(chains_, chain_squares_ / chains_, mean()));
+  }
+
+  double states_ = 0.0, sum_ = 0.0, squares_ = 0.0;
+  double chain_states_ = 0.0, of_chain_ = 0.0, chains_ = 0.0, chain_squares_ = 0.0;
+};
+
+/// Variables with levels never visited, and bounds on the probability of each of their levels.
+struct Suspects {
+  std::vector<Index> variables;
+  std::vector<std::size_t> first;  // of each of them, in the bounds
+  std::vector<double> least;
+  std::vector<double> most;
+};
+
+void bound_by_marginals(const Marginals& marginals, Suspects& suspects) {
+  for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
+    const std::span<const double> law = marginals.of(suspects.variables[k]);
+    std::copy(law.begin(), law.end(), suspects.least.begin() + static_cast<std::ptrdiff_t>(suspects.first[k]));
+  }
+  suspects.most = suspects.least;
+}
+
+/// By the laws of single variables.
+void bound_by_laws(const Model& model, const CheckedStates& states, std::size_t per_chain, Suspects& suspects) {
+  const auto target = target_of(model);
+  std::vector<MeanOfLaws> means(suspects.least.size());
+  for (std::size_t c = 0; c < states.chains; ++c) {
+    for (std::size_t s = 0; s < per_chain; ++s) {
+      std::size_t at = 0;
+      for_each_law(*target, states.at(c, s), suspects.variables, model.sparse, [&](const ConditionalLaw& law) {
+        for (const double p : law.probabilities) means[at++].add(p);
+      });
+    }
+    for (MeanOfLaws& mean : means) mean.end_chain();
+  }
+  for (std::size_t k = 0; k < means.size(); ++k) {
+    suspects.least[k] = means[k].empty() ? 0.0 : means[k].least();
+    suspects.most[k] = means[k].empty() ? 1.0 : means[k].most();
+  }
+}
+
+/// By the laws of suspects with all that zeros tie them to, and of constant variables with each other.
+void bound_by_blocks(const Network& network, const CheckedStates& states, std::span<const std::uint8_t> constant,
+                     Suspects& suspects) {
+  const BlockLaws blocks(network);
+  const std::size_t per_chain = std::min(states.per_chain, (kBlockStates + states.chains - 1) / states.chains);
+  std::vector<std::uint8_t> done(suspects.variables.size(), 0);
+  std::size_t tried = 0;
+  for (std::size_t k = 0; k < done.size() && tried < kMostBlocks; ++k) {
+    if (done[k] != 0) continue;
+    std::vector<Index> block = blocks.around(suspects.variables[k], constant, kBlockSize);
+    if (block.size() < 2) continue;
+    ++tried;
+    while (block.size() > 1 && !blocks.laws(block, states.at(0, 0), kFreeOperations / 64)) {
+      block.resize(block.size() / 2);
+    }
+    std::vector<std::vector<MeanOfLaws>> means;
+    for (const Index i : block) means.emplace_back(network.cardinalities[i]);
+    for (std::size_t c = 0; c < states.chains; ++c) {
+      for (std::size_t s = 0; s < per_chain; ++s) {
+        const auto laws = blocks.laws(block, states.at(c, s), kFreeOperations / 64);
+        for (Index b = 0; laws && b < block.size(); ++b) {
+          for (Index level = 0; level < means[b].size(); ++level) means[b][level].add(laws->of(b)[level]);
+        }
+      }
+      for (auto& of_variable : means) {
+        for (MeanOfLaws& mean : of_variable) mean.end_chain();
+      }
+    }
+    for (std::size_t b = 0; b < block.size(); ++b) {
+      const auto found = std::lower_bound(suspects.variables.begin(), suspects.variables.end(), block[b]);
+      if (found == suspects.variables.end() || *found != block[b]) continue;
+      const auto which = static_cast<std::size_t>(found - suspects.variables.begin());
+      done[which] = 1;
+      for (std::size_t level = 0; level < means[b].size(); ++level) {
+        const MeanOfLaws& mean = means[b][level];
+        if (mean.empty()) continue;
+        double& least = suspects.least[suspects.first[which] + level];
+        double& most = suspects.most[suspects.first[which] + level];
+        least = std::max(least, mean.least());
+        most = std::max(most, mean.most());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
+                      std::uint64_t updates, ModelChecks& checks) {
+  const VariableLayout& layout = model.layout;
+  Suspects suspects;
+  std::vector<std::size_t> first(layout.variables + 1, 0);  // of each variable, in `visited`
+  std::vector<std::uint8_t> constant(layout.variables, 0);
+  std::size_t levels = 0;
+  for (Index i = 0; i < layout.variables; ++i) {
+    first[i + 1] = first[i] + layout.levels(i);
+    const auto of_variable = visited.subspan(first[i], layout.levels(i));
+    const auto missed = static_cast<std::size_t>(std::count(of_variable.begin(), of_variable.end(), 0));
+    constant[i] = of_variable.size() > 1 && missed + 1 == of_variable.size() ? 1 : 0;
+    if (missed == 0) continue;
+    checks.tested_levels += missed;
+    suspects.variables.push_back(i);
+    suspects.first.push_back(levels);
+    levels += of_variable.size();
+  }
+  if (levels == 0) return;
+  suspects.least.resize(levels);
+  suspects.most.resize(levels);
+  const double budget = kFraction * static_cast<double>(updates);
+  const auto* description = std::get_if<NetworkDescription>(&model.description);
+  std::optional<Marginals> marginals;
+  if (description != nullptr) {
+    marginals = cheap_marginals(*description->network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
+  }
+  checks.exact = marginals.has_value();
+  if (marginals) {
+    bound_by_marginals(*marginals, suspects);
+  } else {
+    const double affordable = budget / static_cast<double>(suspects.variables.size() * states.chains);
+    const auto most = static_cast<double>(states.per_chain);
+    const std::size_t per_chain =
+        model.sparse ? states.per_chain : static_cast<std::size_t>(std::clamp(affordable, std::min(most, 4.0), most));
+    bound_by_laws(model, states, per_chain, suspects);
+    if (description != nullptr) bound_by_blocks(*description->network, states, constant, suspects);
+  }
+  for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
+    const Index i = suspects.variables[k];
+    ModelChecks::Constant others{i, 0.0, 0.0};
+    for (Index level = 0; level < layout.levels(i); ++level) {
+      if (visited[first[i] + level] != 0) continue;
+      const double least = suspects.least[suspects.first[k] + level];
+      others.least += least;
+      others.most += suspects.most[suspects.first[k] + level];
+      if (constant[i] == 0 && least > 0.0) {
+        checks.unvisited.push_back({i, layout.label(static_cast<Value>(level)), least});
+      }
+    }
+    if (constant[i] != 0) checks.constant.push_back(others);
+  }
+  std::stable_sort(checks.unvisited.begin(), checks.unvisited.end(),
+                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
+  std::stable_sort(checks.constant.begin(), checks.constant.end(),
+                   [](const auto& a, const auto& b) { return a.least > b.least; });
+  if (checks.unvisited.size() > kMostLevels) checks.unvisited.resize(kMostLevels);
+}
+
+}  // namespace poise

@@ -1,0 +1,115 @@
+/// Checks of draws against their model: levels never visited, variables that never changed, gains by local moves.
+///
+/// Each check has two halves. What the model says is measured when a run ends, at a few of its states (`add_...`); what
+/// to think of it is judged where a report is made, from effective sample sizes (`..._warnings`).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/diagnose.hpp>
+#include <poise/extend/engines/own_kernel.hpp>
+#include <poise/model.hpp>
+
+namespace poise {
+
+/// States of all chains, equally many of each.
+struct CheckedStates {
+  std::vector<Value> levels;  ///< ((chain * per_chain) + state) * variables + variable
+  std::size_t chains = 0;
+  std::size_t per_chain = 0;
+  Index variables = 0;
+
+  [[nodiscard]] std::span<const Value> at(std::size_t chain, std::size_t state) const {
+    return std::span(levels).subspan((chain * per_chain + state) * variables, variables);
+  }
+};
+
+/// States that suffice: most errors of means are then below a tenth, and 64 states cost less than a hundredth of a run
+/// of 4 x 2000 sweeps. Small models, where more cost nothing, have up to 256.
+[[nodiscard]] inline std::size_t states_to_check(Index variables) {
+  return std::clamp<std::size_t>((std::size_t{1} << 14) / std::max<Index>(1, variables), 64, 256);
+}
+
+/// What a single variable would be drawn from, all others given.
+struct ConditionalLaw {
+  Index variable;
+  Value level;                         ///< where it is
+  std::span<const double> log_ratios;  ///< of every level to the present one
+  std::span<const double> probabilities;
+};
+
+/// Calls `use` with the law of each of `variables`, ascending, that has more than one level. `all`: of all variables at
+/// once, which targets may be much faster at than one by one. A state without probability, as hot chains may have, has
+/// no laws.
+template <class Use>
+void for_each_law(const AnyTarget& target, std::span<const Value> x, std::span<const Index> variables, bool all,
+                  Use&& use) {
+  const AnyTarget::State state = target.make_state(x);
+  if (!std::isfinite(target.log_prob(state))) return;
+  std::vector<double> ratios(all ? target.num_moves() : 0);
+  if (all) target.log_ratios(state, ratios);
+  std::vector<double> log_ratios, probabilities;
+  Index first = 0;
+  Index next = 0;  // variable that `first` is the first move of
+  for (const Index i : variables) {
+    const Index levels = target.cardinality(i);
+    if (levels < 2) continue;
+    for (; next < i; ++next) first += target.cardinality(next) - 1;
+    const Value here = target.level(state, i);
+    log_ratios.assign(levels, 0.0);
+    for (Index k = 0; k < levels; ++k) {
+      if (k == here) continue;
+      log_ratios[k] =
+          all ? ratios[first + (k < here ? k : k - 1)] : target.log_ratio(state, {i, static_cast<Value>(k)});
+    }
+    const double largest = *std::max_element(log_ratios.begin(), log_ratios.end());
+    double sum = 0.0;
+    probabilities.clear();
+    for (const double u : log_ratios) sum += probabilities.emplace_back(std::exp(u - largest));
+    for (double& p : probabilities) p /= sum;
+    use(ConditionalLaw{i, here, log_ratios, probabilities});
+  }
+}
+
+/// At stationarity a Gibbs update of one variable changes no mean. With u the log ratio of a level that it may be drawn
+/// at, with probability q, and h odd, pairs of states cancel in E[sum q h(u)] = 0; h clips u to [-1, 1], so that single
+/// large ratios do not count for more. A variable is found where the mean over the states of all chains, or of one, is
+/// beyond what Hoeffding's inequality leaves to chance: kernels that lack local moves (two variables that always flip
+/// together, say) are far beyond.
+void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks);
+
+/// What the model says of levels that no chain was at: `visited` has a number for each level of each variable, one for
+/// an observed one, and is not 0 where some chain was. Networks have exact marginals where a junction tree takes a
+/// hundredth of `updates` of single variables. Elsewhere probabilities are those of conditional laws at the states: of
+/// single variables, and in networks of a variable with those that zeros tie it to.
+void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
+                      std::uint64_t updates, ModelChecks& checks);
+
+/// What checks are judged by.
+struct CheckedRun {
+  std::span<const NamedSummary> monitors;
+  const VariablesSummary& variables;  ///< may be empty
+  std::size_t draws;                  ///< of all chains together
+  std::span<const Index> frozen;      ///< RunResult::frozen
+  const VariableNames& names;
+
+  /// Effective sample size of log p, or the number of draws where that is not defined.
+  [[nodiscard]] double ess() const;
+};
+
+[[nodiscard]] std::string variable_name(const VariableNames& names, Index variable);
+
+/// Levels of positive probability that should have been drawn.
+[[nodiscard]] std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// Variables that never changed although they should have.
+[[nodiscard]] std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// Variables that never changed, and rightly so: a sentence, or none.
+[[nodiscard]] std::string certain_variables(const ModelChecks& checks, const CheckedRun& run);
+[[nodiscard]] std::vector<Warning> local_gain_warnings(const ModelChecks& checks, const CheckedRun& run);
+
+}  // namespace poise

@@ -1,0 +1,255 @@
+/// Checks of draws against their model: levels never visited, variables that never changed, gains by local moves.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <poise/model.hpp>
+#include <poise/report.hpp>
+#include <poise/run.hpp>
+#include <poise/sampler.hpp>
+#include "diagnose/model_checks.hpp"
+#include "exact/block_laws.hpp"
+#include "exact/exact_inference.hpp"
+#include "support/small_networks.hpp"
+
+namespace poise {
+namespace {
+
+using testing::mixed_network;
+
+std::shared_ptr<const Network> shared(Network network) { return std::make_shared<const Network>(std::move(network)); }
+
+/// x[0] = 3 goes with x[1] = 0 alone, which goes with nothing else: 0.2 of the probability.
+Network island() {
+  Network network;
+  network.name = "island";
+  network.cardinalities = {4, 3};
+  network.add_factor(std::vector<Index>{0, 1}, std::vector<double>{0, 2, 3, 0, 1, 2, 0, 3, 1, 3, 0, 0});
+  return network;
+}
+
+/// The same beside a lattice too wide for a cheap tree, to which x[0] is tied.
+Network island_in_lattice() {
+  constexpr Index side = 26;
+  Network network = island();
+  const auto site = [](Index row, Index column) { return 2 + row * side + column; };
+  const std::vector<double> alike = {1.2, 0.8, 0.8, 1.2};
+  network.cardinalities.resize(2 + side * side, 2);
+  for (Index row = 0; row < side; ++row) {
+    for (Index column = 0; column < side; ++column) {
+      if (row + 1 < side) network.add_factor(std::vector<Index>{site(row, column), site(row + 1, column)}, alike);
+      if (column + 1 < side) network.add_factor(std::vector<Index>{site(row, column), site(row, column + 1)}, alike);
+    }
+  }
+  network.add_factor(std::vector<Index>{0, site(0, 0)}, std::vector<double>{1, 2, 2, 1, 1, 1, 1, 1});
+  return network;
+}
+
+/// The report of chains that all start at one state.
+Report report_from(const Network& network, const std::string& sampler, std::vector<Value> start) {
+  RunOptions options;
+  options.draws = 400;
+  options.start = Start::given;
+  options.given = std::move(start);
+  return make_report(run(network_model(shared(network)), parse_sampler(sampler), options));
+}
+
+std::string text_of(const Report& report, const std::string& code) {
+  std::string out;
+  for (const Warning& warning : report.warnings) out += warning.code == code ? warning.text + "\n" : "";
+  return out;
+}
+
+TEST(Unvisited, AnIslandIsNamedByEverySampler) {
+  for (const char* sampler : {"gibbs", "lb", "lsb", "gwg", "dlmc", "dlsb", "dmala", "pas"}) {
+    const Report report = report_from(island(), sampler, {1, 1});
+    EXPECT_NE(text_of(report, "unvisited").find("x[0] = 3 (probability 0.2)"), std::string::npos) << sampler;
+    EXPECT_NE(text_of(report, "unvisited").find("--sampler exact"), std::string::npos) << sampler;
+  }
+}
+
+TEST(Unvisited, WhereNoTreeIsCheapSmallPartsShowIt) {
+  const Network network = island_in_lattice();
+  std::vector<Value> start(network.num_variables(), 1);
+  const Report report = report_from(network, "gibbs", start);
+  EXPECT_FALSE(report.checks.exact);
+  EXPECT_NE(text_of(report, "unvisited").find("x[0] = 3 (probability about"), std::string::npos);
+  EXPECT_NE(text_of(report, "unvisited").find("--sampler temper"), std::string::npos);
+}
+
+TEST(Unvisited, WhatIsRareOrImpossibleIsNot) {
+  Network network = island();
+  network.cardinalities.push_back(3);
+  network.add_factor(std::vector<Index>{2}, std::vector<double>{1.0, 1e-5, 0.0});
+  const Report report = report_from(network, "gibbs:block=2", {1, 1, 0});
+  EXPECT_EQ(text_of(report, "unvisited"), "");
+  EXPECT_EQ(text_of(report, "stuck"), "");
+}
+
+TEST(Unvisited, IsInTheJsonReport) {
+  const Report report = report_from(island(), "dlmc", {1, 1});
+  const nlohmann::json json = report_json(report);
+  ASSERT_EQ(json["checks"]["unvisited"].size(), 3U * report.checks.unvisited.size());
+  EXPECT_EQ(json["checks"]["unvisited"][0], report.checks.unvisited[0].variable);
+  EXPECT_EQ(json["checks"]["unvisited"][1], report.checks.unvisited[0].level);
+  EXPECT_EQ(json["checks"]["unvisited"][2], report.checks.unvisited[0].probability);
+}
+
+TEST(Constant, StuckChainsAreToldFromCertainOnes) {
+  // Chains on the island itself: both variables never change, and should.
+  const Report stuck = report_from(island(), "gibbs", {3, 0});
+  EXPECT_NE(text_of(stuck, "stuck").find("x[0] and x[1] never changed although"), std::string::npos);
+  EXPECT_EQ(stuck.certain, "");
+
+  // Evidence leaves x[0] and x[1] no choice; x[2] moves.
+  Network network = island();
+  network.cardinalities.push_back(2);
+  network.add_factor(std::vector<Index>{0, 2}, std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1});
+  network.add_factor(std::vector<Index>{0}, std::vector<double>{0, 0, 0, 1});
+  const Report certain = report_from(network, "gibbs", {3, 0, 0});
+  EXPECT_EQ(text_of(certain, "stuck"), "");
+  EXPECT_NE(certain.certain.find("x[0] and x[1]"), std::string::npos) << certain.certain;
+}
+
+TEST(Constant, BoundsWithoutATreeAreThoseOfConditionalLaws) {
+  const Model model = make_model("bernoulli:size=3,mu=0,sigma=0");
+  ModelChecks checks;
+  const CheckedStates states{std::vector<Value>(3 * 8, 0), 4, 2, 3};
+  add_level_checks(model, std::vector<std::uint8_t>{1, 0, 1, 1, 1, 1}, states, 1000, checks);
+  ASSERT_EQ(checks.constant.size(), 1U);
+  EXPECT_EQ(checks.constant[0].variable, 0U);
+  EXPECT_NEAR(checks.constant[0].least, 0.5, 1e-12);
+  EXPECT_NEAR(checks.constant[0].most, 0.5, 1e-12);
+}
+
+// Conditional laws of blocks, averaged over the distribution, are the marginals.
+TEST(BlockLaws, AverageToMarginals) {
+  const Network network = mixed_network(0.2, 3);
+  const auto marginals = cheap_marginals(network, 1e9);
+  ASSERT_TRUE(marginals.has_value());
+  EXPECT_FALSE(cheap_marginals(network, 1.0).has_value());
+  const BlockLaws blocks(network);
+  const std::vector<Index> block = {4, 1};
+  std::vector<double> mean(7, 0.0);
+  double total = 0.0;
+  std::vector<Value> x(5, 0);
+  for (std::size_t k = 0; k < 2 * 3 * 2 * 4; ++k) {
+    x = {static_cast<Value>(k % 2), static_cast<Value>(k / 2 % 3), 0, static_cast<Value>(k / 6 % 2),
+         static_cast<Value>(k / 12)};
+    const double p = testing::product_at(network, x);
+    if (p == 0.0) continue;
+    total += p;
+    const auto laws = blocks.laws(block, x, 1e9);
+    ASSERT_TRUE(laws.has_value());
+    for (std::size_t e = 0; e < mean.size(); ++e) mean[e] += p * laws->values[e];
+  }
+  for (Index level = 0; level < 4; ++level) EXPECT_NEAR(mean[level] / total, marginals->of(4)[level], 1e-12);
+  for (Index level = 0; level < 3; ++level) EXPECT_NEAR(mean[4 + level] / total, marginals->of(1)[level], 1e-12);
+}
+
+TEST(BlockLaws, FollowZerosAndWhatIsTied) {
+  const Network network = island_in_lattice();
+  const BlockLaws blocks(network);
+  std::vector<std::uint8_t> tied(network.num_variables(), 0);
+  EXPECT_EQ(blocks.around(0, tied, 24), (std::vector<Index>{0, 1}));
+  EXPECT_EQ(blocks.around(5, tied, 24), (std::vector<Index>{5}));
+  tied[5] = tied[6] = 1;
+  EXPECT_EQ(blocks.around(5, tied, 24), (std::vector<Index>{5, 6}));
+}
+
+/// States of one chain after another, `count` each, by repeating those given.
+CheckedStates repeated(const std::vector<std::vector<Value>>& states, std::size_t count) {
+  CheckedStates out{{}, 4, count, static_cast<Index>(states[0].size())};
+  for (std::size_t k = 0; k < 4 * count; ++k) {
+    const std::vector<Value>& x = states[k % states.size()];
+    out.levels.insert(out.levels.end(), x.begin(), x.end());
+  }
+  return out;
+}
+
+/// Two spins with a coupling of 6, and one alone.
+Network dimer() {
+  Network network;
+  network.name = "dimer";
+  network.cardinalities = {2, 2, 2};
+  const double alike = std::exp(6.0);
+  network.add_factor(std::vector<Index>{0, 1}, std::vector<double>{alike, 1.0 / alike, 1.0 / alike, alike});
+  network.add_factor(std::vector<Index>{2}, std::vector<double>{1.0, 4.0});
+  return network;
+}
+
+TEST(LocalGain, AKernelThatOnlyFlipsBothIsFound) {
+  const Model model = network_model(shared(dimer()));
+  ModelChecks checks;
+  add_local_gains(model, repeated({{0, 1, 1}, {1, 0, 1}, {0, 1, 1}, {1, 0, 0}, {0, 1, 1}}, 16), 1, checks);
+  ASSERT_EQ(checks.gains.size(), 2U);
+  EXPECT_LT(checks.gains[0].variable, 2U);
+  EXPECT_NEAR(checks.gains[0].gain, 12.0, 0.01);
+  const VariablesSummary none;
+  const VariableNames names;
+  const std::vector<Warning> found = local_gain_warnings(checks, {{}, none, 4000, {}, names});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].code, "local_gain");
+  EXPECT_NE(found[0].text.find("x[0] (and of 1 more) would raise log p by 12"), std::string::npos) << found[0].text;
+}
+
+TEST(LocalGain, OneChainOfFourIsEnough) {
+  const Model model = network_model(shared(dimer()));
+  CheckedStates states = repeated({{1, 1, 1}, {0, 0, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, 16);
+  ModelChecks checks;
+  add_local_gains(model, states, 1, checks);
+  EXPECT_TRUE(checks.gains.empty());
+  for (std::size_t s = 0; s < 16; ++s) states.levels[(2 * 16 + s) * 3] ^= 1;
+  add_local_gains(model, states, 1, checks);
+  EXPECT_EQ(checks.gains.size(), 2U);
+}
+
+// Repeated states are one state: a chain that never moved may be anywhere.
+TEST(LocalGain, OneStateIsNotEnough) {
+  ModelChecks checks;
+  add_local_gains(network_model(shared(dimer())), repeated({{0, 1, 1}}, 64), 1, checks);
+  EXPECT_TRUE(checks.gains.empty());
+}
+
+// The identity behind the check, and that its numbers are in the interval that is assumed.
+TEST(LocalGain, IsZeroOnAverage) {
+  const Model model = network_model(shared(mixed_network(0.0, 5)));
+  const auto target = target_of(model);
+  const std::vector<Index> variables = {0, 1, 3, 4};
+  std::vector<double> mean(5, 0.0), gain(5, 0.0);
+  for (std::size_t k = 0; k < 2 * 3 * 2 * 4; ++k) {
+    const std::vector<Value> x = {static_cast<Value>(k % 2), static_cast<Value>(k / 2 % 3), 0,
+                                  static_cast<Value>(k / 6 % 2), static_cast<Value>(k / 12)};
+    const double p = testing::product_at(*std::get<NetworkDescription>(model.description).network, x);
+    for (const bool all : {false, true}) {
+      for_each_law(*target, x, variables, all, [&](const ConditionalLaw& law) {
+        for (std::size_t l = 0; l < law.probabilities.size(); ++l) {
+          mean[law.variable] += p * law.probabilities[l] * std::clamp(law.log_ratios[l], -1.0, 1.0);
+          gain[law.variable] += p * law.probabilities[l] * law.log_ratios[l];
+        }
+      });
+    }
+  }
+  for (const Index i : variables) {
+    EXPECT_NEAR(mean[i], 0.0, 1e-11);
+    EXPECT_NEAR(gain[i], 0.0, 1e-11);
+  }
+}
+
+TEST(LocalGain, RightRunsAreQuiet) {
+  RunOptions options;
+  options.draws = 400;
+  for (const char* sampler : {"lb", "gwg", "pas", "hb:block=2", "temper:of=lb"}) {
+    const RunResult result = run(make_model("ising:size=6,lambda=0.3"), parse_sampler(sampler), options);
+    EXPECT_GT(result.checks.tested_gains, 0U);
+    EXPECT_TRUE(result.checks.gains.empty()) << sampler;
+  }
+  EXPECT_EQ(run(make_model("ising:size=6,lambda=0.3"), parse_sampler("gibbs"), options).checks.tested_gains, 0U);
+}
+
+}  // namespace
+}  // namespace poise
