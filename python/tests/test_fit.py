@@ -81,7 +81,7 @@ def test_warnings_have_categories():
         poise.sample(poise.ising(size=4, coupling=0.2), chains=1, progress=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", poise.PoiseWarning)
-        poise.sample(poise.ising(size=4, coupling=0.2), sampler="exact", draws=5, chains=1, progress=False)
+        poise.sample(poise.potts(size=2, levels=3, coupling=0.3), "exact", draws=5, chains=1, progress=False)
 
 
 def test_compare():

@@ -132,7 +132,8 @@ void add_mixing(const Groups& groups, std::size_t variables, const RunFacts& fac
                                show_r_hat(groups.largest_r_hat)),
                    facts.better(std::max(ess_limit / groups.ess_of_disagreeing, to_limit(groups.largest_r_hat)))});
   }
-  if (!groups.few.empty()) {
+  // Chains that disagree have few effective draws for that reason.
+  if (!groups.few.empty() && groups.stuck.empty() && groups.disagreeing.empty()) {
     out.push_back({"ess",
                    fmt::format("Few effective draws: under {:.0f} for {} (worst: {} with {:.0f}), so errors are rough",
                                ess_alarm, groups.few.count(variables), groups.few.example(), groups.smallest_ess),
