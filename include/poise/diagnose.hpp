@@ -95,9 +95,9 @@ enum class SeriesStatus : std::uint8_t {
 inline constexpr std::uint64_t rare_transitions = 20;
 
 /// An R-hat is high when it is over this limit (Vehtari et al. 2021) and chance does not explain it: with a probability
-/// under `chance_limit` any of all the series tested would have one so large. The limit alone is passed by one variable
-/// in a few hundred whose draws are worth 400, and by half of those worth 100; chance alone by any difference, however
-/// small, in a long run.
+/// under `chance_limit` any of all the series tested would have one so large. Of series worth
+/// 400 draws in four chains a third is over the limit by chance, and nearly all of those worth 100; in a long run any
+/// difference, however small, is beyond chance.
 inline constexpr double r_hat_limit = 1.01;
 inline constexpr double chance_limit = 0.001;
 

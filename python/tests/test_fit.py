@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -69,6 +70,19 @@ def test_warnings_are_issued():
         assert isinstance(warning, poise.PoiseWarning)
         assert (warning.code, str(warning)) == (one["code"], one["message"])
     assert any(type(warning) is poise.RHatWarning and warning.code == "rhat" for warning in fit.warnings)
+    # What to type next is a keyword argument here.
+    assert str(fit.warnings[0]).endswith('; try sampler="temper"')
+    assert 'try sampler="temper"' in " ".join(str(fit).split())
+
+
+def test_warnings_have_categories():
+    with pytest.warns(poise.ShortWarning, match="; try draws=1000"):
+        poise.sample(poise.ising(size=4, coupling=0.2), draws=5, progress=False)
+    with pytest.warns(poise.OneChainWarning, match="; try chains=4"):
+        poise.sample(poise.ising(size=4, coupling=0.2), chains=1, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", poise.PoiseWarning)
+        poise.sample(poise.potts(size=2, levels=3, coupling=0.3), "exact", draws=5, chains=1, progress=False)
 
 
 def test_compare():

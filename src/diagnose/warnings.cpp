@@ -11,6 +11,7 @@ namespace {
 
 /// Four decimals near 1, for 1.0104 is not 1.01.
 std::string show_r_hat(double r_hat) {
+  if (std::isinf(r_hat)) return "infinity";
   return r_hat < 1.1 ? fmt::format("{:.4f}", r_hat) : fmt::format("{:.3g}", r_hat);
 }
 
@@ -19,6 +20,9 @@ double round_up(double value) {
   const double unit = std::pow(10.0, std::floor(std::log10(value)) - (value < 100 ? 0 : 1));
   return std::ceil(value / unit - 1e-9) * unit;
 }
+
+/// How many times longer chains that mix must run for R-hat to fall under its limit: R-hat^2 - 1 goes as 1/n.
+double to_limit(double r_hat) { return (r_hat * r_hat - 1) / (r_hat_limit * r_hat_limit - 1); }
 
 /// A series, be it a monitor or that of a variable.
 struct Series {
@@ -126,9 +130,10 @@ void add_mixing(const Groups& groups, std::size_t variables, const RunFacts& fac
                    fmt::format("Chains disagree: R-hat is over {} by more than chance for {} (worst: {} with {})",
                                r_hat_limit, groups.disagreeing.count(variables), groups.disagreeing.example(),
                                show_r_hat(groups.largest_r_hat)),
-                   facts.better(ess_limit / groups.ess_of_disagreeing)});
+                   facts.better(std::max(ess_limit / groups.ess_of_disagreeing, to_limit(groups.largest_r_hat)))});
   }
-  if (!groups.few.empty()) {
+  // Chains that disagree have few effective draws for that reason.
+  if (!groups.few.empty() && groups.stuck.empty() && groups.disagreeing.empty()) {
     out.push_back({"ess",
                    fmt::format("Few effective draws: under {:.0f} for {} (worst: {} with {:.0f}), so errors are rough",
                                ess_alarm, groups.few.count(variables), groups.few.example(), groups.smallest_ess),

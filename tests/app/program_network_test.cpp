@@ -87,7 +87,10 @@ TEST_F(NetworkProgram, StuckChainsAreWarnedOfAndStrictExitsWithThree) {
                                "0.1", "--strict", "--json", "out.json"});
   EXPECT_EQ(sampled.code, 3) << sampled.err;
   EXPECT_NE(sampled.out.find("warning:"), std::string::npos);
-  EXPECT_FALSE(json::parse(read_text(work() / "out.json")).at("warnings").empty());
+  const json warnings = json::parse(read_text(work() / "out.json")).at("warnings");
+  ASSERT_FALSE(warnings.empty());
+  EXPECT_EQ(warnings[0].at("code"), "stuck");
+  EXPECT_TRUE(warnings[0].at("message").get<std::string>().ends_with("; try --sampler temper"));
   EXPECT_EQ(run({"sample", "islands.uai", "--draws", "50", "--strict", "--quiet"}).code, 3);
   EXPECT_EQ(run({"sample", "islands.uai", "--sampler", "exact", "--draws", "500", "--strict", "--quiet"}).code, 0);
   EXPECT_EQ(run({"marginals", "islands.uai", "--strict"}).code, 0) << "exact inference has no islands";

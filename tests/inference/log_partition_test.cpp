@@ -124,7 +124,8 @@ TEST(LogPartition, TooFewTemperaturesAreNoticed) {
   const RbmWeights weights = random_rbm(40, 30, 3.0, 9);
   const auto answer = annealed(weights, {.chains = 128, .temperatures = 2});
   ASSERT_EQ(answer.warnings().size(), 1U);
-  EXPECT_NE(answer.warnings()[0].text.find("cannot be trusted; use more temperatures"), std::string::npos);
+  EXPECT_EQ(answer.warnings()[0].code, "weights");
+  EXPECT_NE(answer.warnings()[0].sentence().find("cannot be trusted; try --temperatures 8"), std::string::npos);
   EXPECT_LT(answer.annealed->effective_chains, 12.8);
 }
 

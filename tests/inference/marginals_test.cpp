@@ -253,7 +253,9 @@ TEST(Stuck, ChainsOnSeparateIslandsAreNoticed) {
   for (const char* sampler : {"gibbs", "lsb", "lb:g=sqrt"}) {
     const Report report = make_report(run(network_model(shared(two_islands())), parse_sampler(sampler), options));
     ASSERT_FALSE(report.warnings.empty());
+    EXPECT_EQ(report.warnings.front().code, "stuck");
     EXPECT_NE(report.warnings.front().text.find("separate modes"), std::string::npos) << report.warnings.front().text;
+    EXPECT_EQ(report.warnings.front().next, "--sampler temper");
   }
 }
 

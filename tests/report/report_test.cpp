@@ -1,0 +1,58 @@
+/// Warnings in reports and in comparisons of samplers: their JSON, and one line for each cause.
+#include <gtest/gtest.h>
+
+#include <poise/report.hpp>
+#include "report/draws_report.hpp"
+
+namespace poise {
+namespace {
+
+Report report_of(const std::string& sampler, std::vector<Warning> warnings) {
+  Report report;
+  report.model = "a model";
+  report.sampler = sampler;
+  report.chains = 4;
+  report.draws = 1000;
+  report.thin = 1;
+  report.monitors.push_back({"log_prob", {0.0, 1.0, 0.1, 100.0, 100.0, 1.0, 900, SeriesStatus::ok}});
+  report.warnings = std::move(warnings);
+  return report;
+}
+
+TEST(ReportWarnings, AreCodesAndMessagesInJson) {
+  const nlohmann::json json = report_json(report_of("gibbs", {{"ess", "Few draws", "--draws 10"}, {"new", "Odd"}}));
+  EXPECT_EQ(json.at("warnings"), (nlohmann::json{{{"code", "ess"}, {"message", "Few draws; try --draws 10"}},
+                                                 {{"code", "new"}, {"message", "Odd"}}}));
+  EXPECT_NE(report_text(report_of("gibbs", {{"ess", "Few draws", "--draws 10"}})).find("\nwarning: Few draws; try"),
+            std::string::npos);
+}
+
+TEST(ReportWarnings, AComparisonHasOneLineForEachCause) {
+  const std::vector<Report> reports{report_of("gibbs", {{"rhat", "R-hat is 2", "--sampler temper"}}),
+                                    report_of("lb:g=min", {}),
+                                    report_of("lsb", {{"rhat", "R-hat is 1.1", "--draws 4000"}, {"ess", "Few", "x"}})};
+  const std::string text = comparison_text(reports);
+  EXPECT_NE(text.find("\ngibbs !"), std::string::npos) << text;
+  EXPECT_EQ(text.find("lb:g=min !"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nlsb !"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nwarning: Chains disagree for gibbs, lsb; try --sampler temper\n"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\nwarning: lsb: Few; try x\n")) << text;
+}
+
+TEST(ReportWarnings, FollowTheBudgetAndTheSampler) {
+  Report report = report_of("temper", {});
+  report.monitors[0].summary.ess = 40;
+  report.seconds = 2;
+  add_warnings(report, true);
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0].code, "ess");
+  EXPECT_EQ(report.warnings[0].next, "--seconds 20");
+  report.warnings.clear();
+  report.independent = true;
+  add_warnings(report, false);
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0].code, "interrupted");
+}
+
+}  // namespace
+}  // namespace poise
