@@ -15,8 +15,9 @@ namespace {
 constexpr double kMissedByChance = 1e-3;
 /// Names in a sentence.
 constexpr std::size_t kMostNames = 3;
-/// Variables whose other levels may have more probability than this are not called certain.
-constexpr double kCertain = 0.01;
+/// Probability that is worth a warning: what is missing below it moves marginals by less than that. A variable is
+/// called certain only if its other levels have less.
+constexpr double kMatters = 0.01;
 
 double expected_limit(const ModelChecks& checks) {
   return std::log(static_cast<double>(std::max<std::size_t>(1, checks.tested_levels)) / kMissedByChance);
@@ -44,11 +45,11 @@ std::string list_of(const std::vector<std::string>& names) {
 }
 
 bool is_stuck(const ModelChecks& checks, const CheckedRun& run, const ModelChecks::Constant& one) {
-  return one.least * run.ess() > expected_limit(checks);
+  return one.least >= kMatters && one.least * run.ess() > expected_limit(checks);
 }
 
 bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChecks::Constant& one) {
-  return !is_stuck(checks, run, one) && one.most < kCertain;
+  return !is_stuck(checks, run, one) && one.most < kMatters;
 }
 
 const char* remedy(const ModelChecks& checks) {
@@ -71,6 +72,7 @@ std::string variable_name(const VariableNames& names, Index variable) {
 std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run) {
   std::vector<std::string> names;
   for (const ModelChecks::Unvisited& one : checks.unvisited) {
+    if (one.probability < kMatters) break;  // and so are all that follow
     if (one.probability * ess_of_variable(run, one.variable) <= expected_limit(checks)) continue;
     VariableRow row{};
     row.variable = one.variable;

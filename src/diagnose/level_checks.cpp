@@ -16,10 +16,13 @@ constexpr double kFreeOperations = 1 << 21;
 constexpr double kOperationsPerUpdate = 8.0;
 /// Of a run, for checks.
 constexpr double kFraction = 0.01;
-/// Variables of a block, and blocks whose laws are computed, each at so many states.
+/// Variables of a block, the states that its laws are computed at, and the updates that one of these takes as long as:
+/// some 50 microseconds.
 constexpr std::size_t kBlockSize = 24;
-constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kBlockStates = 16;
+constexpr double kUpdatesPerBlock = 5000.0;
+constexpr double kLeastBlocks = 8.0;
+constexpr double kMostBlocks = 64.0;
 /// Standard errors from a mean to its bounds.
 constexpr double kErrors = 3.0;
 constexpr std::size_t kMostLevels = 1000;
@@ -76,12 +79,12 @@ void bound_by_marginals(const Marginals& marginals, Suspects& suspects) {
 
 /// By the laws of single variables.
 void bound_by_laws(const Model& model, const CheckedStates& states, std::size_t per_chain, Suspects& suspects) {
-  const auto target = target_of(model);
+  LawReader laws(model, suspects.variables);
   std::vector<MeanOfLaws> means(suspects.least.size());
   for (std::size_t c = 0; c < states.chains; ++c) {
     for (std::size_t s = 0; s < per_chain; ++s) {
-      std::size_t at = 0;
-      for_each_law(*target, states.at(c, s), suspects.variables, model.sparse, [&](const ConditionalLaw& law) {
+      laws.read(states.at(c, s), [&](const ConditionalLaw& law) {
+        std::size_t at = suspects.first[law.position];
         for (const double p : law.probabilities) means[at++].add(p);
       });
     }
@@ -93,15 +96,21 @@ void bound_by_laws(const Model& model, const CheckedStates& states, std::size_t 
   }
 }
 
-/// By the laws of suspects with all that zeros tie them to, and of constant variables with each other.
+/// By the laws of suspects with all that zeros tie them to, and of constant variables with each other: of those that
+/// did not change or have a level that was out of reach at all states.
 void bound_by_blocks(const Network& network, const CheckedStates& states, std::span<const std::uint8_t> constant,
-                     Suspects& suspects) {
+                     double most_blocks, Suspects& suspects) {
   const BlockLaws blocks(network);
   const std::size_t per_chain = std::min(states.per_chain, (kBlockStates + states.chains - 1) / states.chains);
   std::vector<std::uint8_t> done(suspects.variables.size(), 0);
-  std::size_t tried = 0;
-  for (std::size_t k = 0; k < done.size() && tried < kMostBlocks; ++k) {
-    if (done[k] != 0) continue;
+  double tried = 0.0;
+  const auto is_out_of_reach = [&](std::size_t k) {
+    const auto first = suspects.most.begin() + static_cast<std::ptrdiff_t>(suspects.first[k]);
+    return std::find(first, first + network.cardinalities[suspects.variables[k]], 0.0) !=
+           first + network.cardinalities[suspects.variables[k]];
+  };
+  for (std::size_t k = 0; k < done.size() && tried < most_blocks; ++k) {
+    if (done[k] != 0 || (constant[suspects.variables[k]] == 0 && !is_out_of_reach(k))) continue;
     std::vector<Index> block = blocks.around(suspects.variables[k], constant, kBlockSize);
     if (block.size() < 2) continue;
     ++tried;
@@ -176,7 +185,8 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
     const std::size_t per_chain =
         model.sparse ? states.per_chain : static_cast<std::size_t>(std::clamp(affordable, std::min(most, 4.0), most));
     bound_by_laws(model, states, per_chain, suspects);
-    if (description != nullptr) bound_by_blocks(*description->network, states, constant, suspects);
+    const double blocks = std::clamp(budget / (kBlockStates * kUpdatesPerBlock), kLeastBlocks, kMostBlocks);
+    if (description != nullptr) bound_by_blocks(*description->network, states, constant, blocks, suspects);
   }
   for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
     const Index i = suspects.variables[k];

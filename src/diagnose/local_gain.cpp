@@ -71,9 +71,24 @@ std::vector<Index> variables_to_check(const Model& model, std::uint64_t seed) {
 
 }  // namespace
 
+LawReader::LawReader(const Model& model, std::vector<Index> variables) : target_(target_of(model)) {
+  Index first = 0;
+  Index next = 0;  // variable that `first` is the first move of
+  Index most = 1;
+  for (const Index i : variables) {
+    for (; next < i; ++next) first += target_->cardinality(next) - 1;
+    places_.push_back({i, first, target_->cardinality(i)});
+    most = std::max(most, places_.back().levels);
+  }
+  // All at once are faster where many of them are wanted.
+  if (model.sparse && 4 * variables.size() > target_->num_variables()) ratios_.resize(target_->num_moves());
+  log_ratios_.resize(most);
+  probabilities_.resize(most);
+}
+
 void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks) {
-  const auto target = target_of(model);
   const std::vector<Index> variables = variables_to_check(model, seed);
+  LawReader laws(model, variables);
   const bool by_chain = states.chains > 1 && states.per_chain >= kLeastOfChain;
   const std::size_t tests = variables.size() * (by_chain ? states.chains + 1 : 1);
   std::vector<GainSum> all(variables.size());
@@ -94,9 +109,7 @@ void add_local_gains(const Model& model, const CheckedStates& states, std::uint6
     for (std::size_t s = 0; s < states.per_chain; ++s) {
       const std::span<const Value> x = states.at(c, s);
       if (s == 0 || !std::equal(x.begin(), x.end(), states.at(c, s - 1).begin())) ++different;
-      std::size_t k = 0;
-      for_each_law(*target, x, variables, model.sparse,
-                   [&](const ConditionalLaw& law) { of_chain[k++].add(gain_of(law)); });
+      laws.read(x, [&](const ConditionalLaw& law) { of_chain[law.position].add(gain_of(law)); });
     }
     for (std::size_t k = 0; k < all.size(); ++k) all[k].add(of_chain[k]);
     if (by_chain) judge(of_chain, states.per_chain, different);

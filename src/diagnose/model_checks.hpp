@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,44 +38,56 @@ struct CheckedStates {
 
 /// What a single variable would be drawn from, all others given.
 struct ConditionalLaw {
-  Index variable;
-  Value level;                         ///< where it is
+  std::size_t position;                ///< of the variable among those of the reader
   std::span<const double> log_ratios;  ///< of every level to the present one
   std::span<const double> probabilities;
 };
 
-/// Calls `use` with the law of each of `variables`, ascending, that has more than one level. `all`: of all variables at
-/// once, which targets may be much faster at than one by one. A state without probability, as hot chains may have, has
-/// no laws.
-template <class Use>
-void for_each_law(const AnyTarget& target, std::span<const Value> x, std::span<const Index> variables, bool all,
-                  Use&& use) {
-  const AnyTarget::State state = target.make_state(x);
-  if (!std::isfinite(target.log_prob(state))) return;
-  std::vector<double> ratios(all ? target.num_moves() : 0);
-  if (all) target.log_ratios(state, ratios);
-  std::vector<double> log_ratios, probabilities;
-  Index first = 0;
-  Index next = 0;  // variable that `first` is the first move of
-  for (const Index i : variables) {
-    const Index levels = target.cardinality(i);
-    if (levels < 2) continue;
-    for (; next < i; ++next) first += target.cardinality(next) - 1;
-    const Value here = target.level(state, i);
-    log_ratios.assign(levels, 0.0);
-    for (Index k = 0; k < levels; ++k) {
-      if (k == here) continue;
-      log_ratios[k] =
-          all ? ratios[first + (k < here ? k : k - 1)] : target.log_ratio(state, {i, static_cast<Value>(k)});
+/// Reads the laws of some variables, ascending and of more than one level each, at one state after another.
+class LawReader {
+ public:
+  LawReader(const Model& model, std::vector<Index> variables);
+
+  /// Calls `use` with the law of each variable. A state without probability, as hot chains may have, has none.
+  template <class Use>
+  void read(std::span<const Value> x, Use&& use) {
+    const AnyTarget::State state = target_->make_state(x);
+    if (!ratios_.empty()) target_->log_ratios(state, ratios_);
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      const auto [variable, first, levels] = places_[k];
+      const Value here = x[variable];
+      double largest = 0.0;
+      for (Index level = 0; level < levels; ++level) {
+        double u = 0.0;
+        if (level != here) {
+          u = ratios_.empty() ? target_->log_ratio(state, {variable, static_cast<Value>(level)})
+                              : ratios_[first + (level < here ? level : level - 1)];
+        }
+        log_ratios_[level] = u;
+        largest = std::max(largest, u);
+      }
+      if (!std::isfinite(largest)) continue;
+      double sum = 0.0;
+      for (Index level = 0; level < levels; ++level) {
+        const double u = log_ratios_[level] - largest;
+        sum += probabilities_[level] = u == 0.0 ? 1.0 : std::exp(u);
+      }
+      for (Index level = 0; level < levels; ++level) probabilities_[level] /= sum;
+      use(ConditionalLaw{k, std::span(log_ratios_).first(levels), std::span(probabilities_).first(levels)});
     }
-    const double largest = *std::max_element(log_ratios.begin(), log_ratios.end());
-    double sum = 0.0;
-    probabilities.clear();
-    for (const double u : log_ratios) sum += probabilities.emplace_back(std::exp(u - largest));
-    for (double& p : probabilities) p /= sum;
-    use(ConditionalLaw{i, here, log_ratios, probabilities});
   }
-}
+
+ private:
+  struct Place {
+    Index variable;
+    Index first;  // move
+    Index levels;
+  };
+  std::shared_ptr<const AnyTarget> target_;
+  std::vector<Place> places_;
+  std::vector<double> ratios_;  // of all moves, which sparse targets have at once; else one by one
+  std::vector<double> log_ratios_, probabilities_;
+};
 
 /// At stationarity a Gibbs update of one variable changes no mean. With u the log ratio of a level that it may be drawn
 /// at, with probability q, and h odd, pairs of states cancel in E[sum q h(u)] = 0; h clips u to [-1, 1], so that single

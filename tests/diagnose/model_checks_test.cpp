@@ -218,18 +218,18 @@ TEST(LocalGain, OneStateIsNotEnough) {
 // The identity behind the check, and that its numbers are in the interval that is assumed.
 TEST(LocalGain, IsZeroOnAverage) {
   const Model model = network_model(shared(mixed_network(0.0, 5)));
-  const auto target = target_of(model);
   const std::vector<Index> variables = {0, 1, 3, 4};
   std::vector<double> mean(5, 0.0), gain(5, 0.0);
   for (std::size_t k = 0; k < 2 * 3 * 2 * 4; ++k) {
     const std::vector<Value> x = {static_cast<Value>(k % 2), static_cast<Value>(k / 2 % 3), 0,
                                   static_cast<Value>(k / 6 % 2), static_cast<Value>(k / 12)};
     const double p = testing::product_at(*std::get<NetworkDescription>(model.description).network, x);
-    for (const bool all : {false, true}) {
-      for_each_law(*target, x, variables, all, [&](const ConditionalLaw& law) {
+    for (const std::vector<Index>& some : {variables, std::vector<Index>{3}}) {  // all at once, and one by one
+      LawReader(model, some).read(x, [&](const ConditionalLaw& law) {
+        const Index i = some[law.position];
         for (std::size_t l = 0; l < law.probabilities.size(); ++l) {
-          mean[law.variable] += p * law.probabilities[l] * std::clamp(law.log_ratios[l], -1.0, 1.0);
-          gain[law.variable] += p * law.probabilities[l] * law.log_ratios[l];
+          mean[i] += p * law.probabilities[l] * std::clamp(law.log_ratios[l], -1.0, 1.0);
+          gain[i] += p * law.probabilities[l] * law.log_ratios[l];
         }
       });
     }
