@@ -13,7 +13,7 @@ namespace poise {
   if (degrees < 2.0) return 6.9839;
   if (degrees < 3.0) return 2.2633;
   const double v = 1.0 / degrees;
-  return 1.0 + v * (1.25 + v * (1.53125 + v * (1.4296875 + v * 0.84082)));
+  return 1.0 + v * (1.25 + v * (1.53125 + v * (1.4296875 + v * 0.92203)));
 }
 
 }  // namespace poise

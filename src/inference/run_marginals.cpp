@@ -65,21 +65,25 @@ RunMarginals marginals_of(const RunResult& result, const Report& report) {
     std::copy(of_moves.begin(), of_moves.end(), errors.begin() + 1);
     errors[0] = result.rao_blackwell_mcse_of_zero[i];
     first += moves;
-    // Where as many levels as zeros leave have shown some probability, the others have none. That of level 0 may be
-    // what rounding left of the others.
-    const auto shows = [&](Index k) { return k == 0 ? counted[0] > kNothing : means[k] > 0.0; };
+    // Where as many levels as zeros leave have shown some probability, the others have none, but for what rounding
+    // makes of it. What may have been missed at a level that was never visited is missing at the others.
+    const auto shows = [&](Index k) { return k == 0 ? counted[0] > kNothing : means[k] > kNothing; };
     Index shown = 0;
     for (Index k = 0; k <= moves; ++k) shown += shows(k) ? 1 : 0;
     const Index possible = result.possible_levels.empty() ? moves + 1 : result.possible_levels[i];
+    const auto is_ruled_out = [&](Index k) { return shown >= possible && !shows(k); };
+    double missed = 0.0;
     for (Index k = 0; k <= moves; ++k) {
-      if (shown >= possible && (!shows(k) || possible == 1)) {
+      if (!is_ruled_out(k) && counted[k] <= kNothing) missed = 1.0 / draws[i];
+    }
+    for (Index k = 0; k <= moves; ++k) {
+      if (is_ruled_out(k) || possible == 1) {
         errors[k] = 0.0;
         continue;
       }
-      const double fraction = std::clamp(counted[k], 0.0, 1.0);
-      const double rarer = std::min(fraction, 1.0 - fraction);
-      const double visits = rarer < kNothing ? 0.0 : rarer * draws[i];
-      if (visits < kFewVisits) errors[k] = std::hypot(errors[k], std::sqrt(visits + 1.0) / draws[i]);
+      const double rarer = std::clamp(std::min(counted[k], 1.0 - counted[k]), 0.0, 1.0);
+      const double visits = rarer * draws[i];
+      errors[k] = std::hypot(errors[k], visits < kFewVisits ? std::sqrt(visits + 1.0) / draws[i] : missed);
     }
   }
   return out;
