@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kChains = 2000;
 /// The same where all chains teach a balancing function, are ladders or wait for user code: each costs some ten times
 /// as much.
-constexpr std::size_t kCostlyChains = 300;
+constexpr std::size_t kCostlyChains = 200;
 /// False alarms are one in a billion.
 constexpr double kGate = 6.0;
 /// Distributions with a smaller spread of log p are nearly flat: the conditional probability of a level is at least
@@ -24,7 +24,7 @@ constexpr double kGate = 6.0;
 /// is left that two thousand chains could show.
 constexpr double kFlat = 1.0;
 constexpr std::size_t kSweepsToMix = 40;
-constexpr std::size_t kDrawsAfter = 20;
+constexpr std::size_t kDrawsAfter = 10;
 
 /// How often each state was seen.
 class StateCounts {
