@@ -54,8 +54,8 @@ class CudaCountedChains {
     counted_from_ = steps_;
   }
   [[nodiscard]] bool counts() const { return !up_.empty(); }
-  /// Steps of a chain at which each variable was up since then, and what they are to be from here on; none where nothing
-  /// is counted.
+  /// Steps of a chain at which each variable was up since then, and what they are to be from here on; none where
+  /// nothing is counted.
   [[nodiscard]] std::vector<std::int64_t> up_counts(std::size_t chain) const {
     if (!counts()) return {};
     const std::vector<std::int64_t> since = since_up(chain);

@@ -4,7 +4,6 @@
 /// changes of them is looked at by five lanes.
 #include "engines/cuda/flips/flip_kernels.hpp"
 
-
 #include "engines/common/host_device.hpp"
 
 namespace poise::cuda {
