@@ -108,6 +108,12 @@ class CudaChainsEngine : public Engine {
       const std::vector<double> accepted = chains_->accepted();
       std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
     }
+    if (!out.proposals.empty()) {
+      const std::vector<double> accepted = chains_->accepted();
+      for (std::size_t k = 0; k < group.count; ++k) {
+        out.proposals[k] = {static_cast<double>(chains_->steps()), accepted[group.first + k]};
+      }
+    }
     observe_each(*this, traits_, group, out);
   }
 
