@@ -28,7 +28,7 @@ namespace poise {
 class ShrinkingWeights {
  public:
   /// `moves` and `function` are those whose weights these are, as long as moves are taken.
-  void start(const WeighedMoves& moves, const BalancingFunction& function) {
+  POISE_INLINE void start(const WeighedMoves& moves, const BalancingFunction& function) {
     moves_ = &moves;
     function_ = &function;
     offset_ = moves.offset;
@@ -55,7 +55,7 @@ class ShrinkingWeights {
     return move;
   }
 
-  void take(Index first, Index last) {
+  POISE_INLINE void take(Index first, Index last) {
     for (Index move = first; move < last; ++move) weights_[move] = kTaken;
     for (std::size_t block = first / kBlock; block <= (last - 1) / kBlock; ++block) sum_up(block);
     add_sums();
@@ -83,15 +83,15 @@ class ShrinkingWeights {
     sum_up();
   }
 
-  void sum_up() {
+  POISE_INLINE void sum_up() {
     for (std::size_t block = 0; block < sums_.size(); ++block) sum_up(block);
     add_sums();
   }
-  void add_sums() {
+  POISE_INLINE void add_sums() {
     total_ = 0.0;
     for (const double one : sums_) total_ += one;
   }
-  void sum_up(std::size_t block) {
+  POISE_INLINE void sum_up(std::size_t block) {
     const std::size_t end = std::min(kBlock * (block + 1), weights_.size());
     Doubles8 sum = {};
     for (std::size_t k = kBlock * block; k < end; k += 8) sum += load8(weights_.data() + k);
@@ -256,14 +256,14 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
     set_out_from(target, state, scratch);
   }
 
-  void begin(Scratch& scratch) const {
+  POISE_INLINE void begin(Scratch& scratch) const {
     scratch.moves.clear();
     scratch.changed.clear();
     scratch.log_forth = 0.0;
     scratch.left.start(scratch.here, function_);
   }
 
-  static void follow(const T& target, const typename T::State& state, Scratch& scratch, Index move) {
+  POISE_INLINE static void follow(const T& target, const typename T::State& state, Scratch& scratch, Index move) {
     const Move change = target.move_at(state, move);
     const Index i = change.variable;
     scratch.log_forth += scratch.left.log_share(move);

@@ -100,6 +100,13 @@ class CudaChainsEngine : public Engine {
   void observe(ChainGroup group, const Observables& out) const override {
     if (wants_sums(out)) observe_states(group, out);
     if (!out.accepted.empty()) observe_accepted(group, out);
+    if (!out.proposals.empty()) {
+      std::vector<double> accepted(group.count);
+      observe_accepted(group, {.accepted = accepted});
+      for (std::size_t k = 0; k < group.count; ++k) {
+        out.proposals[k] = {static_cast<double>(chains_->steps()), accepted[k]};
+      }
+    }
     observe_each(*this, traits_, group, out);
   }
 
