@@ -312,4 +312,4 @@ def test_marginals_of_labels_are_named_by_them():
     mine = poise.target(lambda x: x @ field, variables=2, labels=(-1, 1), log_ratios=lambda x: -2 * x * field)
     answer = mine.marginals("lb", draws=200, progress=False)
     np.testing.assert_allclose(answer[0][1], 1 / (1 + np.exp(-1.0)), atol=1e-9)
-    assert answer.table()["level"][:2] == ["-1", "1"]
+    assert list(answer.table()["level"])[:2] == ["-1", "1"]
