@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._fit import Fit
@@ -81,7 +80,7 @@ class ModesWarning(PoiseWarning):
 _CATEGORIES = {category.code: category for category in PoiseWarning.__subclasses__()}
 
 
-def as_warnings(found: Iterable[Mapping[str, str]]) -> list[PoiseWarning]:
+def as_warnings(found: Any) -> list[PoiseWarning]:
     """Warnings of the core, each in its category."""
     out = []
     for one in found:

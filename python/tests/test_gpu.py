@@ -323,7 +323,7 @@ def test_devices_of_code_and_of_runs():
     raises(ValueError, "its code is on the device 'cpu'", lambda: sample(at_cpu, "dlmc", draws=5))
     numpy = poise.target(lambda x: x.sum(1), variables=N, gradient=np.ones_like)
     raises(ValueError, "its code takes NumPy arrays", lambda: sample(numpy, "dlmc", draws=5))
-    for sampler in ("gibbs", "auto", "lsb", "pas", "temper:of=dlmc"):
+    for sampler in ("gibbs", "lsb", "pas", "temper:of=dlmc"):
         raises(ValueError, "the samplers that do on such models are 'gwg'", lambda sampler=sampler: sample(target, sampler, draws=5))
     levels = poise.target(lambda x: x.sum(1), variables=N, levels=3, framework="torch", device="cuda")
     raises(ValueError, "variable 0 has 3 levels", lambda: sample(levels, "dlmc", draws=5))

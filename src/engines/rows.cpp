@@ -99,6 +99,7 @@ std::string why_no_clusters(const Model& model, const Sampler&) {
 }
 
 std::string why_no_tree(const Model& model, const Sampler&) { return lacks_junction_tree(model); }
+
 /// Why differences of log p are worth nothing, as a clause; empty where they are. log p of a state is a double, whose
 /// last digit is worth up to 2^-52 of all terms together: terms that are not well above it are lost in sums with the
 /// others.
@@ -118,22 +119,19 @@ std::string loses_terms(const T& target) {
   if (digit <= kHarmless || digit * kWellAbove <= least) return {};
   return fmt::format(
       "it takes differences of log p, whose last digit is worth {:.2g} where fields and couplings add up to {:.2g}, "
-      "too "
-      "coarse for the smallest of {:.2g}",
+      "too coarse for the smallest of {:.2g}",
       digit, sum, least);
 }
 
-/// Samplers that accept by log p of two states; others take ratios, which sum the terms around a variable alone.
-void check_precision(const Model& model, const Sampler& sampler) {
-  if (!is_row<TemperRow>(sampler) && !sampler.settings.many) return;
-  std::string why;
+/// The same for samplers that accept by log p of two states; others take ratios, which sum the terms around a variable
+/// alone.
+std::string lacks_precision(const Model& model, const Sampler& sampler) {
+  if (!is_row<TemperRow>(sampler) && !sampler.settings.many) return {};
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
-    why = loses_terms(**lattice);
-  } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
-    why = loses_terms(**graph);
+    return loses_terms(**lattice);
   }
-  if (why.empty()) return;
-  throw InputError(fmt::format("{} does not sample {}: {}; gibbs takes it", sampler.name, model.name, why));
+  const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description);
+  return graph != nullptr ? loses_terms(**graph) : "";
 }
 
 /// Refuses a sampler that does not take the model with the sampler's own sentence.
@@ -151,7 +149,7 @@ void add_cpu(EngineTable& table) {
   constexpr const char* kReproducible = "reproducible: the same for any number of threads and any SIMD width";
   const EngineRow rows[] = {
       {Device::cpu, "`temper`", "Ising models, networks, RBMs, targets of your own in Python", kReproducible, has_heat,
-       is_of<TemperRow>, nullptr, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
+       is_of<TemperRow>, lacks_precision, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
       {Device::cpu, "`exact`", "networks and Ising models of small width, other models of at most 4096 states",
        kReproducible, has_heat, is_of<ExactRow>, why_no_tree, seconds_on_cpu, make_exact_engine},
       {Device::cpu, "`rbm-gibbs`", "RBMs", kReproducible, is_rbm, is_of<RbmGibbsRow>, nullptr, seconds_on_cpu,
@@ -159,7 +157,7 @@ void add_cpu(EngineTable& table) {
       {Device::cpu, "`sw`, `wolff`", "Ising and Potts models without field whose couplings are not negative",
        kReproducible, is_any, is_of<ClusterRow>, why_no_clusters, seconds_on_cpu, make_on_cpu},
       {Device::cpu, "all others", "all models; gradient samplers take targets of your own that have a gradient",
-       kReproducible, is_any, takes_all_models, nullptr, seconds_on_cpu, make_on_cpu},
+       kReproducible, is_any, takes_all_models, lacks_precision, seconds_on_cpu, make_on_cpu},
   };
   table.rows.insert(table.rows.end(), std::begin(rows), std::end(rows));
 }
@@ -217,7 +215,9 @@ InputError refusal(const Model& model, const Sampler& sampler) {
 
 TunableEngine make_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   if (options.device == Device::cuda) require_cuda();
-  check_precision(model, sampler);
+  if (const std::string why = lacks_precision(model, sampler); !why.empty()) {
+    throw InputError(fmt::format("{} does not sample {}: {}; gibbs takes it", sampler.name, model.name, why));
+  }
   const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
   const EngineRow* const row = find_row(device, model, sampler);
   if (row != nullptr) return row->make(model, sampler, options);

@@ -98,7 +98,8 @@ TEST_F(ProgramTest, StandardOutputIsCleanForPipes) {
 }
 
 TEST_F(ProgramTest, StrictTurnsWarningsIntoAnExitCode) {
-  const Arguments few{"sample", "ising:case=4,size=8", "--warmup", "20", "--draws", "5", "--quiet"};
+  const Arguments few{"sample", "ising:case=4,size=8", "--sampler", "gibbs", "--warmup", "20", "--draws", "5",
+                      "--quiet"};
   Arguments strict = few;
   strict.emplace_back("--strict");
   EXPECT_EQ(run(few).code, 0);

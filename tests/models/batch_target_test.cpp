@@ -109,7 +109,7 @@ TEST(BatchTarget, EveryKernelIsExact) {
 
 TEST(BatchTarget, RatiosAreThoseOfTheTable) {
   for (const Case& which : cases()) {
-    const TableTarget table = TableTarget::random(which.cardinalities, 1.5, 5, which.zero_every);
+    const TableTarget table = TableTarget::random(which.cardinalities, 2.5, 5, which.zero_every);
     const BatchTarget target = small(which, Offers::log_prob);
     for (const Levels& x : all_states(table)) {
       auto state = target.make_state(x);
@@ -290,7 +290,7 @@ TEST(BatchRun, SaysWhatASamplerLacks) {
   const UserModel user = user_model(cases()[0], Offers::log_prob);
   EXPECT_EQ(refusal([&] { run(user.model, parse_sampler("gwg"), {}); }),
             "the sampler 'gwg' needs the gradient of log p, and this target has none");
-  EXPECT_NE(refusal([&] { run(user.model, parse_sampler("exact"), {}); }).find("takes networks only"),
+  EXPECT_NE(refusal([&] { run(user.model, parse_sampler("wolff"), {}); }).find("take Ising and Potts models only"),
             std::string::npos);
 }
 

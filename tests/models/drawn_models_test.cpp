@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "models/network/potts.hpp"
 #include <poise/model.hpp>
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/ising_model.hpp"
+#include "models/network/potts.hpp"
 #include "support/conformance.hpp"
 #include "support/input.hpp"
 

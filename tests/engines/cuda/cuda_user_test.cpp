@@ -370,7 +370,7 @@ TEST_F(OnGpuUser, MistakesAreSentences) {
 
 TEST_F(OnGpuUser, RefusesWhatDoesNotRunThere) {
   const Model model = model_of(std::make_shared<DeviceTable>(DeviceTableOptions{.variables = 8}));
-  for (const char* sampler : {"gibbs", "lb:g=sqrt", "pas", "auto", "temper:of=dlmc"}) {
+  for (const char* sampler : {"gibbs", "lb:g=sqrt", "pas", "temper:of=dlmc"}) {
     EXPECT_THROW(poise::Run(model, parse_sampler(sampler), short_run_on(Device::cuda, 4)), InputError) << sampler;
   }
   RunOptions options = short_run_on(Device::automatic, 4);
