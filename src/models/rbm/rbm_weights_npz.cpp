@@ -248,8 +248,9 @@ NpyHeader parse_header(std::string_view text, std::string_view name) {
   };
   const Json header = Json::parse(json, see, false);
   const auto is_length = [](const Json& number) { return number.is_number_unsigned(); };
-  if (!header.is_object() || keys.size() != 3 || !header["descr"].is_string() ||
-      !header["fortran_order"].is_boolean() || !header["shape"].is_array() || header["shape"].size() > kMaxDimensions ||
+  if (header.is_object() && keys.size() != 3) fail("a header without all of them");
+  if (!header.is_object() || !header["descr"].is_string() || !header["fortran_order"].is_boolean() ||
+      !header["shape"].is_array() || header["shape"].size() > kMaxDimensions ||
       !std::all_of(header["shape"].begin(), header["shape"].end(), is_length)) {
     fail(text);
   }
