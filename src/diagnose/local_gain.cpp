@@ -13,7 +13,8 @@ namespace {
 
 /// Of a run without fault that is found all the same.
 constexpr double kFalseAlarms = 1e-4;
-/// Variables that are looked at where every one costs as much as the state itself.
+/// Variables that are looked at; the latter where every one costs as much as the state itself.
+constexpr std::size_t kMostSparse = 4096;
 constexpr std::size_t kMostDense = 32;
 /// States of one chain that are judged by themselves. The limit for 12 states and three variables is 0.9, and 1 is the
 /// largest mean there is.
@@ -58,13 +59,14 @@ std::vector<Index> variables_to_check(const Model& model, std::uint64_t seed) {
   std::vector<Index> chosen(model.layout.variables);
   std::iota(chosen.begin(), chosen.end(), Index{0});
   std::erase_if(chosen, [&](Index i) { return model.layout.levels(i) < 2; });
-  if (model.sparse || chosen.size() <= kMostDense) return chosen;
+  const std::size_t most = model.sparse ? kMostSparse : kMostDense;
+  if (chosen.size() <= most) return chosen;
   Rng rng = make_rng(seed, Stream::checks);
-  for (std::size_t k = 0; k < kMostDense; ++k) {
+  for (std::size_t k = 0; k < most; ++k) {
     const auto other = static_cast<std::size_t>(rng.uniform() * static_cast<double>(chosen.size() - k));
     std::swap(chosen[k], chosen[k + other]);
   }
-  chosen.resize(kMostDense);
+  chosen.resize(most);
   std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
