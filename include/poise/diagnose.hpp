@@ -103,8 +103,8 @@ inline constexpr double chance_limit = 0.001;
 
 /// Effective draws, of all chains together, that a mean should rest on (Vehtari et al. 2021: 100 for each of four).
 inline constexpr double ess_limit = 400;
-/// Fewer than these are a warning. An ESS is itself known to about sqrt(6/ESS), 12 % at 400, so none of a million
-/// series that are worth 400 is estimated so low; and errors are honest down to here (docs/diagnostics.md).
+/// Fewer than these are a warning. An ESS is itself an estimate: of 8000 series worth 444 the smallest was 141, so that
+/// one of many is not under 100 by chance; and errors are honest down to here (docs/diagnostics.md).
 inline constexpr double ess_alarm = 100;
 
 /// All there is to say of one series. Undefined numbers are NaN.

@@ -211,7 +211,8 @@ double ess_of(const BitChains& chains) {
 
 double chance_of(const BitChains& chains, double r_hat) {
   if (chains.length() < 3 || !(r_hat > r_hat_limit)) return 1;
-  const double effective = effective_size(chains.chains(), chains.length(), 0.0, BitAutocovariance(chains));
+  const double effective =
+      effective_if_stationary(chains.chains(), chains.length(), variance_of_means(chains), BitAutocovariance(chains));
   return chance_of_r_hat(chains.chains(), chains.length(), r_hat, effective);
 }
 

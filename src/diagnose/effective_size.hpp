@@ -60,8 +60,20 @@ double effective_size(std::size_t m, std::size_t n, double variance_of_means, La
 }
 
 /// Probability of an R-hat of at least that of m half-chains of n draws, were they stationary and independent of each
-/// other: see chance.cpp. `effective` is what all draws are worth by autocorrelations within half-chains.
+/// other: see chance.cpp. `effective` is what all draws would then be worth.
 double chance_of_r_hat(std::size_t m, std::size_t n, double r_hat, double effective);
+
+/// The effective size if the means of half-chains varied as stationarity has it, and no more than they do.
+template <class Lag>
+double effective_if_stationary(std::size_t m, std::size_t n, double variance_of_means, Lag&& lag) {
+  const auto length = static_cast<double>(n);
+  const double within = lag(0) * length / (length - 1);
+  double expected = 0;
+  for (int round = 0; round < 2; ++round) {
+    expected = std::min(variance_of_means, within * static_cast<double>(m) / effective_size(m, n, expected, lag));
+  }
+  return effective_size(m, n, expected, lag);
+}
 
 /// Whether chance does not explain an R-hat over its limit, of the largest among so many (Bonferroni).
 inline bool is_high(double chance, std::size_t tests) { return chance * static_cast<double>(tests) < chance_limit; }

@@ -140,9 +140,10 @@ double ess_of(const RealChains& chains) {
 
 double chance_of(const RealChains& chains, double r_hat) {
   if (chains.length < 3 || !(r_hat > r_hat_limit)) return 1;
-  MeanAutocovariance lag(chains, moments_of(chains).means);
+  const Moments moments = moments_of(chains);
+  MeanAutocovariance lag(chains, moments.means);
   return chance_of_r_hat(chains.starts.size(), chains.length, r_hat,
-                         effective_size(chains.starts.size(), chains.length, 0.0, lag));
+                         effective_if_stationary(chains.starts.size(), chains.length, moments.variance_of_means, lag));
 }
 
 double mean_of(std::span<const double> values) {
