@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "exact/junction_tree.hpp"
 #include <poise/extend/base/spec.hpp>
+#include "exact/junction_tree.hpp"
 
 #include "commands.hpp"
 #include "help.hpp"

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
 #include <poise/types.hpp>
+#include "base/file.hpp"
 
 namespace poise::app {
 

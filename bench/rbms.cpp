@@ -12,10 +12,10 @@
 #include <poise/extend/kernels/path_proposal.hpp>
 #include <poise/extend/learning/balancing_function.hpp>
 #include <poise/run.hpp>
-#include "tests/support/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"
 #include "learning.hpp"
 #include "random_rbm.hpp"
+#include "tests/support/plain.hpp"
 
 namespace {
 

@@ -1,8 +1,8 @@
 /// At the critical coupling: how fast Gibbs and two cluster samplers forget the magnetization of an Ising lattice.
 ///
 ///     example_critical [SIZE DRAWS PLOT.svg]
-#include <poise/poise.hpp>
 #include <poise/plot.hpp>
+#include <poise/poise.hpp>
 
 #include <algorithm>
 #include <cmath>

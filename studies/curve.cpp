@@ -3,9 +3,9 @@
 
 #include <limits>
 
+#include <poise/extend/engines/engine.hpp>
 #include "studies/contestant.hpp"
 #include "studies/estimate.hpp"
-#include <poise/extend/engines/engine.hpp>
 
 namespace poise::reproduction {
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.hpp"
 #include <poise/types.hpp>
+#include "base/file.hpp"
 
 #include "studies/experiment.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 
 /// A Bayesian network of two-valued variables like BN_1 of UAI 2006: as many variables have as many parents, each of
 /// them drawn among those before, and tables of random probabilities. `copies` of it side by side have more variables.

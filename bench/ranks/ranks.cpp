@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/ranks/ranks.hpp"
 #include <poise/run.hpp>
+#include "base/ranks/ranks.hpp"
 
 namespace {
 

@@ -191,8 +191,8 @@ struct RunResult {
 /// two rounds, and nowhere else, the run checks whether it should stop, hands draws to the sink and reports. How a run
 /// is cut into rounds, and by how many threads it is done, changes none of its draws.
 ///
-/// The sampler `auto` is one that suits the model. The first part of its warm-up is watched, and where its chains do not
-/// mix, another sampler makes the run, exactly as if it had been named.
+/// The sampler `auto` is one that suits the model. The first part of its warm-up is watched, and where its chains do
+/// not mix, another sampler makes the run, exactly as if it had been named.
 class Run {
  public:
   /// Makes the chains. Throws InputError where the options make no sense.

@@ -121,20 +121,20 @@ nlohmann::json sample_discs(const Model& model, const std::string& sampler, cons
 
   const double seconds = seconds_per_step(run, steps, plan.timing, stop);
   return {{"model", model.name},
-                        {"sampler", sampler},
-                        {"chosen", result.choice ? result.choice->sampler : sampler},
-                        {"ess_per_step",
-                         {{"mean", ess.mean / static_cast<double>(steps)},
-                          {"sd", ess.sd / static_cast<double>(steps)},
-                          {"chains", ess.count}}},
-                        {"evaluations_per_step", looks / all_steps},
-                        {"acceptance_rate", result.acceptance_rate},
-                        {"r_hat", r_hat({result.trace.monitors[0].data(), result.trace.chains, result.trace.draws})},
-                        {"steps", steps},
-                        {"warmup_steps", result.warmup_steps},
-                        {"seconds",
-                         {{"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()},
-                          {"per_step_of_all_chains", seconds}}}};
+          {"sampler", sampler},
+          {"chosen", result.choice ? result.choice->sampler : sampler},
+          {"ess_per_step",
+           {{"mean", ess.mean / static_cast<double>(steps)},
+            {"sd", ess.sd / static_cast<double>(steps)},
+            {"chains", ess.count}}},
+          {"evaluations_per_step", looks / all_steps},
+          {"acceptance_rate", result.acceptance_rate},
+          {"r_hat", r_hat({result.trace.monitors[0].data(), result.trace.chains, result.trace.draws})},
+          {"steps", steps},
+          {"warmup_steps", result.warmup_steps},
+          {"seconds",
+           {{"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()},
+            {"per_step_of_all_chains", seconds}}}};
 }
 
 }  // namespace poise::reproduction

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include <poise/diagnose.hpp>
+#include <poise/extend/base/rng.hpp>
 #include "base/image/inflate.hpp"
 #include "engines/rows.hpp"
-#include <poise/extend/base/rng.hpp>
 #include "inference/train/rbm_trainer.hpp"
 #include "studies/contestant.hpp"
 #include "studies/distances.hpp"

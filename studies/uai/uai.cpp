@@ -10,8 +10,8 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/base/rng.hpp>
-#include "engines/rows.hpp"
 #include <poise/extend/learning/learned_function.hpp>
+#include "engines/rows.hpp"
 #include "exact/junction_tree.hpp"
 #include "run/start.hpp"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/image/inflate.hpp"
-#include "models/rbm/rbm_weights.hpp"
 #include "fuzz/require.hpp"
+#include "models/rbm/rbm_weights.hpp"
 
 namespace {
 

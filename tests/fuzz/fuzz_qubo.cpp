@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "models/ising/ising_model.hpp"
 #include "fuzz/require.hpp"
+#include "models/ising/ising_model.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

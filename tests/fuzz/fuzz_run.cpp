@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include "base/file.hpp"
 #include <poise/report.hpp>
-#include "store/netcdf.hpp"
+#include "base/file.hpp"
 #include "fuzz/require.hpp"
+#include "store/netcdf.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string path = std::filesystem::temp_directory_path() / ("fuzz_run." + std::to_string(::getpid()) + ".nc");

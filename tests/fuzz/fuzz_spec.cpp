@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include <poise/sampler.hpp>
 #include <poise/extend/base/spec.hpp>
-#include "models/ising/ising_model.hpp"
+#include <poise/sampler.hpp>
 #include "fuzz/require.hpp"
+#include "models/ising/ising_model.hpp"
 
 namespace {
 

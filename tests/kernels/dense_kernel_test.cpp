@@ -6,12 +6,12 @@
 
 #include <poise/extend/kernels/block_gibbs.hpp>
 #include <poise/extend/kernels/informed_proposal.hpp>
-#include "support/plain.hpp"
 #include "kernels/rbm_gibbs.hpp"
 #include "models/network/markov_network.hpp"
 #include "support/dense_exactness.hpp"
 #include "support/exactness.hpp"
 #include "support/faults.hpp"
+#include "support/plain.hpp"
 #include "support/rough_target.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"

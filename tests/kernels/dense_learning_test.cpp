@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <poise/extend/learning/balancing_function.hpp>
+#include <poise/extend/learning/transition_gradient.hpp>
 #include <poise/extend/learning/transition_gradient_block.hpp>
 #include <poise/extend/learning/transition_gradient_single.hpp>
-#include <poise/extend/learning/transition_gradient.hpp>
-#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/run.hpp>
 #include "support/enumerate.hpp"
 #include "support/small_rbms.hpp"

@@ -11,8 +11,8 @@
 
 #include <poise/extend/check/exactness.hpp>
 #include <poise/extend/learning/learned_function.hpp>
-#include "support/plain.hpp"
 #include "support/enumerate.hpp"
+#include "support/plain.hpp"
 
 namespace poise::testing {
 

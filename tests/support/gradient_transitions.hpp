@@ -1,4 +1,5 @@
-/// What proposals from gradients are drawn from, on all states of a few two-valued variables, and what follows for steps.
+/// What proposals from gradients are drawn from, on all states of a few two-valued variables, and what follows for
+/// steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ inline std::vector<BalancingFunction> gradient_functions(double level) {
 
 /// Weights of single changes, or probabilities in units of 2^-32, of one state, against what its log ratios say.
 inline void expect_gradient_law(std::span<const std::uint64_t> found, CudaGradientForm form,
-                             const BalancingFunction& function, std::span<const double> log_ratios, double tolerance) {
+                                const BalancingFunction& function, std::span<const double> log_ratios,
+                                double tolerance) {
   double total = 0.0, expected_total = 0.0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     total += static_cast<double>(found[i]);

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "engines/common/components.hpp"
+#include "engines/common/exact_tables.hpp"
 #include "engines/common/keyed_words.hpp"
 #include "engines/cpu/lanes/lane_model.hpp"
-#include "engines/common/exact_tables.hpp"
-#include "engines/cuda/tempering/ladder_swap.hpp"
 #include "engines/cuda/lanes/lane_update.hpp"
+#include "engines/cuda/tempering/ladder_swap.hpp"
 #include "support/one_thread.hpp"
 
 namespace poise::testing {

@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file.hpp"
 #include <poise/types.hpp>
+#include "base/file.hpp"
 
 namespace poise::testing {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include <poise/network.hpp>
 #include <poise/extend/base/rng.hpp>
+#include <poise/network.hpp>
 
 namespace poise::testing {
 

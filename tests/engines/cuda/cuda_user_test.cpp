@@ -110,7 +110,8 @@ TEST(UserTargets, SayWhyTheyDoNotRunOnAGpu) {
   EXPECT_EQ(why({2, 4}, true, "gwg"), "variable 1 has 4 levels, and there all must have two");
   EXPECT_EQ(why({2, 2}, false, "dlmc"), "the target has no gradient of log p, which this sampler needs");
   EXPECT_EQ(why({2, 2}, true, "dlmc"), "its code works on the CPU");
-  EXPECT_EQ(why(std::vector<Index>(70000, 2), true, "dlmc"), "the target has 70000 variables, and there it may have 65536");
+  EXPECT_EQ(why(std::vector<Index>(70000, 2), true, "dlmc"),
+            "the target has 70000 variables, and there it may have 65536");
 }
 
 class OnGpuUser : public OnGpu {};

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/models/describe_model.hpp>
 #include <poise/model.hpp>
-#include <poise/extend/engines/samplers.hpp>
 
 namespace poise {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <poise/extend/learning/balancing_function.hpp>
 #include <poise/extend/kernels/block_moves.hpp>
+#include <poise/extend/learning/balancing_function.hpp>
 
 namespace poise {
 

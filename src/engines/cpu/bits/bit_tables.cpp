@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "engines/cpu/bits/bit_vector.hpp"
 #include "engines/common/colouring.hpp"
+#include "engines/cpu/bits/bit_vector.hpp"
 
 namespace poise {
 

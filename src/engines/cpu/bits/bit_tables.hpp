@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "engines/cpu/bits/bit_vector.hpp"
 #include <poise/types.hpp>
+#include "engines/cpu/bits/bit_vector.hpp"
 
 namespace poise {
 
