@@ -27,6 +27,13 @@ std::string obstacle(const std::string& path) {
   const bool exists = ::access(path.c_str(), F_OK) == 0;
   if (exists && ::access(path.c_str(), W_OK) != 0) return reason();
   if (is_special(path)) return "";
+  // A file without a name, so that a program killed just now leaves none; where the file system has no such files, one
+  // with a name.
+  const int nameless = ::open(directory_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (nameless >= 0) {
+    ::close(nameless);
+    return "";
+  }
   const std::string temporary = temporary_beside(path);
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return reason();
