@@ -1,8 +1,5 @@
 # The rooms of the library: each folder below src/ is an OBJECT library, and libpoise is all of them together.
 # docs/architecture.md says what is in a room; tools/check-includes says which rooms it may see.
-#
-# Small files of a room are compiled some at a time: most of what a small file costs is what it includes.
-option(POISE_UNITY "Compile several files of a room together" ON)
 
 # What every file of the library is compiled with.
 add_library(poise_settings INTERFACE)
