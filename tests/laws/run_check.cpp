@@ -30,24 +30,6 @@ struct Estimate {
   double error = 0.0;  ///< 0 where nothing is said
 };
 
-/// What a warning is about: the only place that looks inside of one.
-template <class Any>
-std::string cause_of(const Any& warning) {
-  if constexpr (requires { std::string(warning.code); }) {
-    return std::string(warning.code);
-  } else if constexpr (requires { to_string(warning.code); }) {
-    return std::string(to_string(warning.code));
-  } else {
-    // A sentence: numbers differ from run to run, its middle does not.
-    for (const char* part :
-         {"never changed", "no chain ever moved", "too few to judge", "changed only", "R-hat is", "sample size is",
-          "in the tails", "frozen", "R-hat over", "sample size under", "swap", "round trip"}) {
-      if (warning.find(part) != std::string::npos) return part;
-    }
-    return warning.substr(0, 60);
-  }
-}
-
 /// Frequencies of levels among the draws of the first variables, with the errors that the report states.
 std::vector<Estimate> estimates(const RunResult& result, const Report& report, const Marginals& shape) {
   std::vector<Estimate> found(shape.values.size());
@@ -116,13 +98,6 @@ Verdict judge(const std::vector<Estimate>& found, const Report& report, const Kn
   return verdict;
 }
 
-/// Errors of Rao-Blackwellised marginals at level 0, where a run states them.
-template <class Result>
-std::vector<double> errors_of_zero(const Result& result) {
-  if constexpr (requires { result.rao_blackwell_mcse_of_zero; }) return result.rao_blackwell_mcse_of_zero;
-  return {};
-}
-
 /// Counts z values of what silent runs state.
 void count_errors(const RunResult& result, const std::vector<Estimate>& found, const Known& known, const Report& report,
                   Tally& tally) {
@@ -130,7 +105,7 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
     if (truth < kRare || truth > 1.0 - kRare || !(error > 0.0)) return;
     tally.errors[name].add((value - truth) / error);
   };
-  const std::vector<double> of_zero = errors_of_zero(result);
+  const std::vector<double> of_zero = result.rao_blackwell_mcse_of_zero;
   std::size_t entry = 0;
   for (Index i = 0; i < known.marginals.num_variables(); ++i) {
     if (result.layout.is_observed(i)) continue;
@@ -188,7 +163,7 @@ RunOutcome try_run(const Trial& trial, const Model& model, const Known& known, c
   if (verdict.right && verdict.close) {
     ++alarms.close;
     alarms.close_warned += warned ? 1 : 0;
-    for (const auto& warning : report.warnings) ++tally.false_alarms[cause_of(warning)];
+    for (const auto& warning : report.warnings) ++tally.false_alarms[warning.code];
   }
   if (!warned) count_errors(result, found, known, report, tally);
   if (!warned && verdict.right && !verdict.energy) ++alarms.energy_silent;
