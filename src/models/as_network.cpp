@@ -66,7 +66,7 @@ template <class T>
 bool add_table(const Model& model, const T& target, Network& network) {
   const VariableLayout& layout = model.layout;
   const double states = number_of_states(model);
-  if (states > kMostEnumerated) return false;
+  if (states > kMostTabledStates) return false;
   std::vector<double> table = log_probs(target, all_states(layout, static_cast<std::size_t>(states)));
   const double most = *std::max_element(table.begin(), table.end());
   if (!std::isfinite(most)) return false;

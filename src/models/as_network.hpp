@@ -10,7 +10,7 @@ namespace poise {
 
 /// States up to which a model without factors, an RBM or a callback target, becomes one table of all of them: as many
 /// as a few short runs evaluate.
-inline constexpr double kMostEnumerated = 4096.0;
+inline constexpr double kMostTabledStates = 4096.0;
 
 /// The product of the numbers of levels.
 [[nodiscard]] double number_of_states(const Model& model);

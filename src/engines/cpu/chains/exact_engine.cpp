@@ -31,7 +31,7 @@ std::string lacks_junction_tree(const Model& model) {
   const bool has_tables = std::holds_alternative<NetworkDescription>(model.description) ||
                           std::holds_alternative<std::shared_ptr<const LatticeIsing>>(model.description) ||
                           std::holds_alternative<std::shared_ptr<const GraphIsing>>(model.description);
-  return has_tables || number_of_states(model) <= kMostEnumerated ? "" : ExactRow::refusal;
+  return has_tables || number_of_states(model) <= kMostTabledStates ? "" : ExactRow::refusal;
 }
 
 TunableEngine make_exact_engine(const Model& model, const Sampler& sampler, const EngineOptions& options) {
