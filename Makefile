@@ -32,10 +32,12 @@ build:
 quickstart: build
 	@tools/quickstart
 
+# Python's packages are fetched while the program is built.
 test:
 	@tools/install-packages build test python report
-	@tools/python-environment build/python
-	@cmake --preset dev -DPOISE_CUDA=$(CUDA) >/dev/null
+	@tools/python-environment build/python & python=$$!; \
+	  cmake --preset release -DPOISE_CUDA=$(CUDA) >/dev/null && cmake --build --preset release && wait $$python
+	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev
 	@ctest --test-dir build/release --output-on-failure --parallel 2
 
