@@ -265,7 +265,7 @@ def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
 def qubo(file: str | os.PathLike[str], beta: float = 1.0, sense: str = "min") -> Model:
     """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv.
 
-    ``log_prob`` is -beta energy(x), or beta energy(x) with ``sense="max"``, and log Z the log of the sum of its exponentials.
+    Draws are zeros and ones, or -1 and +1 where the file says ``# vartype=SPIN``. ``log_prob`` is -beta energy(x), or beta energy(x) with ``sense="max"``, and log Z the log of the sum of its exponentials.
     """
     return _from_file(
         "qubo", file, [("beta", repr(real("beta", beta))), ("sense", choice("sense", sense, ["min", "max"]))]

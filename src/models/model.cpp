@@ -27,7 +27,7 @@ VariableLayout spins(const IsingModel& ising) {
   layout.variables = ising.variables;
   layout.rows = ising.rows;
   layout.columns = ising.columns;
-  layout.labels = {-1, 1};
+  if (!ising.zero_one) layout.labels = {-1, 1};
   return layout;
 }
 

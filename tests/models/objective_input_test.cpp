@@ -1,12 +1,15 @@
 /// Max-cut and quadratic functions of binary variables: files, and the Ising models they stand for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
+#include <poise/model.hpp>
+#include <poise/run.hpp>
 #include "models/ising/ising_model.hpp"
 #include "support/input.hpp"
 
@@ -103,6 +106,28 @@ TEST(QuboTest, SpinsAreLeftAsTheyAre) {
     const double s = 2 * bit(x, 0) - 1;
     return -s + 1.5 * s * (2 * bit(x, 1) - 1);
   });
+}
+
+/// The function of a draw as it is given is the `energy` of that draw, for zeros and ones and for spins.
+TEST(QuboTest, DrawsAreWhatTheFunctionTakes) {
+  const std::string terms = "0 0 -1\n0 1 1.5\n2 1 -4.5\n3 3 0.25\n";
+  for (const bool spins : {false, true}) {
+    const TemporaryFile file((spins ? "# vartype=SPIN\n" : "") + terms);
+    RunOptions options;
+    options.chains = 2;
+    options.warmup = 5;
+    options.draws = 20;
+    const RunResult result = run(make_model("qubo:file=" + file.path()), parse_sampler("gibbs"), options);
+    const Trace& trace = result.trace;
+    const auto which = std::find(trace.monitor_names.begin(), trace.monitor_names.end(), "energy");
+    ASSERT_NE(which, trace.monitor_names.end());
+    const std::vector<double>& energies = trace.monitors[which - trace.monitor_names.begin()];
+    ASSERT_EQ(energies.size(), 40U);
+    for (std::size_t draw = 0; draw < energies.size(); ++draw) {
+      const std::int8_t* x = trace.x.data() + 4 * draw;
+      EXPECT_NEAR(-x[0] + 1.5 * x[0] * x[1] - 4.5 * x[1] * x[2] + 0.25 * x[3], energies[draw], 1e-12) << spins;
+    }
+  }
 }
 
 TEST(QuboTest, CoordinateListAddsUpWhatIsRepeated) {

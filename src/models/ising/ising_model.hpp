@@ -29,6 +29,7 @@ struct IsingModel {
   Index variables = 0;
   std::vector<Edge> edges;  ///< of a graph; a lattice has its edges by rule
   std::string name;         ///< the spec with defaults filled in: it gives the same model again, with the same files
+  bool zero_one = false;    ///< draws call the levels 0 and 1, not -1 and +1
 
   /// What is optimised, of models that come from such a problem, "cut" or "energy"; empty for others. In a state where
   /// log p(x) is S + constant, S being the two sums above, it is objective_scale * S + objective_constant.
@@ -77,8 +78,8 @@ IsingModel make_ising(const Spec& spec, const IsingFiles& files = {});
 IsingModel make_maxcut(const Spec& spec);
 
 /// Reads `qubo:file=FILE,beta=1,sense=min`: a quadratic function of zeros and ones, or of spins, as a distribution,
-/// p(x) proportional to exp(-beta energy(x)), or to exp(beta energy(x)) with `sense=max`. Zeros and ones are spins -1
-/// and +1. beta is greater than 0. The objective is `energy`. Throws InputError.
+/// p(x) proportional to exp(-beta energy(x)), or to exp(beta energy(x)) with `sense=max`. Draws are zeros and ones,
+/// or spins where the function is of spins. beta is greater than 0. The objective is `energy`. Throws InputError.
 IsingModel make_qubo(const Spec& spec);
 
 /// Reads `bernoulli:size=10000,mu=0,sigma=0.5,seed=1`: independent variables, whose log odds of being up are drawn from

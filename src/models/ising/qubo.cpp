@@ -222,6 +222,7 @@ IsingModel make_qubo(const Spec& spec) {
   model.variables = static_cast<Index>(qubo.linear.size());
   model.field = std::move(qubo.linear);
   model.edges = std::move(qubo.quadratic);
+  model.zero_one = !qubo.spins;
   if (!qubo.spins) {
     for (double& value : model.field) {
       value /= 2;
