@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <poise/extend/learning/balancing_function.hpp>
-#include "engines/cuda/gradient/gradient_chains.hpp"
+#include "engines/common/gradient_law.hpp"
 
 namespace poise::testing {
 
@@ -26,8 +26,9 @@ inline std::vector<BalancingFunction> gradient_functions(double level) {
   return out;
 }
 
-/// Weights of single changes, or probabilities in units of 2^-32, of one state, against what its log ratios say.
-inline void expect_gradient_law(std::span<const std::uint64_t> found, CudaGradientForm form,
+/// Weights of single changes, or probabilities in units of 2^-32, of one state, against what its log ratios say. No
+/// probability is over 1 - e^-4.
+inline void expect_gradient_law(std::span<const std::uint64_t> found, cuda::GradientForm form,
                                 const BalancingFunction& function, std::span<const double> log_ratios,
                                 double tolerance) {
   double total = 0.0, expected_total = 0.0;
@@ -38,37 +39,46 @@ inline void expect_gradient_law(std::span<const std::uint64_t> found, CudaGradie
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto parts = static_cast<double>(found[i]);
     const double u = log_ratios[i];
-    if (form == CudaGradientForm::single) {
+    if (form == cuda::GradientForm::single) {
       ASSERT_NEAR(parts / total, std::exp(function.log_g(u)) / expected_total, tolerance);
-    } else if (form == CudaGradientForm::relaxation) {
+    } else if (form == cuda::GradientForm::relaxation) {
       const double rate = std::exp(function.level()) * (std::exp(function.log_g(u)) + std::exp(function.log_g(-u)));
-      ASSERT_NEAR(parts * 0x1p-32, -std::expm1(-rate) / (1.0 + std::exp(-u)), tolerance);
+      ASSERT_NEAR(parts * 0x1p-32, -std::expm1(-std::min(4.0, rate)) / (1.0 + std::exp(-u)), tolerance);
     } else {
       const double w = std::exp(function.log_g(u) - function.log_g(0.0) + function.level());
-      ASSERT_NEAR(parts * 0x1p-32, w / (1.0 + w), tolerance);
+      ASSERT_NEAR(parts * 0x1p-32, std::min(w / (1.0 + w), -std::expm1(-4.0)), tolerance);
     }
   }
 }
 
-/// Transition probabilities from every state to every other, by what the device proposes from: [state][variable].
+/// Where chains are expected after a step from one state.
+struct ExpectedStep {
+  std::vector<double> chains;  ///< at each state
+  double accepted = 0.0;       ///< the mean acceptance probability, which is 0 where nothing would change
+  double proposed = 0.0;       ///< the share of proposals that would change something
+};
+
+/// Transition probabilities from every state to every other, by what the device proposes from: [state][variable]. Steps
+/// of single changes rest now and then; those of many are not local.
 class GradientTransitions {
  public:
   GradientTransitions(std::span<const double> log_prob, std::span<const std::uint64_t> proposal, bool many)
       : log_prob_(log_prob), proposal_(proposal), variables_(proposal.size() / log_prob.size()), many_(many) {}
 
-  /// Where so many chains are expected after a step from one state, and their mean acceptance probability.
-  [[nodiscard]] std::vector<double> expected(std::size_t from, std::size_t chains, double& accepted) const {
-    std::vector<double> out(log_prob_.size(), 0.0);
+  [[nodiscard]] ExpectedStep expected(std::size_t from, std::size_t chains) const {
+    ExpectedStep out{std::vector<double>(log_prob_.size(), 0.0)};
     double left = 1.0;
-    accepted = 0.0;
-    for (std::size_t to = 0; to < out.size(); ++to) {
-      const double q = std::exp(log_proposal(from, to));
-      accepted += q * acceptance(from, to);
+    const auto n = static_cast<double>(variables_);
+    const double awake = many_ ? 1.0 : n / (n + 1.0);
+    for (std::size_t to = 0; to < log_prob_.size(); ++to) {
       if (to == from) continue;
-      out[to] = static_cast<double>(chains) * q * acceptance(from, to);
-      left -= q * acceptance(from, to);
+      const double q = std::exp(log_proposal(from, to)), moved = q * acceptance(from, to);
+      out.proposed += q;
+      out.accepted += moved;
+      out.chains[to] = static_cast<double>(chains) * awake * moved;
+      left -= awake * moved;
     }
-    out[from] = static_cast<double>(chains) * std::max(0.0, left);
+    out.chains[from] = static_cast<double>(chains) * std::max(0.0, left);
     return out;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
+#include "engines/common/step_guards.hpp"
 #include "engines/cuda/flips/flip_graph.hpp"
 
 namespace poise::testing {
@@ -90,7 +91,8 @@ class HostGraphChain {
     const double before = total();
     const Index i = find(whole(0) * 0x1p-53 * before);
     const double ratio = cuda::acceptance(weigher_, spin_fields_[i], before, propose(i));
-    if ((whole(2) + 0.5) * 0x1p-53 >= ratio) {
+    const auto variables = static_cast<std::uint32_t>(graph_.first.size() - 1);
+    if (cuda::resting_level((whole(2) + 0.5) * 0x1p-53, cuda::rest_stretch(variables)) >= ratio) {
       take_back(i);
     } else {
       take(i);

@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#ifndef __device__  // as the headers of CUDA have it for a compiler that is not theirs
 #define __device__
+#endif
 
 // The names are those of the device. NOLINTBEGIN(bugprone-reserved-identifier)
 

@@ -11,6 +11,7 @@
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"
+#include "support/parity.hpp"
 
 namespace poise {
 namespace {
@@ -112,13 +113,24 @@ TEST_F(OnGpuGraphFlips, OneStepHasItsProbabilities) {
         ASSERT_LE(std::popcount(changed), 1);
         ++count[changed == 0 ? n : static_cast<std::size_t>(std::countr_zero(changed))];
       }
-      for (Index i = 0; i < n; ++i) expected[i] = chains * step.proposal[s * n + i] * step.acceptance[s * n + i];
+      for (Index i = 0; i < n; ++i) {
+        expected[i] = chains * step.proposal[s * n + i] * step.acceptance[s * n + i] * n / (n + 1.0);  // it may rest
+      }
       expected[n] = std::max(0.0, chains - std::accumulate(expected.begin(), expected.end(), 0.0));
       for (Index i = 0; i <= n; ++i) {
         EXPECT_NEAR(count[i], expected[i], 6.0 * std::sqrt(expected[i]) + 1.0) << s << ' ' << i;
       }
     }
   }
+}
+
+/// Where p is flat every change is accepted, and still draws a sweep apart are even and odd.
+TEST_F(OnGpuGraphFlips, ParityIsNotThatOfSteps) {
+  for (const Index n : {1U, 2U, 9U, 10U, 100U}) {
+    const IsingModel flat = as_graph("flat", std::vector<double>(n, 0.0), {});
+    expect_parity_of_a_sweep(ising_model(flat), "lb:g=sqrt");
+  }
+  expect_parity_of_a_sweep(ising_model(make_ising(parse_spec("ising:size=2x66,lambda=0,boundary=open"))), "lb");
 }
 
 TEST_F(OnGpuGraphFlips, StepsKeepTheLaw) {

@@ -146,7 +146,8 @@ TEST(CudaGraphFlips, StepsOfAWarpAreThoseOfTheHost) {
                                        .first_chain = static_cast<std::uint64_t>(Stream::device) + chain,
                                        .seed = seed,
                                        .first_step = 0,
-                                       .counted_from = 0};
+                                       .counted_from = 0,
+                                       .stretch = cuda::rest_stretch(n)};
     cuda::HostWarp::run([&](unsigned lane) {
       cuda::Walk walk(view, host.weigher(), cuda::memory_of(view, chains, 0), lane);
       cuda::make_steps(walk, view, chains, {0, lane}, steps);

@@ -8,7 +8,9 @@
 #include "engines/cuda/rbm/rbm_chains.hpp"
 #include "support/gradient_transitions.hpp"
 #include "support/on_gpu.hpp"
+#include "support/parity.hpp"
 #include "support/small_rbms.hpp"
+#include "support/steps.hpp"
 
 namespace poise {
 namespace {
@@ -44,7 +46,11 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
   for (const CudaGradientForm form :
        {CudaGradientForm::single, CudaGradientForm::relaxation, CudaGradientForm::langevin}) {
     const bool many = form != CudaGradientForm::single;
-    for (const BalancingFunction& function : gradient_functions(many ? -0.7 : 0.0)) {
+    std::vector<BalancingFunction> functions = gradient_functions(many ? -0.7 : 0.0);
+    for (const double level : {-4.0, 2.0}) {  // few proposals change anything, and steps of all lengths are too long
+      if (many) functions.emplace_back(BalancingFunction::Kind::sqrt, level);
+    }
+    for (const BalancingFunction& function : functions) {
       SCOPED_TRACE(std::to_string(static_cast<int>(form)) + ' ' + std::to_string(static_cast<int>(function.kind())));
       CudaRbmChains here(weights, form, states, 1, 0);
       here.set_function(function);
@@ -76,14 +82,172 @@ TEST_F(OnGpuRbm, StepsHaveTheirProbabilities) {
           step.get_levels(c, x);
           ++count[number_of_state(x)];
         }
-        double accepted = 0.0;
-        const std::vector<double> expected = transitions.expected(from, kChains, accepted);
-        EXPECT_LT(deviation(count, expected), 5.0) << from;
+        const ExpectedStep expected = transitions.expected(from, kChains);
+        EXPECT_LT(std::abs(deviation(count, expected.chains)), 6.0) << from;
         double summed = 0.0;
         for (const double a : step.accepted()) summed += a;
-        EXPECT_NEAR(summed / kChains, accepted, 0.01);
+        EXPECT_NEAR(summed / kChains, expected.accepted, 0.01);
+        ProposalCounts proposals;
+        for (const ProposalCounts& one : step.proposals()) proposals += one;
+        EXPECT_NEAR(proposals.count / kChains, expected.proposed, 3.0 / std::sqrt(kChains));
+        EXPECT_NEAR(proposals.accepted, summed, 1e-6);
       }
     }
+  }
+}
+
+/// A local step of chains that have made 31 others, counted, has its probabilities; acceptance counts it, and proposals
+/// do not.
+void expect_local_step(const RbmWeights& weights, Index few) {
+  const Index n = weights.visible;
+  // Units from `few` on are never on.
+  const std::size_t states = std::size_t{1} << few;
+  const auto whole = [&](std::size_t s) {
+    std::vector<Value> x = state_of_number(s, few);
+    x.resize(n, 0);
+    return x;
+  };
+  TransitionMatrix one(states, std::vector<double>(states, 0.0));
+  for (std::size_t s = 0; s < states; ++s) {
+    one[s][s] = 1.0;
+    for (Index i = 0; i < few; ++i) {
+      const std::size_t other = s ^ std::size_t{1} << i;
+      const double gain = plain_log_prob(weights, whole(other)) - plain_log_prob(weights, whole(s));
+      one[s][other] = std::exp(std::min(0.0, gain)) / n;
+      one[s][s] -= one[s][other];
+    }
+  }
+  TransitionMatrix local = one;
+  for (Index k = 1; k < cuda::local_tries(n); ++k) local = product(local, one);
+  // With a block for each chain, and with a warp.
+  for (const std::size_t chains : {std::size_t{2000}, std::size_t{100000}}) {
+    for (const std::size_t from : {std::size_t{0}, states / 3, states - 1}) {
+      CudaRbmChains step(weights, CudaGradientForm::relaxation, chains, 23 + from, 0);
+      step.set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));
+      step.set_steps(cuda::kLocalEvery - 1);
+      step.start_counting();
+      for (std::size_t c = 0; c < chains; ++c) step.set_levels(c, whole(from));
+      step.advance(1);
+      std::vector<double> count(states, 0.0), expected = local[from];
+      std::vector<Value> x(n);
+      const CudaRbmChains::Sums sums = step.sums();
+      double changed = 0.0;
+      for (std::size_t c = 0; c < chains; ++c) {
+        step.get_levels(c, x);
+        std::size_t end = 0;
+        for (Index i = 0; i < n; ++i) {
+          ASSERT_TRUE(i < few || x[i] == 0);
+          if (i < few) end |= std::size_t{x[i]} << i;
+        }
+        ++count[end];
+        changed += end != from ? 1.0 : 0.0;
+        if (c % 97 == 0) ASSERT_NEAR(sums.log_prob[c], plain_log_prob(weights, x), 1e-9);
+      }
+      for (double& e : expected) e *= static_cast<double>(chains);
+      EXPECT_LT(std::abs(deviation(count, expected)), 6.0) << from;
+      double summed = 0.0;
+      for (const double a : step.accepted()) summed += a;
+      EXPECT_EQ(summed, changed);
+      for (const ProposalCounts& one_chain : step.proposals()) ASSERT_EQ(one_chain.accepted, 0.0);
+      // What is known of the states is what is known of fresh ones, so steps go on as they would.
+      CudaRbmChains fresh(weights, CudaGradientForm::relaxation, chains, 23 + from, 0);
+      fresh.set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));
+      fresh.set_steps(step.steps());
+      for (std::size_t c = 0; c < chains; ++c) {
+        step.get_levels(c, x);
+        fresh.set_levels(c, x);
+      }
+      EXPECT_EQ(step.law().log_prob, fresh.law().log_prob);
+      EXPECT_EQ(step.law().proposal, fresh.law().proposal);
+      step.advance(40);
+      fresh.advance(40);
+      std::vector<Value> y(n);
+      for (std::size_t c = 0; c < chains; c += 11) {
+        step.get_levels(c, x);
+        fresh.get_levels(c, y);
+        ASSERT_EQ(x, y);
+      }
+    }
+  }
+}
+
+TEST_F(OnGpuRbm, LocalStepsHaveTheirProbabilities) {
+  expect_local_step(random_rbm(7, 9, 0.9, 3), 7);
+  RbmWeights wide = random_rbm(200, 150, 0.7, 4);  // three changes, more hidden units than a warp has at once
+  for (Index i = 5; i < wide.visible; ++i) {
+    wide.visible_bias[i] = -200.0F;
+    for (Index j = 0; j < wide.hidden; ++j) wide.weights[j * wide.visible + i] *= 0.1F;
+  }
+  ASSERT_EQ(cuda::local_tries(wide.visible), 3U);
+  expect_local_step(wide, 5);
+}
+
+/// Periods of 32 steps that are one graph of launches are the same steps as one by one, counts and all.
+TEST_F(OnGpuRbm, StepsAreTheSameInOneCallAndInMany) {
+  const RbmWeights weights = random_rbm(70, 40, 0.3, 5);
+  for (const CudaGradientForm form : {CudaGradientForm::single, CudaGradientForm::relaxation}) {
+    for (const std::size_t chains : {std::size_t{50}, std::size_t{2500}}) {
+      const auto after = [&](const std::vector<std::uint64_t>& calls) {
+        auto some = std::make_unique<CudaRbmChains>(weights, form, chains, 7, 0);
+        some->set_function(BalancingFunction(BalancingFunction::Kind::sqrt, -1.0));
+        for (std::size_t c = 0; c < chains; ++c) {
+          some->set_levels(c, std::vector<Value>(weights.visible, static_cast<Value>(c % 2)));
+        }
+        some->start_counting();
+        for (const std::uint64_t steps : calls) some->advance(steps);
+        return some;
+      };
+      const auto whole = after({137});
+      for (const std::vector<std::uint64_t>& calls :
+           {std::vector<std::uint64_t>(137, 1), std::vector<std::uint64_t>{31, 1, 32, 3, 70},
+            std::vector<std::uint64_t>{5, 90, 1, 41}}) {
+        const auto parts = after(calls);
+        std::vector<Value> x(weights.visible), y(weights.visible);
+        for (std::size_t c = 0; c < chains; c += 7) {
+          whole->get_levels(c, x);
+          parts->get_levels(c, y);
+          ASSERT_EQ(x, y) << c;
+          ASSERT_EQ(whole->up_counts(c), parts->up_counts(c));
+          ASSERT_EQ(whole->accepted(c), parts->accepted(c));
+          ASSERT_EQ(whole->left_out(c).unchanged, parts->left_out(c).unchanged);
+          ASSERT_EQ(whole->left_out(c).local_accepted, parts->left_out(c).local_accepted);
+        }
+      }
+    }
+  }
+}
+
+/// A unit that is as likely on as off, but whose gradient points back on either side: local steps take it there.
+TEST_F(OnGpuRbm, GradientsThatAreFarOffDoNotHoldAVariable) {
+  RbmWeights weights;
+  weights.visible = 2;
+  weights.hidden = 1;
+  weights.weights = {60.0F, 0.0F};
+  weights.visible_bias = {-30.0F, 0.0F};
+  weights.hidden_bias = {-30.0F};
+  constexpr std::size_t kChains = 4000;
+  for (const CudaGradientForm form : {CudaGradientForm::relaxation, CudaGradientForm::langevin}) {
+    CudaRbmChains chains(weights, form, kChains, 5, 0);
+    chains.set_function(BalancingFunction());
+    for (std::size_t c = 0; c < kChains; ++c) chains.set_levels(c, std::vector<Value>{0, 0});
+    chains.advance(320);
+    std::vector<Value> x(2);
+    double on = 0.0;
+    for (std::size_t c = 0; c < kChains; ++c) {
+      chains.get_levels(c, x);
+      on += x[0];
+    }
+    // A local step takes the unit in half of the cases, so after one of them it is on in half of the chains.
+    EXPECT_NEAR(on, 0.5 * kChains, 6.0 * 0.5 * std::sqrt(kChains));
+  }
+}
+
+/// Where p is flat every change is accepted, and still draws a sweep apart are even and odd.
+TEST_F(OnGpuRbm, ParityIsNotThatOfSteps) {
+  for (const Index n : {1U, 2U, 9U, 10U}) {
+    RbmWeights flat = random_rbm(n, 3, 0.0, 1);
+    std::fill(flat.visible_bias.begin(), flat.visible_bias.end(), 0.0F);
+    expect_parity_of_a_sweep(model_of(flat), "gwg");
   }
 }
 
@@ -120,11 +284,12 @@ TEST_F(OnGpuRbm, ChainsDoNotDependOnTheirCompany) {
 TEST_F(OnGpuRbm, StepsKeepTheLaw) {
   const RbmWeights weights = random_rbm(8, 6, 1.2, 8);
   const AllStates all(weights);
-  for (const char* sampler : {"gwg", "gwg:g=barker", "dlmc:tau=0.5", "dlmc:g=max,tau=0.2", "dmala:alpha=0.4"}) {
-    const std::vector<double> count = counts_after(model_of(weights), parse_sampler(sampler), all.probability, 40);
+  for (const char* sampler : {"gwg", "gwg:g=barker", "dlmc:tau=0.5", "dlmc:g=max,tau=0.2", "dlmc:tau=3",
+                              "dmala:alpha=0.4", "dmala:alpha=9"}) {
+    const std::vector<double> count = counts_after(model_of(weights), parse_sampler(sampler), all.probability, 72);
     std::vector<double> expected = all.probability;
     for (double& e : expected) e *= 200000.0;
-    EXPECT_LT(deviation(count, expected), 5.0) << sampler;
+    EXPECT_LT(std::abs(deviation(count, expected)), 6.0) << sampler;
   }
 }
 

@@ -100,13 +100,7 @@ class CudaChainsEngine : public Engine {
   void observe(ChainGroup group, const Observables& out) const override {
     if (wants_sums(out)) observe_states(group, out);
     if (!out.accepted.empty()) observe_accepted(group, out);
-    if (!out.proposals.empty()) {
-      std::vector<double> accepted(group.count);
-      observe_accepted(group, {.accepted = accepted});
-      for (std::size_t k = 0; k < group.count; ++k) {
-        out.proposals[k] = {static_cast<double>(chains_->steps()), accepted[k]};
-      }
-    }
+    if (!out.proposals.empty()) observe_proposals(group, out.proposals);
     observe_each(*this, traits_, group, out);
   }
 
@@ -153,6 +147,12 @@ class CudaChainsEngine : public Engine {
   virtual void observe_states(ChainGroup group, const Observables& out) const = 0;
   /// Acceptance probabilities, summed.
   virtual void observe_accepted(ChainGroup group, const Observables& out) const = 0;
+  /// Every step is one, unless chains say otherwise.
+  virtual void observe_proposals(ChainGroup group, std::span<ProposalCounts> out) const {
+    std::vector<double> accepted(group.count);
+    observe_accepted(group, {.accepted = accepted});
+    for (std::size_t k = 0; k < group.count; ++k) out[k] = {static_cast<double>(chains_->steps()), accepted[k]};
+  }
 
   [[nodiscard]] const T& target() const { return *target_; }
   [[nodiscard]] Chains& chains() const { return *chains_; }

@@ -90,6 +90,17 @@ class Reduction {
     if constexpr (kWarps == 1) wait();
   }
 
+  /// Whether any thread says so. What was written before, everybody sees after it.
+  __device__ static bool any(bool mine) {
+    if constexpr (kWarps == 1) {
+      const bool some = __any_sync(kAll, mine) != 0;
+      wait();
+      return some;
+    } else {
+      return __syncthreads_or(mine ? 1 : 0) != 0;
+    }
+  }
+
   struct Rooms {
     Word64 numbers[2][2][kWarps];
   };

@@ -10,6 +10,7 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/types.hpp>
+#include "engines/common/step_guards.hpp"
 #include "engines/cuda/common/counted_chains.hpp"
 #include "engines/cuda/flips/flip_kernels.hpp"
 
@@ -114,7 +115,7 @@ class CudaFlipChains final : public CudaSpinChains {
     const Counts counted = counts_on_device();
     cuda::launch_flips(view(),
                        {state_.on_device(), counted.accepted, counted.up, chains(), first_stream_, seed_, steps_,
-                        counted.counted_from},
+                        counted.counted_from, cuda::rest_stretch(variables_)},
                        steps);
     cuda::check_launch("steps were started");
     cuda::check(cudaDeviceSynchronize(), "steps were made");

@@ -5,6 +5,7 @@
 #include "engines/cuda/flips/flip_kernels.hpp"
 
 #include "engines/common/host_device.hpp"
+#include "engines/common/step_guards.hpp"
 
 namespace poise::cuda {
 
@@ -281,7 +282,7 @@ __global__ void __launch_bounds__(kWarps* kLanes) flip_kernel(LatticeView lattic
     const Philox mine = philox(view.first_step + done + lane, view.first_chain + number, view.seed);
     const std::uint64_t offset = static_cast<std::uint64_t>(mine.word[0]) << 32 | mine.word[1];
     const double level =
-        (static_cast<double>(static_cast<std::uint64_t>(mine.word[2]) << 32 | mine.word[3]) + 0.5) * 0x1p-64;
+        resting_level(level_of(static_cast<std::uint64_t>(mine.word[2]) << 32 | mine.word[3]), view.stretch);
     const unsigned some = static_cast<unsigned>(steps - done < kLanes ? steps - done : kLanes);
     for (unsigned k = 0; k < some; ++k) {
       const auto site = chain.find(__umul64hi(shuffle64(offset, k), chain.all()));

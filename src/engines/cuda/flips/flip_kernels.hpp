@@ -35,6 +35,7 @@ struct FlipView {
   std::uint64_t seed;
   std::uint64_t first_step;
   std::uint64_t counted_from;  ///< the step at which counting began
+  double stretch;              ///< of levels that acceptance is compared with (step_guards.hpp)
 };
 void launch_flips(const LatticeView& lattice, const FlipView& view, std::uint64_t steps);
 

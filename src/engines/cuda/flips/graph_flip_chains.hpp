@@ -127,7 +127,8 @@ class CudaGraphFlipChains final : public CudaSpinChains {
             first_stream_,
             seed_,
             steps_,
-            counted.counted_from};
+            counted.counted_from,
+            cuda::rest_stretch(variables_)};
   }
   /// Log p of a lattice has other fields, and edges that are all alike.
   [[nodiscard]] cuda::GraphTerms terms() const {

@@ -103,6 +103,7 @@ struct GraphChainsView {
   std::uint64_t seed;
   std::uint64_t first_step;
   std::uint64_t counted_from;  ///< the step at which counting began
+  double stretch;              ///< of levels that acceptance is compared with (step_guards.hpp)
 };
 
 /// Fields, weights and sums from the states.

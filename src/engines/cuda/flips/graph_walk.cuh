@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engines/common/host_device.hpp"
+#include "engines/common/step_guards.hpp"
 #include "engines/cuda/flips/graph_flip_kernels.hpp"
 
 namespace poise::cuda {
@@ -229,7 +230,7 @@ __device__ inline double make_steps(Walk& walk, const GraphView& graph, const Gr
     const auto whole = [&](unsigned k) {
       return static_cast<double>((static_cast<std::uint64_t>(mine.word[k]) << 32 | mine.word[k + 1]) >> 11);
     };
-    const double fraction = whole(0) * 0x1p-53, level = (whole(2) + 0.5) * 0x1p-53;
+    const double fraction = whole(0) * 0x1p-53, level = resting_level((whole(2) + 0.5) * 0x1p-53, all.stretch);
     const unsigned some = static_cast<unsigned>(steps - done < kLanes ? steps - done : kLanes);
     for (unsigned k = 0; k < some; ++k) {
       const std::uint32_t variable = walk.find(__shfl_sync(kAll, fraction, static_cast<int>(k)) * walk.total());

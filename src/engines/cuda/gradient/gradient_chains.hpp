@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <poise/extend/base/rng.hpp>
+#include <poise/extend/kernels/step.hpp>
 #include <poise/extend/learning/balancing_function.hpp>
 #include <poise/types.hpp>
 #include "engines/cuda/common/counted_chains.hpp"
@@ -63,6 +65,38 @@ class CudaGradientChains : public CudaCountedChains {
     cuda::unpack_bits(state_.row(chain), levels);
   }
 
+  /// What step lengths are tuned by, of each chain: as on the CPU, neither proposals that change nothing nor local
+  /// steps are among them.
+  [[nodiscard]] std::vector<ProposalCounts> proposals() const {
+    const std::vector<double> accepted = this->accepted(), left_out = left_out_.download();
+    const double steps = static_cast<double>(steps_ - (changes_many() ? cuda::local_steps_before(steps_) : 0));
+    std::vector<ProposalCounts> out(chains_);
+    for (std::size_t c = 0; c < chains_; ++c) {
+      out[c] = {steps - left_out[c], accepted[c] - left_out[chains_ + c]};
+    }
+    return out;
+  }
+
+  /// What is left out of these, of one chain; other threads may set and get other chains at the same time.
+  struct LeftOut {
+    double unchanged = 0.0;       ///< proposals that would have changed nothing
+    double local_accepted = 0.0;  ///< acceptance probabilities of local steps, summed
+  };
+  [[nodiscard]] LeftOut left_out(std::size_t chain) const {
+    const std::lock_guard lock(mutex_);
+    if (left_out_here_.empty()) left_out_here_ = left_out_.download();
+    return {left_out_here_[chain], left_out_here_[chains_ + chain]};
+  }
+  void set_left_out(std::size_t chain, const LeftOut& numbers) {
+    const std::lock_guard lock(mutex_);
+    left_out_here_.clear();
+    left_out_.upload({&numbers.unchanged, 1}, chain);
+    left_out_.upload({&numbers.local_accepted, 1}, chains_ + chain);
+  }
+
+  /// Exact ratios of single changes so far.
+  [[nodiscard]] static std::uint64_t local_ratios() { return 0; }
+
  protected:
   explicit CudaGradientChains(const CudaGradientOptions& options)
       : CudaCountedChains(options.chains, options.variables),
@@ -76,12 +110,18 @@ class CudaGradientChains : public CudaCountedChains {
         largest_(options.chains),
         whole_(options.chains),
         forth_(options.chains),
-        made_(cuda::zeros<std::uint64_t>(options.chains)) {
+        made_(cuda::zeros<std::uint64_t>(options.chains)),
+        left_out_(cuda::zeros<double>(2 * options.chains)) {
     law_.form = options.form;
   }
 
+  /// Whether proposals are of many changes, with local steps among them.
+  [[nodiscard]] bool changes_many() const { return law_.form != CudaGradientForm::single; }
+
   [[nodiscard]] cuda::GradientChainsView view() const {
     const Counts counted = counts_on_device();
+    const std::lock_guard lock(mutex_);
+    left_out_here_.clear();
     return {static_cast<std::uint32_t>(chains_),
             variables_,
             static_cast<std::uint32_t>(state_.words()),
@@ -90,11 +130,14 @@ class CudaGradientChains : public CudaCountedChains {
             state_.on_device(),
             flips_.data(),
             level_.data(),
+            changes_many() ? 1.0 : cuda::rest_stretch(variables_),
             largest_.data(),
             whole_.data(),
             forth_.data(),
             made_.data(),
             counted.accepted,
+            left_out_.data(),
+            left_out_.data() + chains_,
             counted.up,
             counted.counted_from};
   }
@@ -111,6 +154,11 @@ class CudaGradientChains : public CudaCountedChains {
   cuda::Array<std::uint64_t> whole_;
   cuda::Array<double> forth_;
   cuda::Array<std::uint64_t> made_;  // steps of each chain
+
+ private:
+  cuda::Array<double> left_out_;  // `unchanged` of all chains, then `local_accepted`
+  mutable std::mutex mutex_;
+  mutable std::vector<double> left_out_here_;  // empty where they are old
 };
 
 }  // namespace poise

@@ -8,6 +8,8 @@
 #include <poise/extend/engines/chain.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/extend/engines/tuner.hpp>
+#include <poise/extend/kernels/factorised_law.hpp>
+#include <poise/extend/kernels/many_changes.hpp>
 #include <poise/sampler.hpp>
 #include "engines/cpu/chains/engines.hpp"
 #include "engines/cuda/common/chains_engine.hpp"
@@ -29,6 +31,8 @@ std::optional<CudaGradientForm> cuda_gradient_form(const Sampler& sampler) {
 
 namespace {
 
+static_assert(cuda::kMostRate == kMostRate && cuda::kMostOdds == kMostOdds && cuda::kLocalEvery == kLocalEvery);
+
 /// What engines of user targets and of RBMs have in common.
 template <class T, class Chains>
 class GradientEngine : public CudaBalancedEngine<T, Chains> {
@@ -41,12 +45,31 @@ class GradientEngine : public CudaBalancedEngine<T, Chains> {
     return traits;
   }
 
+ public:
+  void save_chain(std::size_t chain, Saver& out) const final {
+    GradientEngine::CudaBalancedEngine::save_chain(chain, out);
+    const CudaGradientChains::LeftOut left_out = this->chains().left_out(chain);
+    out(left_out.unchanged, left_out.local_accepted);
+  }
+  void load_chain(std::size_t chain, Loader& in) final {
+    GradientEngine::CudaBalancedEngine::load_chain(chain, in);
+    CudaGradientChains::LeftOut left_out;
+    in(left_out.unchanged, left_out.local_accepted);
+    this->chains().set_left_out(chain, left_out);
+  }
+
  private:
   void use_function(const BalancingFunction& function) final { this->chains().set_function(function); }
+
+  void observe_proposals(ChainGroup group, std::span<ProposalCounts> out) const final {
+    const std::vector<ProposalCounts> all = this->chains().proposals();
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.begin());
+  }
 
   [[nodiscard]] Evals evals(std::size_t) const final {
     Evals evals;
     evals.target = 1;
+    evals.ratio = this->chains().local_ratios();
     evals.gradient = this->chains().steps() + 1;
     evals.balance = evals.gradient * this->traits_.entries;
     return evals;
@@ -73,7 +96,8 @@ class CudaUserEngine final : public GradientEngine<BatchTarget, CudaUserChains> 
 
   void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
     const Observables& first = draws.front();
-    if (!first.evals.empty() || !first.frozen.empty() || !first.empirical_marginals.empty()) {
+    if (!first.evals.empty() || !first.frozen.empty() || !first.empirical_marginals.empty() ||
+        !first.proposals.empty()) {
       return Engine::advance_and_observe(group, steps, draws);
     }
     settle();

@@ -4,24 +4,9 @@
 
 #include <cstdint>
 
+#include "engines/common/gradient_law.hpp"
+
 namespace poise::cuda {
-
-/// What proposals are: one variable changes, with a probability proportional to g; or every variable by itself, by
-/// relaxation or as DMALA has it (kernel/factorised_law.hpp).
-enum class GradientForm : std::uint32_t { single, relaxation, langevin };
-/// In the order of BalancingFunction::Kind.
-enum class GradientFunction : std::uint32_t { sqrt, barker, min, max, table };
-
-struct GradientLaw {
-  GradientForm form;
-  GradientFunction function;
-  float log_length;  ///< the level of the function
-  float length;      ///< its exponential
-  const float* phi;  ///< log g(e^u) - u/2 at |u| = k * step, kPhiPoints of them; of a table only
-  float phi_step;
-  float tail_gradient;
-};
-inline constexpr unsigned kPhiPoints = 257;
 
 struct GradientChainsView {
   std::uint32_t chains;
@@ -30,15 +15,18 @@ struct GradientChainsView {
   std::uint64_t first_chain;
   std::uint64_t seed;
 
-  std::uint32_t* state;  ///< [chain][word]
-  std::uint32_t* flips;  ///< [chain][word]: where the proposal differs
-  std::uint64_t* level;  ///< random, what the acceptance of the proposal is compared with
-  float* largest;        ///< log g of a single change of the state
-  std::uint64_t* whole;  ///< sum of their weights
-  double* forth;         ///< probability of the proposal, given the state; its log where many variables change
-  std::uint64_t* steps;  ///< that each chain has made
-  double* accepted;
-  std::int64_t* up;  ///< [chain][variable]: steps at which it went down less those at which it went up; or null
+  std::uint32_t* state;    ///< [chain][word]
+  std::uint32_t* flips;    ///< [chain][word]: where the proposal differs
+  std::uint64_t* level;    ///< random, what the acceptance of the proposal is compared with
+  double stretch;          ///< of levels (step_guards.hpp): over 1 where one variable changes
+  float* largest;          ///< log g of a single change of the state
+  std::uint64_t* whole;    ///< sum of their weights
+  double* forth;           ///< probability of the proposal, given the state; its log where many variables change
+  std::uint64_t* steps;    ///< that each chain has made
+  double* accepted;        ///< acceptance probabilities of what would change something, summed
+  double* unchanged;       ///< proposals that would change nothing
+  double* local_accepted;  ///< what local steps have in `accepted`
+  std::int64_t* up;        ///< [chain][variable]: steps at which it went down less those at which it went up; or null
   std::uint64_t counted_from;
 };
 

@@ -9,82 +9,16 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "engines/common/gradient_law.hpp"
 #include "engines/common/host_device.hpp"
+#include "engines/common/step_guards.hpp"
 #include "engines/cuda/common/kernel.cuh"
 #include "engines/cuda/gradient/gradient_view.hpp"
 
 namespace poise::cuda {
 
-// What variables are worth changing: weights of single changes, and probabilities of changing each by itself. A
-// proposal may be made of anything that is always the same for a state, so quick instructions do; what is drawn
-// from are the integers that come out of them.
-
-inline constexpr float kLog2Inverse = 1.44269504F;
-
-__device__ inline float power_of_two(float x) {
-  float out;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
-  return out;
-}
-
-/// log g(e^u) - u/2 of a table.
-__device__ inline float phi(const GradientLaw& law, float size) {
-  const float inside = fminf(size, law.phi_step * (kPhiPoints - 1));
-  const float position = __fdividef(inside, law.phi_step);
-  const unsigned cell = min(static_cast<unsigned>(position), kPhiPoints - 2);
-  const float left = __ldg(law.phi + cell), right = __ldg(law.phi + cell + 1);
-  return left + (right - left) * (position - static_cast<float>(cell)) + law.tail_gradient * (size - inside);
-}
-
-template <GradientFunction function>
-__device__ float log_g(const GradientLaw& law, float u) {
-  if constexpr (function == GradientFunction::sqrt) return 0.5F * u;
-  if constexpr (function == GradientFunction::barker) return fminf(u, 0.0F) - __logf(1.0F + __expf(-fabsf(u)));
-  if constexpr (function == GradientFunction::min) return fminf(u, 0.0F);
-  if constexpr (function == GradientFunction::max) return fmaxf(u, 0.0F);
-  return 0.5F * u + phi(law, fabsf(u));
-}
-
-/// The weight of a single change by how its log g compares with the largest: 24 bits, and never 0. Those of 128
-/// variables have a sum that is a word.
-__device__ inline unsigned weight(float log_g, float largest) {
-  const unsigned parts = __float2uint_rz(power_of_two((log_g - largest) * kLog2Inverse + 24.0F));
-  return parts < 1 ? 1 : parts;
-}
-
-/// The probability that a variable changes by itself, in units of 2^-32: neither none nor all.
-template <GradientFunction function>
-__device__ std::uint32_t chance(const GradientLaw& law, float u) {
-  float p;
-  if (law.form == GradientForm::langevin) {
-    const float log_odds = log_g<function>(law, u) - log_g<function>(law, 0.0F) + law.log_length;
-    p = __fdividef(1.0F, 1.0F + __expf(-fminf(fmaxf(log_odds, -80.0F), 80.0F)));
-  } else {
-    const float size = fminf(fabsf(u), 64.0F);
-    const float root = power_of_two(-0.5F * kLog2Inverse * size);
-    const float small = root * root;
-    const float sum = 1.0F + small;
-    float rate = law.length;
-    if constexpr (function == GradientFunction::sqrt) rate *= __fdividef(sum, root);
-    if constexpr (function == GradientFunction::min) rate *= sum;
-    if constexpr (function == GradientFunction::max) rate *= __fdividef(sum, small);
-    if constexpr (function == GradientFunction::table) rate *= __expf(phi(law, size)) * __fdividef(sum, root);
-    // 1 - e^-rate, with its digits where it is small.
-    const float gone =
-        rate > 0.01F ? 1.0F - power_of_two(-kLog2Inverse * fminf(rate, 64.0F)) : rate - 0.5F * rate * rate;
-    p = __fdividef(gone, sum) * (u > 0.0F ? 1.0F : small);
-  }
-  const std::uint32_t parts = __float2uint_rz(p * 0x1p32F);  // which stops at the largest
-  return parts < 1 ? 1 : parts;
-}
-
-/// log of such a probability, or of that of staying.
-__device__ inline float log_chance(std::uint32_t parts, bool changes) {
-  const std::uint32_t rest = 0U - parts;
-  const bool minor = parts < 0x80000000U;
-  const float lesser = static_cast<float>(minor ? parts : rest) * 0x1p-32F;
-  return changes == minor ? logf(lesser) : log1pf(-lesser);
-}
+/// What a proposal is, for what is counted of it.
+enum class GradientChange { some, none, local };
 
 /// What the threads of a chain share about one variable that flips.
 struct GradientChosen {
@@ -110,14 +44,12 @@ struct GradientWalk {
 
   __device__ std::size_t row(std::size_t width) const { return number * width; }
 
-  /// Past the multiprocessor's own cache: a launch that overlaps with the one before may come here before that is over.
   __device__ void load_words() {
-    for (unsigned w = thread; w < all.words; w += kThreads) {
-      state[w] = __ldcg(all.state + row(all.words) + w);
-      flips[w] = __ldcg(all.flips + row(all.words) + w);
-    }
+    static_cast<void>(read_words());
     reduction.wait();
   }
+  /// The same, and whether anything flips.
+  __device__ bool load_words_and_look() { return reduction.any(read_words()); }
 
   /// Calls use(k, u, flips) for the variables i + k of a group; u is the first-order log ratio of changing one.
   template <class Gradients, class Use>
@@ -198,15 +130,11 @@ struct GradientWalk {
   template <class Gradients>
   __device__ double log_back_of_many(const Gradients& proposed) {
     Word64 sum = 0;
-    for_each(proposed, true, 0,
-             [&](unsigned, float u, bool changes) { sum += in_parts(log_chance(chance<function>(law, u), changes)); });
+    for_each(proposed, true, 0, [&](unsigned, float u, bool changes) {
+      sum += static_cast<Word64>(log_in_parts(log_chance(chance<function>(law, u), changes)));
+    });
     reduction.sum(sum);
-    return from_parts(sum);
-  }
-  /// Logarithms as integers.
-  __device__ static Word64 in_parts(float log) { return static_cast<Word64>(__float2ll_rn(log * 0x1p32F)); }
-  __device__ static double from_parts(Word64 parts) {
-    return static_cast<double>(static_cast<long long>(parts)) * 0x1p-32;
+    return log_from_parts(static_cast<long long>(sum));
   }
 
   /// Four random words of a step that asks for them `calls` times.
@@ -283,10 +211,19 @@ struct GradientWalk {
     }
   }
 
+  /// How often a step asks for random words where variables are drawn by themselves: for four of them at a time, and
+  /// for its level.
+  __device__ std::uint64_t calls_of_many() const { return (all.variables + 3) / 4 + 1; }
+  __device__ void draw_level(std::uint64_t step) const {
+    const std::uint64_t calls = calls_of_many();
+    const Philox last = words(step, calls, calls - 1);
+    all.level[number] = both(last.word[0], last.word[1]);
+  }
+
   /// Every variable by itself.
   template <class Gradients>
   __device__ void choose_many(const Gradients& gradients, std::uint64_t step) {
-    const std::uint64_t calls = (all.variables + 3) / 4 + 1;
+    const std::uint64_t calls = calls_of_many();
     for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
     reduction.wait();
     Word64 log_forth = 0;
@@ -297,16 +234,34 @@ struct GradientWalk {
       if (i % 4 == 0) random = words(step, calls, i / 4);
       const std::uint32_t parts = chance<function>(law, u);
       const bool changes = random.word[i % 4] < parts;
-      log_forth += in_parts(log_chance(parts, changes));
+      log_forth += static_cast<Word64>(log_in_parts(log_chance(parts, changes)));
       if (i % 4 == 0) drawn = 0;
       if (changes) drawn |= 1U << i % 32;
       if ((i % 4 == 3 || i + 1 == all.variables) && drawn != 0) atomicOr(flips + i / 32, drawn);
     });
     reduction.sum(log_forth);
     if (thread != 0) return;
-    all.forth[number] = from_parts(log_forth);
-    const Philox last = words(step, calls, calls - 1);
-    all.level[number] = both(last.word[0], last.word[1]);
+    all.forth[number] = log_from_parts(static_cast<long long>(log_forth));
+    draw_level(step);
+  }
+
+  /// The variable that a local step tries, and the level of this try: by itself, or as one of several.
+  struct LocalTry {
+    unsigned variable;
+    std::uint64_t level;
+  };
+  __device__ LocalTry draw_local(std::uint64_t step, unsigned number_of_try) const {
+    const Philox drawn = words(step, calls_of_many(), number_of_try);
+    return {one_of(all.variables, drawn.word[0]), both(drawn.word[2], drawn.word[3])};
+  }
+  /// One variable, any as likely as another: the proposal of a local step.
+  __device__ void choose_local(std::uint64_t step) {
+    for (unsigned w = thread; w < all.words; w += kThreads) flips[w] = 0;
+    reduction.wait();
+    if (thread != 0) return;
+    const LocalTry drawn = draw_local(step, 0);
+    flips[drawn.variable / 32] = 1U << drawn.variable % 32;
+    all.level[number] = drawn.level;
   }
 
   /// What is drawn from, for each variable: weights of single changes, or probabilities in units of 2^-32. `chosen` is
@@ -323,12 +278,21 @@ struct GradientWalk {
     }
   }
 
-  /// Whether the proposal is accepted, by its level.
-  __device__ bool decide(float ratio, std::uint64_t level) const {
-    const float probability = fminf(ratio, 1.0F);
-    // Nobody waits for what was there before; nor below.
-    if (thread == 0) atomicAdd(all.accepted + number, static_cast<double>(probability));
-    return (static_cast<double>(level) + 0.5) * 0x1p-64 < static_cast<double>(probability);
+  /// Whether the proposal is accepted, by its level. A chain that rests compares with more than 1.
+  __device__ bool decide(float ratio, std::uint64_t level, GradientChange change) const {
+    const auto probability = static_cast<double>(fminf(ratio, 1.0F));
+    if (thread == 0) count(probability, change);
+    return level_of(level) * all.stretch < probability;
+  }
+
+  /// Counts what a proposal is worth. Nobody waits for what was there before; nor below.
+  __device__ void count(double probability, GradientChange change) const {
+    if (change == GradientChange::none) {
+      atomicAdd(all.unchanged + number, 1.0);
+      return;
+    }
+    atomicAdd(all.accepted + number, probability);
+    if (change == GradientChange::local) atomicAdd(all.local_accepted + number, probability);
   }
 
   /// The proposal becomes the state. Only after something was summed since states and flips were read.
@@ -352,6 +316,19 @@ struct GradientWalk {
   /// The proposal, for the next launch.
   __device__ void store_flips() const {
     for (unsigned w = thread; w < all.words; w += kThreads) all.flips[row(all.words) + w] = flips[w];
+  }
+
+ private:
+  /// Past the multiprocessor's own cache: a launch that overlaps with the one before may come here before that is over.
+  /// Whether anything of what this thread reads flips.
+  __device__ bool read_words() {
+    std::uint32_t some = 0;
+    for (unsigned w = thread; w < all.words; w += kThreads) {
+      state[w] = __ldcg(all.state + row(all.words) + w);
+      flips[w] = __ldcg(all.flips + row(all.words) + w);
+      some |= flips[w];
+    }
+    return some != 0;
   }
 };
 

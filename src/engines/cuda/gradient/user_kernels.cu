@@ -104,7 +104,12 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
       all, {all, law, Reduction<kOfChain>(shared[slot].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
   std::uint64_t step = all.steps[number];
   const double log_prob = all.log_prob[number];  // before anybody writes it
-  chain.load_words();
+  bool changes = true;
+  if constexpr (many) {
+    changes = chain.load_words_and_look();
+  } else {
+    chain.load_words();
+  }
   typename UserWalk<function, kOfChain>::Weights weights{0.0F, 0};
   typename UserWalk<function, kOfChain>::GroupWeights groups;
   bool accepted = false;
@@ -113,9 +118,15 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
     const bool usable = chain.is_usable(now.answers, proposed);
     const double log_ratio = usable ? proposed - log_prob : 0.0;
     float ratio;
+    GradientChange change = changes ? GradientChange::some : GradientChange::none;
     if constexpr (many) {
-      const double log_back = chain.log_back_of_many(chain.answered(now.answers));
-      ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_back - all.forth[number])));
+      double log_ways = 0.0;  // of a local step, which leads back as likely as forth
+      if (is_local_step(step)) {
+        change = GradientChange::local;
+      } else {
+        log_ways = chain.log_back_of_many(chain.answered(now.answers)) - all.forth[number];
+      }
+      ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_ways)));
     } else {
       weights = chain.weigh(chain.answered(now.answers), true, chosen.weight, groups);
       chain.reduction.wait_after_sum();
@@ -124,7 +135,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
       const double log_ways = static_cast<double>(logf(back) - logf(static_cast<float>(all.forth[number])));
       ratio = expf(static_cast<float>(fmin(80.0, log_ratio + log_ways)));
     }
-    accepted = chain.decide(usable ? ratio : 0.0F, all.level[chain.number]);
+    accepted = chain.decide(usable ? ratio : 0.0F, all.level[chain.number], change);
     if (accepted) {
       chain.keep(now.answers, proposed);
       chain.take_flips(step);
@@ -135,7 +146,11 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>)
   }
   if (!now.phases.propose) return;
   if constexpr (many) {
-    chain.choose_many(chain.gradients(), step);
+    if (is_local_step(step)) {
+      chain.choose_local(step);
+    } else {
+      chain.choose_many(chain.gradients(), step);
+    }
   } else {
     // What was weighed at the proposal serves the state that it became; otherwise what is kept of the state does.
     if (now.phases.decide && !accepted) {

@@ -59,15 +59,17 @@ class CudaRbmChains final : public CudaGradientChains {
     if (steps == 0) return;
     prepare();
     state_.to_device(true);
-    propose();
-    std::uint64_t left = steps - 1;
-    for (; left >= kStepsOfGraph; left -= kStepsOfGraph) go_on_by_graphs();
-    for (const auto& part : parts_) go_on(*part, left, part->stream);
-    if (left % 2 == 1) turn();
-    for (const auto& part : parts_) launch_step(*part, {true, false}, part->stream);
-    turn();
+    if (changes_many()) {
+      make_steps_and_local_ones(steps);
+    } else {
+      make_steps(steps);
+    }
     wait("steps were made");
     steps_ += steps;
+  }
+
+  [[nodiscard]] std::uint64_t local_ratios() const {
+    return changes_many() ? cuda::local_steps_before(steps_) * cuda::local_tries(variables_) : 0;
   }
 
   struct Sums {
@@ -216,11 +218,41 @@ class CudaRbmChains final : public CudaGradientChains {
   /// When all proposals are decided about, gradients of states are where those of the proposals were.
   void turn() const { present_ = 1 - present_; }
 
-  void propose() {
-    for (const auto& part : parts_) {
-      launch_step(*part, {false, true}, part->stream);
-      find_gradients(part->range, part->stream);
+  /// Steps that are not local; the last proposal is decided about too.
+  void make_steps(std::uint64_t steps) {
+    for (const auto& part : parts_) propose(*part, part->stream);
+    std::uint64_t left = steps - 1;
+    for (; left >= kStepsOfGraph; left -= kStepsOfGraph) launch_graphs();
+    for (const auto& part : parts_) go_on(*part, left, part->stream);
+    if (left % 2 == 1) turn();
+    for (const auto& part : parts_) launch_step(*part, {true, false}, part->stream);
+    turn();
+  }
+  /// Local steps are at the end of each period of kLocalEvery steps; whole periods are graphs.
+  void make_steps_and_local_ones(std::uint64_t steps) {
+    for (std::uint64_t step = steps_, end = steps_ + steps; step < end;) {
+      const std::uint64_t before_local = std::min(end - step, cuda::steps_to_local(step));
+      if (step % cuda::kLocalEvery == 0 && end - step >= cuda::kLocalEvery) {
+        launch_graphs();
+        step += cuda::kLocalEvery;
+      } else if (before_local > 0) {
+        make_steps(before_local);
+        step += before_local;
+      } else {
+        for (const auto& part : parts_) make_local_step(*part, part->stream);
+        turn();
+        ++step;
+      }
     }
+  }
+
+  void propose(const Part& part, cudaStream_t stream) const {
+    launch_step(part, {false, true}, stream);
+    find_gradients(part.range, stream);
+  }
+  void make_local_step(const Part& part, cudaStream_t stream) const {
+    cuda::launch_rbm_local(rbm(), view(), part.range, stream);
+    find_gradients(part.range, stream);
   }
   /// Decides about proposals and makes the next ones, `steps` times.
   void go_on(const Part& part, std::uint64_t steps, cudaStream_t stream) {
@@ -232,12 +264,27 @@ class CudaRbmChains final : public CudaGradientChains {
     }
     present_ = before;
   }
-  /// An even number of steps, so gradients are back where they were.
-  void go_on_by_graphs() {
+  /// The steps before a local one, and that one.
+  void make_period(const Part& part, cudaStream_t stream) {
+    static_assert(cuda::kLocalEvery % 2 == 0);
+    propose(part, stream);
+    go_on(part, cuda::kLocalEvery - 2, stream);
+    launch_step(part, {true, false}, stream);
+    turn();
+    make_local_step(part, stream);
+    turn();
+  }
+  /// Decisions and proposals in turns, or a period with a local step at its end: an even number of steps, so gradients
+  /// are back where they were.
+  void launch_graphs() {
     static_assert(kStepsOfGraph % 2 == 0);
     for (const auto& part : parts_) {
       cuda::Graph& graph = part->graphs[present_];
-      if (!graph.is_made()) graph = cuda::Graph([&](cudaStream_t stream) { go_on(*part, kStepsOfGraph, stream); });
+      if (!graph.is_made()) {
+        graph = cuda::Graph([&](cudaStream_t stream) {
+          changes_many() ? make_period(*part, stream) : go_on(*part, kStepsOfGraph, stream);
+        });
+      }
       graph.launch(part->stream);
     }
   }

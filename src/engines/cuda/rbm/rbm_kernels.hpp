@@ -4,7 +4,8 @@
 /// other is the matrix product that gives the gradients d log p / d x at all proposed states. Gradients are
 /// coarse, in half precision: a proposal may be any function of the state, as long as the way back uses the same one.
 /// Activations are integers in a tiny unit, as on the CPU, so they are a function of the state; what is decided by
-/// is summed in integers.
+/// is summed in integers. Where proposals are of many changes, every 32nd step is local (step_guards.hpp), a launch of
+/// its own.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,10 @@ struct RbmRange {
 };
 void launch_rbm_step(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, const GradientLaw& law,
                      GradientPhases phases, cudaStream_t stream);
+
+/// A local step, where no decision about a proposal is due: single changes of any units, one after another. What is
+/// known of the states is as after `launch_rbm_prepare`.
+void launch_rbm_local(const RbmView& rbm, const RbmChainsView& chains, RbmRange range, cudaStream_t stream);
 
 /// Activations and log p of all states anew, as if they were proposed: their gradients are still to be found.
 void launch_rbm_prepare(const RbmView& rbm, const RbmChainsView& chains, cudaStream_t stream);
