@@ -274,7 +274,7 @@ struct ModelChecks {
 // Standard errors from batch means.
 
 /// Between 16 and 32 batches, however long the run: when there are 32, neighbours are joined and batches become twice
-/// as long. A batch should be far longer than the memory of the chain; that is so once a run is long enough to be used.
+/// as long.
 class BatchMeans {
  public:
   static constexpr std::size_t kMost = 32;
@@ -338,34 +338,9 @@ struct SettledMean {
   return {mean, std::sqrt(square / (count - 1.0) / count)};
 }
 
-/// Standard error of the mean over all chains of series `first`, or of the sum of `count` series from it on: from the
-/// spread of all batches, or from that of the chains where it is larger, for chains that disagree are worth one batch
-/// each. NaN with fewer than two of either.
-[[nodiscard]] inline double standard_error(std::span<const BatchMeans> chains, std::size_t first,
-                                           std::size_t count = 1) {
-  const auto error = [](const std::vector<double>& means) {
-    if (means.size() < 2) return std::nan("");
-    double mean = 0.0;
-    for (const double m : means) mean += m / static_cast<double>(means.size());
-    double square = 0.0;
-    for (const double m : means) square += (m - mean) * (m - mean);
-    return std::sqrt(square / static_cast<double>(means.size() - 1) / static_cast<double>(means.size()));
-  };
-  std::vector<double> all;
-  std::vector<double> of_chains;
-  for (const BatchMeans& chain : chains) {
-    double sum = 0.0;
-    for (std::size_t b = 0; b < chain.size(); ++b) {
-      double of_batch = 0.0;
-      for (std::size_t k = first; k < first + count; ++k) of_batch += chain.mean(b, k);
-      all.push_back(of_batch);
-      sum += of_batch;
-    }
-    if (chain.size() > 0) of_chains.push_back(sum / static_cast<double>(chain.size()));
-  }
-  const double by_batches = error(all);
-  const double by_chains = error(of_chains);
-  return std::isnan(by_chains) || by_batches > by_chains ? by_batches : by_chains;
-}
+/// Standard error of the mean over all chains of series `first`, or of the sum of `count` series from it on. As many
+/// batches count as all chains have. Those of slow chains are short, and so correlated: the error is that of
+/// ess_mean on batches in place of draws, with chains that disagree worth one batch each. NaN with fewer than two.
+[[nodiscard]] double standard_error(std::span<const BatchMeans> chains, std::size_t first, std::size_t count = 1);
 
 }  // namespace poise

@@ -49,8 +49,8 @@ struct RunMarginals {
   Marginals counted;    ///< fraction of all steps spent at each level
   /// Standard errors of `marginals`: those of RunResult. Draws that have hardly seen a level, or hardly anything else,
   /// cannot vouch for its probability, however little it varied among them: a level that was visited v < 10 times in n
-  /// effective draws has an error of at least sqrt(v + 1) / n, so that three of them are the rule of three where v = 0,
-  /// and the other levels of a variable with such a level have one of 1 / n. Levels that zeros rule out have none.
+  /// effective draws has an error of at least sqrt(v + 1) / n, so that three of them are the rule of three where v = 0.
+  /// Where a level was never visited, all errors are at least 1 / n. Levels that zeros rule out have none.
   Marginals mcse;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "diagnose/effective_size.hpp"
 #include "diagnose/model_checks.hpp"
 
 namespace poise {
@@ -15,9 +16,8 @@ namespace {
 constexpr double kMissedByChance = 1e-3;
 /// Names in a sentence.
 constexpr std::size_t kMostNames = 3;
-/// Probability that is worth a warning: what is missing below it moves marginals by less than that. A variable is
-/// called certain only if its other levels have less.
-constexpr double kMatters = 0.01;
+/// A variable is called certain only if its other levels have a smaller probability.
+constexpr double kMatters = diagnose_detail::worth_a_warning;
 
 double expected_limit(const ModelChecks& checks) {
   return std::log(static_cast<double>(std::max<std::size_t>(1, checks.tested_levels)) / kMissedByChance);
@@ -52,14 +52,15 @@ bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChe
   return !is_stuck(checks, run, one) && one.most < kMatters;
 }
 
-const char* remedy(const ModelChecks& checks) {
-  return checks.exact ? "use --sampler exact" : "use --sampler temper, or --init dispersed to see more of them";
+/// What to type where chains do not reach all of the distribution.
+std::string remedy(const ModelChecks& checks, const CheckedRun& run) {
+  return checks.exact ? "--sampler exact" : run.facts.better(INFINITY);
 }
 
 }  // namespace
 
 double CheckedRun::ess() const {
-  const auto count = static_cast<double>(draws);
+  const auto count = static_cast<double>(facts.chains * facts.draws);
   return monitors.empty() || !std::isfinite(monitors.front().summary.ess)
              ? count
              : std::min(count, monitors.front().summary.ess);
@@ -78,12 +79,13 @@ std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const Checked
     row.variable = one.variable;
     row.level = one.level;
     names.push_back(
-        fmt::format("{} (probability {}{:.2g})", run.names(row), checks.exact ? "" : "about ", one.probability));
+        fmt::format("{} (probability {}{:.2g})", run.facts.names(row), checks.exact ? "" : "about ", one.probability));
   }
   if (names.empty()) return {};
-  return {{"unvisited", fmt::format("{} {} never drawn, so chains do not reach all of the distribution and marginals "
-                                    "are wrong; {}.",
-                                    list_of(names), names.size() == 1 ? "was" : "were", remedy(checks))}};
+  return {{"unvisited",
+           fmt::format("{} {} never drawn: chains do not reach all of the distribution, and marginals are wrong",
+                       list_of(names), names.size() == 1 ? "was" : "were"),
+           remedy(checks, run)}};
 }
 
 std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run) {
@@ -92,31 +94,38 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
   std::vector<Index> settled;
   for (const ModelChecks::Constant& one : checks.constant) {
     if (is_stuck(checks, run, one)) {
-      names.push_back(variable_name(run.names, one.variable));
+      names.push_back(variable_name(run.facts.names, one.variable));
       others = std::max(others, one.least);
     } else if (!is_certain(checks, run, one)) {
       continue;
     }
     settled.push_back(one.variable);
   }
-  std::vector<Warning> out;
   if (!names.empty()) {
-    out.push_back({"stuck", fmt::format("{} never changed although other levels have a probability of {}{:.2g}, so "
-                                        "the chains are stuck and marginals are wrong; {}.",
-                                        list_of(names), checks.exact ? "up to " : "about ", others, remedy(checks))});
+    return {{"stuck",
+             fmt::format("{} never changed although other levels have a probability of {}{:.2g}: the chains are stuck, "
+                         "and marginals are wrong",
+                         list_of(names), checks.exact ? "up to " : "about ", others),
+             remedy(checks, run)}};
   }
   std::sort(settled.begin(), settled.end());
-  names.clear();
   for (const Index i : run.frozen) {
-    if (!std::binary_search(settled.begin(), settled.end(), i)) names.push_back(variable_name(run.names, i));
+    if (!std::binary_search(settled.begin(), settled.end(), i)) names.push_back(variable_name(run.facts.names, i));
   }
-  if (!names.empty()) {
-    out.push_back({"stuck", fmt::format("{} never changed and could not: with the others as they were, zeros in the "
-                                        "tables leave one level; unless the evidence determines that, the chains are "
-                                        "stuck and marginals are wrong; {}.",
-                                        list_of(names), remedy(checks))});
-  }
-  return out;
+  if (names.empty()) return {};
+  return {{"stuck",
+           fmt::format("{} never changed and could not, as zeros in the tables leave one level with the others as they "
+                       "were: unless evidence determines that, the chains are stuck and marginals are wrong",
+                       list_of(names)),
+           remedy(checks, run)}};
+}
+
+bool is_determined(const ModelChecks& checks, const CheckedRun& run) {
+  return !checks.constant.empty() &&
+         std::all_of(checks.constant.begin(), checks.constant.end(),
+                     [&](const ModelChecks::Constant& one) { return is_certain(checks, run, one); }) &&
+         std::all_of(run.monitors.begin(), run.monitors.end(),
+                     [](const NamedSummary& monitor) { return monitor.summary.status == SeriesStatus::constant; });
 }
 
 std::string certain_variables(const ModelChecks& checks, const CheckedRun& run) {
@@ -124,7 +133,7 @@ std::string certain_variables(const ModelChecks& checks, const CheckedRun& run) 
   double most = 0.0;
   for (const ModelChecks::Constant& one : checks.constant) {
     if (!is_certain(checks, run, one)) continue;
-    names.push_back(variable_name(run.names, one.variable));
+    names.push_back(variable_name(run.facts.names, one.variable));
     most = std::max(most, one.most);
   }
   if (names.empty()) return "";

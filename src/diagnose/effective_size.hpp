@@ -78,6 +78,9 @@ double effective_if_stationary(std::size_t m, std::size_t n, double variance_of_
 /// Whether chance does not explain an R-hat over its limit, of the largest among so many (Bonferroni).
 inline bool is_high(double chance, std::size_t tests) { return chance * static_cast<double>(tests) < chance_limit; }
 
+/// Probability that is worth a warning: a level that is missing, or an error, below it moves no marginal by more.
+inline constexpr double worth_a_warning = 0.02;
+
 /// Draws per chain from which lags are looked at.
 inline constexpr std::size_t fewest_draws = 12;
 

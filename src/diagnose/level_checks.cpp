@@ -1,10 +1,12 @@
 /// What a model says of levels that no chain was ever at.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "diagnose/model_checks.hpp"
 #include "exact/block_laws.hpp"
+#include "models/as_network.hpp"
 
 namespace poise {
 
@@ -26,6 +28,8 @@ constexpr double kMostBlocks = 64.0;
 /// Standard errors from a mean to its bounds.
 constexpr double kErrors = 3.0;
 constexpr std::size_t kMostLevels = 1000;
+/// Variables of a model that is made a network for checks: some ten milliseconds.
+constexpr Index kMostConverted = 4096;
 
 /// Mean of a probability over states, with its error by states or by chains, whichever is larger.
 class MeanOfLaws {
@@ -147,6 +151,18 @@ void bound_by_blocks(const Network& network, const CheckedStates& states, std::s
   }
 }
 
+/// The model as tables, which show what single changes do not; null where it has none, or where they would take longer
+/// than the run.
+std::shared_ptr<const Network> tables_of(const Model& model) {
+  const bool is_network = std::holds_alternative<NetworkDescription>(model.description);
+  if (model.fibers() != nullptr || (!is_network && model.layout.variables > kMostConverted)) return nullptr;
+  try {
+    return as_network(model);
+  } catch (const InputError&) {
+    return nullptr;  // couplings that no table holds
+  }
+}
+
 }  // namespace
 
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
@@ -171,11 +187,9 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
   suspects.least.resize(levels);
   suspects.most.resize(levels);
   const double budget = kFraction * static_cast<double>(updates);
-  const auto* description = std::get_if<NetworkDescription>(&model.description);
+  const std::shared_ptr<const Network> network = tables_of(model);
   std::optional<Marginals> marginals;
-  if (description != nullptr) {
-    marginals = cheap_marginals(*description->network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
-  }
+  if (network) marginals = cheap_marginals(*network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
   checks.exact = marginals.has_value();
   if (marginals) {
     bound_by_marginals(*marginals, suspects);
@@ -186,7 +200,7 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
         model.sparse ? states.per_chain : static_cast<std::size_t>(std::clamp(affordable, std::min(most, 4.0), most));
     bound_by_laws(model, states, per_chain, suspects);
     const double blocks = std::clamp(budget / (kBlockStates * kUpdatesPerBlock), kLeastBlocks, kMostBlocks);
-    if (description != nullptr) bound_by_blocks(*description->network, states, constant, blocks, suspects);
+    if (network) bound_by_blocks(*network, states, constant, blocks, suspects);
   }
   for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
     const Index i = suspects.variables[k];

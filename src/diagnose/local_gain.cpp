@@ -82,8 +82,9 @@ LawReader::LawReader(const Model& model, std::vector<Index> variables) : target_
     places_.push_back({i, first, target_->cardinality(i)});
     most = std::max(most, places_.back().levels);
   }
-  // All at once are faster where many of them are wanted.
-  if (model.sparse && 4 * variables.size() > target_->num_variables()) ratios_.resize(target_->num_moves());
+  // All at once are faster where many of them are wanted: one call of user code.
+  const bool has_all = model.sparse || model.fibers() != nullptr;
+  if (has_all && 4 * variables.size() > target_->num_variables()) ratios_.resize(target_->num_moves());
   log_ratios_.resize(most);
   probabilities_.resize(most);
 }
@@ -131,12 +132,11 @@ std::vector<Warning> local_gain_warnings(const ModelChecks& checks, const Checke
   if (checks.gains.empty()) return {};
   const ModelChecks::LocalGain& most = checks.gains.front();
   const std::string others = checks.gains.size() > 1 ? fmt::format(" (and of {} more)", checks.gains.size() - 1) : "";
-  return {
-      {"local_gain",
-       fmt::format("A Gibbs update of {}{} would raise log p by {:.3g} on average, where 0 is right, so the sampler "
-                   "lacks local moves and its draws are not those of the model; use --sampler gibbs or --sampler "
-                   "temper.",
-                   variable_name(run.names, most.variable), others, most.gain)}};
+  return {{"local_gain",
+           fmt::format("A Gibbs update of {}{} would raise log p by {:.3g} on average, where 0 is right: the sampler "
+                       "lacks local moves, and its draws are not those of the model",
+                       variable_name(run.facts.names, most.variable), others, most.gain),
+           "--sampler gibbs"}};
 }
 
 }  // namespace poise

@@ -97,9 +97,10 @@ class LawReader {
 void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks);
 
 /// What the model says of levels that no chain was at: `visited` has a number for each level of each variable, one for
-/// an observed one, and is not 0 where some chain was. Networks have exact marginals where a junction tree takes a
-/// hundredth of `updates` of single variables. Elsewhere probabilities are those of conditional laws at the states: of
-/// single variables, and in networks of a variable with those that zeros tie it to.
+/// an observed one, and is not 0 where some chain was. Networks and Ising models have exact marginals where a junction
+/// tree takes a hundredth of `updates` of single variables. Elsewhere probabilities are those of conditional laws at
+/// the states: of single variables, and where there are tables of a variable with those that zeros tie it to, or of all
+/// neighbours that never changed either: four chains may all be in one of two modes.
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
                       std::uint64_t updates, ModelChecks& checks);
 
@@ -107,9 +108,8 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
 struct CheckedRun {
   std::span<const NamedSummary> monitors;
   const VariablesSummary& variables;  ///< may be empty
-  std::size_t draws;                  ///< of all chains together
   std::span<const Index> frozen;      ///< RunResult::frozen
-  const VariableNames& names;
+  const RunFacts& facts;
 
   /// Effective sample size of log p, or the number of draws where that is not defined.
   [[nodiscard]] double ess() const;
@@ -117,10 +117,14 @@ struct CheckedRun {
 
 [[nodiscard]] std::string variable_name(const VariableNames& names, Index variable);
 
+// One warning at most.
+
 /// Levels of positive probability that should have been drawn.
 [[nodiscard]] std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Variables that never changed although they should have.
 [[nodiscard]] std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// Whether nothing changed, and rightly so, as where evidence determines everything.
+[[nodiscard]] bool is_determined(const ModelChecks& checks, const CheckedRun& run);
 /// Variables that never changed, and rightly so: a sentence, or none.
 [[nodiscard]] std::string certain_variables(const ModelChecks& checks, const CheckedRun& run);
 [[nodiscard]] std::vector<Warning> local_gain_warnings(const ModelChecks& checks, const CheckedRun& run);

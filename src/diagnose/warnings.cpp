@@ -30,6 +30,7 @@ struct Series {
   double ess;
   double chance;
   SeriesStatus status;
+  double mcse;  // infinite for a monitor, whose scale says nothing
 };
 
 /// Series with the same trouble: how many there are, and the worst.
@@ -91,7 +92,7 @@ struct Groups {
       add(disagreeing, series.r_hat > largest_r_hat);
       largest_r_hat = std::max(largest_r_hat, series.r_hat);
       ess_of_disagreeing = std::min(ess_of_disagreeing, series.ess);
-    } else if (series.ess < ess_alarm) {
+    } else if (series.ess < ess_alarm && series.mcse > diagnose_detail::worth_a_warning) {
       add(few, series.ess < smallest_ess);
       smallest_ess = std::min(smallest_ess, series.ess);
     }
@@ -104,11 +105,11 @@ Groups sort_series(std::span<const NamedSummary> monitors, const VariablesSummar
   const std::size_t tests = monitors.size() + variables.rows.size();
   for (const NamedSummary& one : monitors) {
     const SeriesSummary& it = one.summary;
-    groups.sort({it.r_hat, it.ess, it.chance, it.status}, tests,
+    groups.sort({it.r_hat, it.ess, it.chance, it.status, INFINITY}, tests,
                 [&](Group& group, bool worst) { group.add_monitor(one, worst); });
   }
   for (const VariableRow& row : variables.rows) {
-    groups.sort({row.r_hat, row.ess, row.chance, row.status}, tests,
+    groups.sort({row.r_hat, row.ess, row.chance, row.status, row.mcse}, tests,
                 [&](Group& group, bool worst) { group.add_row(row, name, worst); });
   }
   return groups;

@@ -48,6 +48,7 @@ RunMarginals marginals_of(const RunResult& result, const Report& report) {
   RunMarginals out{Marginals(cardinalities), Marginals(cardinalities), Marginals(cardinalities)};
   const std::vector<double> draws = effective_draws(result, report);
   Index first = 0;
+  bool missed = false;
   for (Index i = 0; i < layout.variables; ++i) {
     const Index moves = layout.levels(i) - 1;
     if (moves == 0) {
@@ -66,16 +67,12 @@ RunMarginals marginals_of(const RunResult& result, const Report& report) {
     errors[0] = result.rao_blackwell_mcse_of_zero[i];
     first += moves;
     // Where as many levels as zeros leave have shown some probability, the others have none, but for what rounding
-    // makes of it. What may have been missed at a level that was never visited is missing at the others.
+    // makes of it.
     const auto shows = [&](Index k) { return k == 0 ? counted[0] > kNothing : means[k] > kNothing; };
     Index shown = 0;
     for (Index k = 0; k <= moves; ++k) shown += shows(k) ? 1 : 0;
     const Index possible = result.possible_levels.empty() ? moves + 1 : result.possible_levels[i];
     const auto is_ruled_out = [&](Index k) { return shown >= possible && !shows(k); };
-    double missed = 0.0;
-    for (Index k = 0; k <= moves; ++k) {
-      if (!is_ruled_out(k) && counted[k] <= kNothing) missed = 1.0 / draws[i];
-    }
     for (Index k = 0; k <= moves; ++k) {
       if (is_ruled_out(k) || possible == 1) {
         errors[k] = 0.0;
@@ -83,7 +80,15 @@ RunMarginals marginals_of(const RunResult& result, const Report& report) {
       }
       const double rarer = std::clamp(std::min(counted[k], 1.0 - counted[k]), 0.0, 1.0);
       const double visits = rarer * draws[i];
-      errors[k] = std::hypot(errors[k], visits < kFewVisits ? std::sqrt(visits + 1.0) / draws[i] : missed);
+      if (visits < kFewVisits) errors[k] = std::hypot(errors[k], std::sqrt(visits + 1.0) / draws[i]);
+      missed = missed || counted[k] <= kNothing;
+    }
+  }
+  // What may have been missed at a level that was never visited is missing at the others, and what other variables are
+  // like there has not been seen.
+  for (Index i = 0; missed && i < layout.variables; ++i) {
+    for (double& error : out.mcse.of(i)) {
+      if (error > 0.0) error = std::max(error, 1.0 / draws[i]);
     }
   }
   return out;

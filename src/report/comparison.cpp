@@ -73,10 +73,16 @@ std::string budget_text(std::span<const Report> reports, std::size_t width) {
 
 /// What several samplers have in common when each has a warning of that code.
 std::string_view cause(std::string_view code) {
-  constexpr std::pair<std::string_view, std::string_view> kCauses[] = {
-      {"rhat", "Chains disagree"},          {"ess", "Few effective draws"},          {"stuck", "Chains do not move"},
-      {"short", "Too few draws to judge"},  {"non_finite", "Draws are not finite"},  {"one_chain", "Only one chain"},
-      {"ladder", "Replicas do not travel"}, {"interrupted", "Runs are not complete"}};
+  constexpr std::pair<std::string_view, std::string_view> kCauses[] = {{"rhat", "Chains disagree"},
+                                                                       {"ess", "Few effective draws"},
+                                                                       {"stuck", "Chains do not move"},
+                                                                       {"short", "Too few draws to judge"},
+                                                                       {"non_finite", "Draws are not finite"},
+                                                                       {"one_chain", "Only one chain"},
+                                                                       {"ladder", "Replicas do not travel"},
+                                                                       {"interrupted", "Runs are not complete"},
+                                                                       {"unvisited", "Levels were never drawn"},
+                                                                       {"local_gain", "Local moves are lacking"}};
   const auto* found =
       std::find_if(std::begin(kCauses), std::end(kCauses), [&](auto& one) { return one.first == code; });
   return found == std::end(kCauses) ? code : found->second;

@@ -1,4 +1,5 @@
 /// Reports of a run and of a stored run: head, monitors, variables and warnings.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -96,8 +97,13 @@ void add_warnings(Report& report, bool ended) {
                        .seconds = report.seconds,
                        .independent = report.independent,
                        .names = {report.variable_names, report.level_names}};
+  // One for each cause: what the model says comes first, and speaks for what the draws show of the same.
   const auto add = [&](const std::vector<Warning>& found) {
-    report.warnings.insert(report.warnings.end(), found.begin(), found.end());
+    for (const Warning& one : found) {
+      const bool is_known = std::any_of(report.warnings.begin(), report.warnings.end(),
+                                        [&](const Warning& other) { return other.code == one.code; });
+      if (!is_known) report.warnings.push_back(one);
+    }
   };
   if (report.draws == 0) {
     add({{"no_draws",
@@ -116,11 +122,13 @@ void add_warnings(Report& report, bool ended) {
   if (report.tempering) add(tempering_warnings(*report.tempering, facts));
   const VariablesSummary none;
   const VariablesSummary& variables = report.variables ? *report.variables : none;
-  const CheckedRun checked{report.monitors, variables, report.chains * report.draws, report.frozen, facts.names};
-  add(stuck_warnings(report.checks, checked));
-  add(unvisited_warnings(report.checks, checked));
-  add(local_gain_warnings(report.checks, checked));
-  add(warnings(report.monitors, variables, facts));
+  const CheckedRun checked{report.monitors, variables, report.frozen, facts};
+  if (!report.independent) {
+    add(stuck_warnings(report.checks, checked));
+    add(unvisited_warnings(report.checks, checked));
+    add(local_gain_warnings(report.checks, checked));
+  }
+  if (!is_determined(report.checks, checked)) add(warnings(report.monitors, variables, facts));
   report.certain = certain_variables(report.checks, checked);
 }
 

@@ -29,6 +29,10 @@ constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
 /// The fraction of a limit in seconds after which the sampler of `auto` stays or goes.
 constexpr double kWatchFraction = 0.2;
+/// States that are kept for checks: in at most so many bytes, and not where there are so many chains that one of each
+/// is enough.
+constexpr double kMostKept = 1 << 26;
+constexpr std::size_t kEnoughChains = 64;
 /// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
 constexpr std::size_t kWholeDraws = 256;
 
@@ -151,6 +155,9 @@ void Run::Core::take(TunableEngine chains_made) {
   length.emplace(made.engine->traits().chunk);
   make_recorder();
   batches.resize(options.rao_blackwell ? options.chains : 0);
+  const double bytes = 3.0 * static_cast<double>(states_to_check(model.layout.variables)) * model.layout.variables;
+  const bool keeps = options.chains < kEnoughChains && bytes < kMostKept && !made.engine->traits().independent;
+  kept.resize(keeps ? options.chains : 0);
   if (sampler.settings.first_order && model.sparse) {
     notes.emplace_back(model.linear
                            ? "log p of this model is linear in every variable: first-order ratios are the exact ones, "
@@ -343,7 +350,12 @@ void Run::Core::sampling_round(std::size_t draws) {
   round([&] {
     chains->for_each_group([&](ChainGroup group) {
       if (!options.rao_blackwell) {
-        recorder->advance_and_record(*made.engine, group, thin, count);
+        for (std::size_t done = 0; done < count;) {
+          const std::size_t next = kept.empty() ? count : kept[group.first].until_next(first + done);
+          const std::size_t some = std::min(count - done, next);
+          recorder->advance_and_record(*made.engine, group, thin, some);
+          keep_states(group, first + (done += some));
+        }
         return;
       }
       for (std::size_t draw = first; draw < first + count; ++draw) {
@@ -358,12 +370,47 @@ void Run::Core::sampling_round(std::size_t draws) {
 void Run::Core::record(ChainGroup group, std::size_t draw) {
   recorder->record(*made.engine, group, options.thin);
   made.engine->visit_marginals(group);
+  keep_states(group, draw + 1);
   if (!options.rao_blackwell) return;
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     if (!batches[c].ends_at(draw + 1)) continue;
     const RaoBlackwell sums = made.engine->rao_blackwell(c);
     batches[c].add(draw + 1, sums.sums, sums.count);
   }
+}
+
+void Run::Core::keep_states(ChainGroup group, std::size_t draw) {
+  if (kept.empty() || !kept[group.first].wants(draw)) return;
+  const Index n = model.layout.variables;
+  std::vector<Value> levels(group.count * n);
+  made.engine->observe(group, {.levels = levels});
+  for (std::size_t k = 0; k < group.count; ++k) {
+    kept[group.first + k].add(std::span(levels).subspan(k * n, n), states_of_chain());
+  }
+}
+
+CheckedStates Run::Core::checked_states(const RunResult& result, std::size_t levels,
+                                        const std::vector<Value>& last) const {
+  CheckedStates out{{}, options.chains, 1, model.layout.variables};
+  if (result.independent) return out;
+  std::size_t most = states_of_chain();
+  // User code is asked for a hundredth of what the run has asked it for.
+  if (model.fibers() != nullptr) most = std::min(most, result.evals.of_target() / (100 * levels * out.chains));
+  // Chains that were broken off are not equally long.
+  for (const KeptStates& chain : kept) most = std::min(most, chain.states().size());
+  if (most == 0) return out;
+  if (kept.empty()) {
+    out.levels = last;
+    return out;
+  }
+  out.per_chain = most;
+  for (const KeptStates& chain : kept) {
+    for (std::size_t k = 0; k < most; ++k) {
+      const std::vector<Value>& x = chain.states()[k * chain.states().size() / most];
+      out.levels.insert(out.levels.end(), x.begin(), x.end());
+    }
+  }
+  return out;
 }
 
 void Run::Core::between_rounds(std::size_t wanted, const Run& run) {
@@ -432,18 +479,20 @@ std::vector<std::string> Run::Core::save_chains(const std::function<void(std::si
 }
 
 void Run::Core::share_batches() {
-  if (!division || batches.empty()) return;
+  if (!division || batches.size() + kept.size() == 0) return;
   const ChainGroup own = division->own();
   std::vector<std::string> mine;
   for (std::size_t c = own.first; c < own.first + own.count; ++c) {
     Saver out;
-    out(batches[c]);
+    if (!batches.empty()) out(batches[c]);
+    if (!kept.empty()) out(kept[c]);
     mine.push_back(out.take());
   }
   const std::vector<std::string> all = division->gather(mine);
   for (std::size_t c = 0; c < all.size(); ++c) {
     Loader in(all[c]);
-    in(batches[c]);
+    if (!batches.empty()) in(batches[c]);
+    if (!kept.empty()) in(kept[c]);
   }
 }
 

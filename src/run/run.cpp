@@ -214,7 +214,6 @@ RunResult Run::finish() {
         fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)",
                     core.model.objective, best.value, best.chain, best.draw));
   }
-  const bool held = core.recorder->holds_states();
   result.trace = core.recorder->take();
   result.steps = static_cast<std::uint64_t>(result.options.draws) * core.options.chains * core.options.thin;
   result.updates =
@@ -223,11 +222,8 @@ RunResult Run::finish() {
   result.batches = std::move(core.batches);
   add_function(core.sampler, core.warmed.function, result);
   const std::vector<std::uint8_t> visited = add_marginals(core.model, engine, result);
-  // Where states are not held there are those that chains have now.
-  const Index n = core.model.layout.variables;
-  add_checks(core.model, core.sampler, visited,
-             held ? states_of(result.trace, core.model.layout) : CheckedStates{states(), core.options.chains, 1, n},
-             result);
+  const std::vector<Value> last = core.kept.empty() ? states() : std::vector<Value>();
+  add_checks(core.model, core.sampler, visited, core.checked_states(result, visited.size(), last), result);
   result.tempering = engine.tempering();
   if (result.tempering) {
     result.tempering->log_partition += core.model.log_constant;
@@ -266,6 +262,7 @@ std::string Run::save(Draws draws) const {
   out(core.save_chains([&](std::size_t c, Saver& of_chain) {
     core.made.engine->save_chain(c, of_chain);
     if (!core.batches.empty()) of_chain(core.batches[c]);
+    if (!core.kept.empty()) of_chain(core.kept[c]);
     if (core.warmup) core.warmup->save_chain(c, of_chain);
   }));
   return for_all ? collective()->of_root(out.take()) : out.take();
@@ -351,6 +348,7 @@ void Run::load(std::string_view bytes, Draws draws) {
     Loader of_chain(of_chains[c]);
     core.made.engine->load_chain(c, of_chain);
     if (!core.batches.empty()) of_chain(core.batches[c]);
+    if (!core.kept.empty()) of_chain(core.kept[c]);
     if (core.warmup) core.warmup->load_chain(c, of_chain);
   }
   if (!core.sampling) return;

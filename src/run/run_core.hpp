@@ -1,6 +1,7 @@
 /// What a run is made of: model, chains, recorder, warm-up and the clock, and its rounds.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <poise/sampler.hpp>
 #include "diagnose/model_checks.hpp"
 #include "run/chains.hpp"
+#include "run/kept_states.hpp"
 #include "run/recommend.hpp"
 #include "run/recorder.hpp"
 #include "run/warmup.hpp"
@@ -27,8 +29,6 @@ void add_function(const Sampler& sampler, const BalancingFunction& function, Run
 /// Empirical and Rao-Blackwellised marginals and frozen variables. Gives for each level of each variable whether any
 /// chain was at it.
 std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine, RunResult& result);
-/// Recorded states to check, evenly spaced; none where no states are here.
-[[nodiscard]] CheckedStates states_of(const Trace& trace, const VariableLayout& layout);
 /// What the model says of the draws.
 void add_checks(const Model& model, const Sampler& sampler, std::span<const std::uint8_t> visited,
                 const CheckedStates& states, RunResult& result);
@@ -89,6 +89,14 @@ struct Run::Core {
   /// Whole draws where some fit into a round, or else the next steps of one.
   void sampling_round(std::size_t draws);
   void record(ChainGroup group, std::size_t draw);
+  /// Keeps the states of a group after draw number `draw`, if it is their turn.
+  void keep_states(ChainGroup group, std::size_t draw);
+  [[nodiscard]] std::size_t states_of_chain() const {
+    return std::max<std::size_t>(1, states_to_check(model.layout.variables) / options.chains);
+  }
+  /// The kept states, or those that chains have now. A state takes as many evaluations as there are `levels`.
+  [[nodiscard]] CheckedStates checked_states(const RunResult& result, std::size_t levels,
+                                             const std::vector<Value>& last) const;
   /// What happens between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.
   void between_rounds(std::size_t wanted, const Run& run);
   /// Says what of the draws is not there.
@@ -96,7 +104,7 @@ struct Run::Core {
   void tell_sampling(std::size_t wanted);
   /// What `work` saves of each chain, at the root of those of all ranks.
   [[nodiscard]] std::vector<std::string> save_chains(const std::function<void(std::size_t, Saver&)>& work) const;
-  /// Has all ranks know the batches of all chains.
+  /// Has all ranks know the batches and kept states of all chains.
   void share_batches();
   /// What is known of a run before its first draw.
   void fill_head(RunResult& result) const;
@@ -140,7 +148,8 @@ struct Run::Core {
   std::uint64_t steps_in_draw = 0;
   std::size_t written = 0;  // draws that the sink has
   std::vector<BatchMeans> batches;
-  bool broken = false;  // by the target, inside a round
+  std::vector<KeptStates> kept;  // none where there are so many chains that their last states will do
+  bool broken = false;           // by the target, inside a round
 
   Clock::time_point phase_began = started;
   Clock::time_point ess_time = started;

@@ -449,6 +449,16 @@ TEST(DiagnoseWarnings, EffectiveDrawsCountInAll) {
   EXPECT_TRUE(warnings(monitors, {}, {.chains = 64, .draws = 400}).empty());
 }
 
+TEST(DiagnoseWarnings, FewEffectiveDrawsOfARareLevelDoNoHarm) {
+  VariablesSummary variables;
+  variables.variables = 1;
+  variables.rows.push_back({0.01, 0.013, 60, 1.02, 4, 0, {}, SeriesStatus::rare});
+  EXPECT_TRUE(warnings({}, variables, {.chains = 4, .draws = 1000}).empty());
+  variables.rows[0].mean = 0.5;
+  variables.rows[0].mcse = 0.065;
+  EXPECT_EQ(codes(warnings({}, variables, {.chains = 4, .draws = 1000})), Codes{"ess"});
+}
+
 struct Alarms {
   std::size_t over_limit = 0;  // series
   std::size_t rhat = 0;        // runs, by their warnings

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <poise/extend/engines/own_kernel.hpp>
+#include <poise/extend/models/batch_function.hpp>
 #include <poise/model.hpp>
 #include <poise/report.hpp>
 #include <poise/run.hpp>
@@ -14,6 +16,9 @@
 #include "diagnose/model_checks.hpp"
 #include "exact/block_laws.hpp"
 #include "exact/exact_inference.hpp"
+#include "models/ising/ising_model.hpp"
+#include "models/user/batch_target.hpp"
+#include "run/kept_states.hpp"
 #include "support/small_networks.hpp"
 
 namespace poise {
@@ -60,7 +65,7 @@ Report report_from(const Network& network, const std::string& sampler, std::vect
 
 std::string text_of(const Report& report, const std::string& code) {
   std::string out;
-  for (const Warning& warning : report.warnings) out += warning.code == code ? warning.text + "\n" : "";
+  for (const Warning& warning : report.warnings) out += warning.code == code ? warning.sentence() + "\n" : "";
   return out;
 }
 
@@ -113,6 +118,44 @@ TEST(Constant, StuckChainsAreToldFromCertainOnes) {
   const Report certain = report_from(network, "gibbs", {3, 0, 0});
   EXPECT_EQ(text_of(certain, "stuck"), "");
   EXPECT_NE(certain.certain.find("x[0] and x[1]"), std::string::npos) << certain.certain;
+}
+
+// Chains that are all in one of two modes agree with each other, and no single change leads out.
+TEST(Constant, OneModeOfTwoIsStuck) {
+  IsingModel ising;
+  ising.name = "clique";
+  ising.variables = 6;
+  ising.field.assign(6, 0.01);
+  for (Index j = 1; j < 6; ++j) ising.edges.push_back({j - 1, j, 7.0});
+  RunOptions options;
+  options.draws = 400;
+  options.start = Start::zeros;
+  const Report report = make_report(run(ising_model(ising), parse_sampler("gibbs"), options));
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0].code, "stuck");
+  EXPECT_NE(report.warnings[0].text.find("a probability of up to 0.53"), std::string::npos) << report.warnings[0].text;
+  EXPECT_EQ(report.warnings[0].next, "--sampler exact");
+}
+
+TEST(Constant, WhatEvidenceDeterminesIsNotStuck) {
+  Network network = island();
+  network.add_factor(std::vector<Index>{0}, std::vector<double>{0, 0, 0, 1});
+  const Report report = report_from(network, "gibbs", {3, 0});
+  EXPECT_TRUE(report.warnings.empty()) << report.warnings[0].text;
+  EXPECT_NE(report.certain.find("x[0] and x[1] never changed and certain"), std::string::npos) << report.certain;
+}
+
+// A variable that only zeros of several tables together determine is no trouble of independent draws.
+TEST(Constant, IndependentDrawsAreNeverStuck) {
+  Network network;
+  network.name = "chain";
+  network.cardinalities = {2, 2, 2};
+  network.add_factor(std::vector<Index>{0, 1}, std::vector<double>{1, 0, 0, 1});
+  network.add_factor(std::vector<Index>{1, 2}, std::vector<double>{1, 1, 0, 0});
+  RunOptions options;
+  options.draws = 400;
+  const Report report = make_report(run(network_model(shared(network)), parse_sampler("exact"), options));
+  EXPECT_TRUE(report.warnings.empty());
 }
 
 TEST(Constant, BoundsWithoutATreeAreThoseOfConditionalLaws) {
@@ -189,12 +232,114 @@ TEST(LocalGain, AKernelThatOnlyFlipsBothIsFound) {
   ASSERT_EQ(checks.gains.size(), 2U);
   EXPECT_LT(checks.gains[0].variable, 2U);
   EXPECT_NEAR(checks.gains[0].gain, 12.0, 0.01);
-  const VariablesSummary none;
-  const VariableNames names;
-  const std::vector<Warning> found = local_gain_warnings(checks, {{}, none, 4000, {}, names});
+  const std::vector<Warning> found = local_gain_warnings(checks, {{}, VariablesSummary(), {}, RunFacts()});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].code, "local_gain");
   EXPECT_NE(found[0].text.find("x[0] (and of 1 more) would raise log p by 12"), std::string::npos) << found[0].text;
+  EXPECT_EQ(found[0].next, "--sampler gibbs");
+}
+
+/// Flips the first two variables at every step and updates the third: dimers whose spins differ stay so.
+class FlipBoth {
+ public:
+  struct Scratch {
+    explicit Scratch(const AnyTarget& target) : first_move(first_moves(target)) {}
+    std::vector<Index> first_move;
+    std::vector<Change> changed;
+    const char* failure = nullptr;
+    Evals evals;
+
+    template <class A>
+    void archive(A& archive) {
+      archive(evals);
+    }
+  };
+
+  static Index steps_per_sweep(const AnyTarget& /*target*/) { return 1; }
+  void prepare(const AnyTarget& target, const AnyTarget::State& state, Scratch& /*scratch*/) const {
+    check_log_prob(target, state);
+  }
+  StepInfo step(const AnyTarget& target, AnyTarget::State& state, Scratch& scratch, Rng& rng) const {
+    scratch.changed.clear();
+    const auto flip = [&](Index i) {
+      const Value here = target.level(state, i);
+      scratch.changed.push_back({i, scratch.first_move[i], here});
+      target.apply(state, {i, static_cast<Value>(1 - here)});
+    };
+    flip(0);
+    flip(1);
+    const double u = target.log_ratio(state, {2, static_cast<Value>(1 - target.level(state, 2))});
+    scratch.evals.ratio += 4;
+    if (rng.uniform() < 1.0 / (1.0 + std::exp(-u))) flip(2);
+    return {1.0, true, 2};
+  }
+};
+
+/// The dimer as user code.
+class DimerCode final : public BatchFunction {
+ public:
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t r = 0; r < out.size(); ++r) {
+      const Value* x = rows.data() + 3 * r;
+      out[r] = (x[0] == x[1] ? 6.0 : -6.0) + (x[2] == 1 ? std::log(4.0) : 0.0);
+    }
+    evaluated += out.size();
+  }
+  std::size_t evaluated = 0;
+};
+
+// Also where no states are kept with the draws, and on user code, which is asked for little more than by the run.
+TEST(LocalGain, ATrapIsFoundWhateverIsKept) {
+  const auto code = std::make_shared<DimerCode>();
+  const Sampler trap = own_kernel("flip-both", FlipBoth());
+  for (const Model& model : {network_model(shared(dimer())), callback_model("user", {{2, 2, 2}, {}}, code, {})}) {
+    for (const Keep keep : {Keep::draws, Keep::monitors}) {
+      RunOptions options;
+      options.keep = keep;
+      options.start = Start::given;
+      options.given = {0, 1, 1};
+      options.warmup = 10;
+      code->evaluated = 0;
+      const RunResult result = run(model, trap, options);
+      EXPECT_EQ(result.checks.gains.size(), 2U) << result.model << (keep == Keep::draws);
+      EXPECT_LT(code->evaluated, 1.1 * 4 * (10 + 1000) * 6);
+    }
+  }
+}
+
+// What is checked does not depend on how a run came about.
+TEST(LocalGain, ALongerRunIsCheckedAsOneOfThatLength) {
+  RunOptions options;
+  options.draws = 300;
+  options.keep = Keep::monitors;
+  const Model model = make_model("ising:size=6,lambda=0.3");
+  poise::Run shorter(model, parse_sampler("dlmc"), options);
+  shorter.warm_up();
+  shorter.sample(123);
+  poise::Run longer(model, parse_sampler("dlmc"), options);
+  longer.load(shorter.save());
+  longer.sample(300 - 123);
+  poise::Run whole(model, parse_sampler("dlmc"), options);
+  whole.warm_up();
+  whole.sample(300);
+  const auto gains = [](poise::Run& one) { return report_json(make_report(one.finish()))["checks"]; };
+  EXPECT_EQ(gains(longer), gains(whole));
+}
+
+TEST(KeptStates, AreEvenlySpacedInBothPhases) {
+  KeptStates kept;
+  std::size_t odd = 0;
+  for (std::uint64_t draw = 1; draw <= 5000; ++draw) {
+    EXPECT_EQ(kept.until_next(draw - 1) == 1, kept.wants(draw));
+    if (kept.wants(draw)) kept.add(std::vector<Value>{static_cast<Value>(draw / 63)}, 16);
+  }
+  ASSERT_GE(kept.states().size(), 16U);
+  ASSERT_LT(kept.states().size(), 48U);
+  for (std::size_t k = 0; k < kept.states().size(); ++k) {
+    EXPECT_EQ(kept.states()[k][0], 3 * (k + 1));  // every 189th draw
+    odd += 189 * (k + 1) % 2;
+  }
+  EXPECT_NEAR(static_cast<double>(odd), 0.5 * static_cast<double>(kept.states().size()), 1.0);
 }
 
 TEST(LocalGain, OneChainOfFourIsEnough) {

@@ -362,6 +362,35 @@ TEST(BatchMeans, ErrorOfIndependentDrawsIsTheUsualOne) {
   EXPECT_NEAR(standard_error(chains, 0), std::sqrt(1.0 / 80000.0), 0.0015);
 }
 
+// Series worth 60 draws in four chains of 1000: batches of 32 draws are correlated.
+TEST(BatchMeans, ErrorOfSlowChainsIsHonest) {
+  constexpr double kMemory = 0.97;
+  constexpr int kRuns = 400;
+  double squares = 0.0;
+  int beyond = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<BatchMeans> chains(4);
+    double mean = 0.0;
+    for (std::size_t c = 0; c < 4; ++c) {
+      Rng rng(5, static_cast<std::uint64_t>(4 * run) + c);
+      double x = rng.normal();
+      std::vector<double> sums = {0.0};
+      for (std::uint64_t draw = 1; draw <= 1000; ++draw) {
+        x = kMemory * x + std::sqrt(1.0 - kMemory * kMemory) * rng.normal();
+        sums[0] += x;
+        chains[c].add(draw, sums, draw);
+      }
+      mean += sums[0] / 4000.0;
+    }
+    const double z = mean / standard_error(chains, 0);
+    squares += z * z / kRuns;
+    beyond += std::abs(z) > 3.0 ? 1 : 0;
+  }
+  EXPECT_LT(squares, 1.4);
+  EXPECT_GT(squares, 0.7);
+  EXPECT_LE(beyond, kRuns / 50);
+}
+
 TEST(BatchMeans, ErrorOfASumKnowsHowItsTermsGoTogether) {
   std::vector<BatchMeans> chains(2);
   for (std::size_t c = 0; c < 2; ++c) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/marginals.hpp>
 #include <poise/report.hpp>
 #include "laws/checks.hpp"
 #include "laws/embedded.hpp"
@@ -17,7 +18,7 @@ namespace {
 /// A marginal is right within this, or within so many of its standard errors.
 constexpr double kRight = 0.06;
 constexpr double kStandardErrors = 5.0;
-/// A warning is false where all marginals are within this.
+/// A warning is false where all marginals are within this, or where all errors that the run states are.
 constexpr double kClose = 0.02;
 /// The mean of log p is off by more than this part of its standard deviation, and by so many standard errors.
 constexpr double kEnergy = 0.5;
@@ -70,24 +71,28 @@ struct Verdict {
   bool right = true;
   bool close = true;
   bool energy = true;
-  std::string worst;  ///< the marginal that is off the most
+  bool lucky = false;
+  double off = 0.0;    ///< the largest
+  double error = 0.0;  ///< the largest that is stated
+  std::string worst;   ///< the marginal that is off the most
 };
 
 Verdict judge(const std::vector<Estimate>& found, const Report& report, const Known& known) {
   Verdict verdict;
-  double largest = 0.0;
   for (Index i = 0; i < known.marginals.num_variables(); ++i) {
     for (std::size_t level = 0; level < known.marginals.of(i).size(); ++level) {
       const Estimate& estimate = found[known.marginals.start[i] + level];
       const double off = std::abs(estimate.value - known.marginals.of(i)[level]);
       if (off > kRight && off > kStandardErrors * estimate.error) verdict.right = false;
       if (off > kClose) verdict.close = false;
-      if (off <= largest) continue;
-      largest = off;
+      verdict.error = std::max(verdict.error, estimate.error);
+      if (off <= verdict.off) continue;
+      verdict.off = off;
       verdict.worst = fmt::format("P(x[{}] = {}) is {:.3f} (+- {:.3f}), exact {:.3f}", i, level, estimate.value,
                                   estimate.error, known.marginals.of(i)[level]);
     }
   }
+  verdict.lucky = verdict.right && (verdict.error > kRight || (report.variables && report.variables->frozen > 0));
   if (known.mean_log_prob) {
     const SeriesSummary& log_prob = report.monitors.front().summary;
     const double off = std::abs(log_prob.mean - *known.mean_log_prob);
@@ -105,20 +110,18 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
     if (truth < kRare || truth > 1.0 - kRare || !(error > 0.0)) return;
     tally.errors[name].add((value - truth) / error);
   };
-  const std::vector<double> of_zero = result.rao_blackwell_mcse_of_zero;
-  std::size_t entry = 0;
+  std::optional<RunMarginals> averaged;
+  if (!result.rao_blackwell.empty()) averaged = marginals_of(result, report);
   for (Index i = 0; i < known.marginals.num_variables(); ++i) {
     if (result.layout.is_observed(i)) continue;
     const std::span<const double> truth = known.marginals.of(i);
-    double zero = 1.0;
     for (std::size_t level = 0; level < truth.size(); ++level) {
       const Estimate& estimate = found[known.marginals.start[i] + level];
       count(level == 0 ? "draws, level 0" : "draws, other levels", estimate.value, estimate.error, truth[level]);
-      if (level == 0 || entry >= result.rao_blackwell.size()) continue;
-      count("Rao-Blackwell, other levels", result.rao_blackwell[entry], result.rao_blackwell_mcse[entry], truth[level]);
-      zero -= result.rao_blackwell[entry++];
+      if (!averaged) continue;
+      count(level == 0 ? "Rao-Blackwell, level 0" : "Rao-Blackwell, other levels", averaged->marginals.of(i)[level],
+            averaged->mcse.of(i)[level], truth[level]);
     }
-    if (i < of_zero.size()) count("Rao-Blackwell, level 0", zero, of_zero[i], truth[0]);
   }
   const SeriesSummary& log_prob = report.monitors.front().summary;
   if (known.mean_log_prob && log_prob.status == SeriesStatus::ok && log_prob.mcse > 1e-9) {
@@ -129,6 +132,27 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
 const char* name_of(const RunPlan& plan) {
   if (plan.exact_starts) return "exact";
   return plan.start == Start::uniform ? "uniform" : plan.start == Start::zeros ? "zeros" : "dispersed";
+}
+
+nlohmann::json record(const Trial& trial, const RunPlan& plan, const Report& report, const Verdict& verdict) {
+  nlohmann::json codes = nlohmann::json::array();
+  for (const Warning& warning : report.warnings) codes.push_back(warning.code);
+  double ess = report.variables ? report.variables->ess.min : std::nan("");
+  for (const NamedSummary& monitor : report.monitors) ess = std::fmin(ess, monitor.summary.ess);
+  return {{"model", trial.number},
+          {"way", plan.way},
+          {"kind", plan.kind},
+          {"sampler", plan.sampler},
+          {"start", name_of(plan)},
+          {"drawn_by", report.sampler},
+          {"right", verdict.right},
+          {"close", verdict.close},
+          {"lucky", verdict.lucky},
+          {"codes", codes},
+          {"ess", ess},
+          {"off", verdict.off},
+          {"error", verdict.error},
+          {"energy", verdict.energy}};
 }
 
 }  // namespace
@@ -160,6 +184,11 @@ RunOutcome try_run(const Trial& trial, const Model& model, const Known& known, c
   Alarms& alarms = tally.alarms[{plan.way, plan.kind, plan.sampler, name_of(plan)}];
   ++(verdict.right ? (warned ? alarms.right_warned : alarms.right_silent)
                    : (warned ? alarms.wrong_warned : alarms.wrong_silent));
+  alarms.lucky += warned && verdict.lucky ? 1 : 0;
+  const bool sure = verdict.right && !verdict.lucky && verdict.error < kClose;
+  alarms.sure += sure ? 1 : 0;
+  alarms.sure_warned += sure && warned ? 1 : 0;
+  tally.records.push_back(record(trial, plan, report, verdict));
   if (verdict.right && verdict.close) {
     ++alarms.close;
     alarms.close_warned += warned ? 1 : 0;

@@ -18,16 +18,17 @@ double percent(std::size_t part, std::size_t all) {
 }
 
 std::string header(const std::string& title) {
-  return fmt::format("\n{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10}{:>10}{:>9}\n", title, "runs", "right", "warned", "wrong",
-                     "silent", "warned %", "close %", "log p");
+  return fmt::format("\n{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10}{:>9}{:>8}{:>8}\n", title, "runs", "right", "warned",
+                     "lucky", "wrong", "silent", "warned %", "close %", "sure %", "log p");
 }
 
-/// Warned in per cent of right runs, and of those that are close to the truth.
+/// Warned in per cent of right runs, of those that are close to the truth, and of those that state small errors.
 std::string row(const std::string& name, const Alarms& a) {
   const std::size_t right = a.right_silent + a.right_warned;
-  return fmt::format("{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10.1f}{:>10.1f}{:>9}\n", name, a.runs(), right, a.right_warned,
-                     a.wrong_silent + a.wrong_warned, a.wrong_silent, percent(a.right_warned, right),
-                     percent(a.close_warned, a.close), a.energy_silent);
+  return fmt::format("{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10.1f}{:>9.1f}{:>8.1f}{:>8}\n", name, a.runs(), right,
+                     a.right_warned, a.lucky, a.wrong_silent + a.wrong_warned, a.wrong_silent,
+                     percent(a.right_warned, right), percent(a.close_warned, a.close), percent(a.sure_warned, a.sure),
+                     a.energy_silent);
 }
 
 std::set<std::string> names(const Tally& tally, std::size_t place) {
@@ -67,6 +68,9 @@ void Alarms::add(const Alarms& more) {
   close += more.close;
   close_warned += more.close_warned;
   energy_silent += more.energy_silent;
+  lucky += more.lucky;
+  sure += more.sure;
+  sure_warned += more.sure_warned;
 }
 
 void Errors::add(double z) {
@@ -94,6 +98,7 @@ void Tally::add(const Tally& more) {
   for (const auto& [key, value] : more.checks) checks[key].add(value);
   for (const auto& [key, value] : more.false_alarms) false_alarms[key] += value;
   findings.insert(findings.end(), more.findings.begin(), more.findings.end());
+  records.insert(records.end(), more.records.begin(), more.records.end());
 }
 
 bool Tally::passes() const {
@@ -149,7 +154,10 @@ json tally_json(const Tally& tally) {
                     {"wrong_warned", a.wrong_warned},
                     {"close", a.close},
                     {"close_warned", a.close_warned},
-                    {"energy_silent", a.energy_silent}});
+                    {"energy_silent", a.energy_silent},
+                    {"lucky", a.lucky},
+                    {"sure", a.sure},
+                    {"sure_warned", a.sure_warned}});
   }
   json errors = json::object();
   for (const auto& [name, e] : tally.errors) {
@@ -170,9 +178,10 @@ json tally_json(const Tally& tally) {
                         {"again", f.again},
                         {"gates", f.gates}});
   }
-  return {{"models", tally.models},  {"runs", runs},         {"errors", errors},
-          {"checks", checks},        {"findings", findings}, {"false_alarms", tally.false_alarms},
-          {"passes", tally.passes()}};
+  return {{"models", tally.models},   {"runs", runs},
+          {"errors", errors},         {"checks", checks},
+          {"findings", findings},     {"false_alarms", tally.false_alarms},
+          {"passes", tally.passes()}, {"records", tally.records}};
 }
 
 }  // namespace poise::laws

@@ -22,6 +22,11 @@ struct Alarms {
   std::size_t close = 0;          ///< right ones whose marginals are all within 0.02 of the truth
   std::size_t close_warned = 0;   ///< of them: false alarms
   std::size_t energy_silent = 0;  ///< right and silent, but the mean of log p is off
+  /// Right and warned, and right by luck: some variable never moved in chains that differ, or an error that the run
+  /// states is over 0.06, so that five of them are over 0.3.
+  std::size_t lucky = 0;
+  std::size_t sure = 0;  ///< right ones that state errors of under 0.02 alone, whatever the truth is
+  std::size_t sure_warned = 0;
 
   [[nodiscard]] std::size_t runs() const { return right_silent + right_warned + wrong_silent + wrong_warned; }
   void add(const Alarms& more);
@@ -66,6 +71,7 @@ struct Tally {
   std::map<std::string, Checks> checks;
   std::map<std::string, std::size_t> false_alarms;  ///< by cause: warnings of runs that are close
   std::vector<Finding> findings;
+  nlohmann::json records = nlohmann::json::array();  ///< of all runs: what they were and what was found
 
   void add(const Tally& more);
   [[nodiscard]] bool passes() const;
@@ -76,8 +82,10 @@ struct Tally {
 /// The table for people.
 [[nodiscard]] std::string tally_text(const Tally& tally);
 /// Keys: models, runs[{way, kind, sampler, start, right_silent, right_warned, wrong_silent, wrong_warned, close,
-/// close_warned, energy_silent}], errors{NAME{count, beyond_3, mean_square}}, checks{NAME{done, failed, worst}},
-/// false_alarms{CAUSE}, findings[{check, kind, sampler, what, again, gates}], passes.
+/// close_warned, energy_silent, lucky, sure, sure_warned}], errors{NAME{count, beyond_3, mean_square}},
+/// checks{NAME{done, failed, worst}}, false_alarms{CAUSE}, findings[{check, kind, sampler, what, again, gates}],
+/// passes, records[{model, way, kind, sampler, start, drawn_by, right, close, lucky, codes[], ess, off, error}]: a run
+/// each, with its smallest effective sample size and its largest difference from the truth and stated error.
 [[nodiscard]] nlohmann::json tally_json(const Tally& tally);
 
 }  // namespace poise::laws
