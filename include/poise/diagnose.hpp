@@ -266,9 +266,14 @@ struct ModelChecks {
   std::vector<Unvisited> unvisited;  ///< the most probable first
   std::vector<Constant> constant;    ///< the one with the most probable other levels first
   std::vector<LocalGain> gains;      ///< the largest first
-  bool exact = false;                ///< probabilities are those of a junction tree
-  std::size_t tested_levels = 0;     ///< levels never visited
-  std::size_t tested_gains = 0;      ///< variables whose gain was computed, of all chains and of each
+  /// Levels that may be exchanged in all variables without changing log p, so that each has the same probability:
+  /// those of Ising and Potts models without fields. 0 where there are none.
+  Index interchangeable = 0;
+  double low = 0.0;  ///< labels of these, where they are two
+  double high = 0.0;
+  bool exact = false;             ///< probabilities are those of a junction tree
+  std::size_t tested_levels = 0;  ///< levels never visited
+  std::size_t tested_gains = 0;   ///< variables whose gain was computed, of all chains and of each
 };
 
 // Standard errors from batch means.

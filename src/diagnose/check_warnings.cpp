@@ -88,6 +88,31 @@ std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const Checked
            remedy(checks, run)}};
 }
 
+std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run) {
+  if (checks.interchangeable == 0) return {};
+  const double fair = 1.0 / static_cast<double>(checks.interchangeable);
+  // A normal variable is beyond z with a probability under exp(-z^2 / 2). The errors are estimates: twice as many.
+  const auto tests = static_cast<double>(std::max<std::size_t>(1, run.variables.rows.size()));
+  const double errors = 2.0 * std::sqrt(2.0 * std::log(tests / kMissedByChance));
+  std::string name;
+  double farthest = kMatters, frequency = 0.0;
+  for (const VariableRow& row : run.variables.rows) {
+    if (!(row.ess >= ess_alarm) || (!row.level && checks.interchangeable > 2)) continue;
+    const double span = row.level ? 1.0 : checks.high - checks.low;
+    const double off = std::abs(row.mean - (row.level ? fair : 0.5 * (checks.low + checks.high))) / span;
+    if (off < farthest || off * span < errors * row.mcse) continue;
+    farthest = off;
+    frequency = row.level ? row.mean : fair + off;
+    name = variable_name(run.facts.names, row.variable);
+  }
+  if (name.empty()) return {};
+  return {{"modes",
+           fmt::format("Chains are in some of several equivalent modes: levels of the model can be exchanged, so each "
+                       "has probability {:.3g}, but a level of {} was drawn with frequency {:.3g}",
+                       fair, name, frequency),
+           run.facts.better(INFINITY)}};
+}
+
 std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run) {
   std::vector<std::string> names;
   double others = 0.0;

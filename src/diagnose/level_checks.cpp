@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "diagnose/model_checks.hpp"
+#include "engines/cpu/chains/bonds.hpp"
 #include "exact/block_laws.hpp"
 #include "models/as_network.hpp"
 
@@ -78,6 +79,12 @@ void bound_by_marginals(const Marginals& marginals, Suspects& suspects) {
     const std::span<const double> law = marginals.of(suspects.variables[k]);
     std::copy(law.begin(), law.end(), suspects.least.begin() + static_cast<std::ptrdiff_t>(suspects.first[k]));
   }
+  suspects.most = suspects.least;
+}
+
+/// Each level is as probable as the others.
+void bound_by_symmetry(Index levels, Suspects& suspects) {
+  std::fill(suspects.least.begin(), suspects.least.end(), 1.0 / static_cast<double>(levels));
   suspects.most = suspects.least;
 }
 
@@ -163,11 +170,33 @@ std::shared_ptr<const Network> tables_of(const Model& model) {
   }
 }
 
+/// ModelChecks::interchangeable. A flip of all spins leaves products of two as they are.
+Index interchangeable_levels(const Model& model) {
+  const auto of_spins = [](const SpinGraph auto& target) -> Index {
+    for (Index i = 0; i < target.num_variables(); ++i) {
+      if (target.field(i) != 0.0) return 0;
+    }
+    return 2;
+  };
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return of_spins(**lattice);
+  }
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) return of_spins(**graph);
+  if (const auto* described = std::get_if<NetworkDescription>(&model.description)) {
+    const Network& network = *described->network;
+    return lacks_clusters(network).empty() ? network.cardinalities[0] : 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
                       std::uint64_t updates, ModelChecks& checks) {
   const VariableLayout& layout = model.layout;
+  checks.interchangeable = interchangeable_levels(model);
+  checks.low = layout.label(0);
+  checks.high = layout.label(1);
   Suspects suspects;
   std::vector<std::size_t> first(layout.variables + 1, 0);  // of each variable, in `visited`
   std::vector<std::uint8_t> constant(layout.variables, 0);
@@ -193,6 +222,8 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
   checks.exact = marginals.has_value();
   if (marginals) {
     bound_by_marginals(*marginals, suspects);
+  } else if (checks.interchangeable > 0) {
+    bound_by_symmetry(checks.interchangeable, suspects);
   } else {
     const double affordable = budget / static_cast<double>(suspects.variables.size() * states.chains);
     const auto most = static_cast<double>(states.per_chain);

@@ -121,6 +121,9 @@ struct CheckedRun {
 
 /// Levels of positive probability that should have been drawn.
 [[nodiscard]] std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// Levels that are equally probable by symmetry and were not drawn equally often: chains that all are in the same of
+/// several equivalent modes agree with each other.
+[[nodiscard]] std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Variables that never changed although they should have.
 [[nodiscard]] std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Whether nothing changed, and rightly so, as where evidence determines everything.

@@ -126,6 +126,7 @@ void add_warnings(Report& report, bool ended) {
   if (!report.independent) {
     add(stuck_warnings(report.checks, checked));
     add(unvisited_warnings(report.checks, checked));
+    add(symmetry_warnings(report.checks, checked));
     add(local_gain_warnings(report.checks, checked));
   }
   if (!is_determined(report.checks, checked)) add(warnings(report.monitors, variables, facts));
@@ -201,6 +202,13 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   });
   each("constant", 3, [&](Index i, const double* rest) { checks.constant.push_back({i, rest[0], rest[1]}); });
   each("gains", 2, [&](Index i, const double* rest) { checks.gains.push_back({i, rest[0]}); });
+  checks.interchangeable = static_cast<Index>(std::min<std::size_t>(fields.count("interchangeable").value_or(0), 256));
+  if (const std::vector<double> labels = fields.numbers("labels"); labels.size() == 2 && labels[0] < labels[1]) {
+    checks.low = labels[0];
+    checks.high = labels[1];
+  } else {
+    checks.interchangeable = 0;
+  }
   checks.exact = fields.flag("exact");
   checks.tested_levels = fields.count("tested_levels").value_or(0);
   checks.tested_gains = fields.count("tested_gains").value_or(0);

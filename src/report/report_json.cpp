@@ -75,9 +75,14 @@ json checks_json(const ModelChecks& checks) {
     constant.insert(constant.end(), {static_cast<double>(one.variable), one.least, one.most});
   }
   for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
-  return {
-      {"exact", checks.exact},           {"tested_levels", checks.tested_levels}, {"tested_gains", checks.tested_gains},
-      {"unvisited", numbers(unvisited)}, {"constant", numbers(constant)},         {"gains", numbers(gains)}};
+  return {{"interchangeable", checks.interchangeable},
+          {"labels", {checks.low, checks.high}},
+          {"exact", checks.exact},
+          {"tested_levels", checks.tested_levels},
+          {"tested_gains", checks.tested_gains},
+          {"unvisited", numbers(unvisited)},
+          {"constant", numbers(constant)},
+          {"gains", numbers(gains)}};
 }
 
 }  // namespace

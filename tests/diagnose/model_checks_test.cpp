@@ -170,6 +170,30 @@ TEST(Constant, BoundsWithoutATreeAreThoseOfConditionalLaws) {
 }
 
 // Conditional laws of blocks, averaged over the distribution, are the marginals.
+/// Chains that all begin at level 0 of a model whose levels can be exchanged.
+std::vector<std::string> codes_of(const Model& model, const std::string& sampler) {
+  RunOptions options;
+  options.draws = 500;
+  options.warmup = 20;
+  options.start = Start::zeros;
+  std::vector<std::string> codes;
+  const RunResult result = run(model, parse_sampler(sampler), options);
+  for (const Warning& warning : make_report(result).warnings) codes.push_back(warning.code);
+  return codes;
+}
+
+TEST(Symmetry, ChainsThatAllAreInOneModeAreFound) {
+  const std::vector<std::string> modes = {"modes"};
+  EXPECT_EQ(codes_of(make_model("ising:size=24,lambda=0.55"), "gibbs"), modes);
+  EXPECT_EQ(codes_of(make_model("potts:size=24,levels=3,coupling=1.2"), "gibbs"), modes);
+  EXPECT_TRUE(codes_of(make_model("ising:size=24,lambda=0.55"), "wolff").empty());
+  EXPECT_TRUE(codes_of(make_model("potts:size=24,levels=3,coupling=1.2"), "wolff").empty());
+  EXPECT_TRUE(codes_of(make_model("ising:size=24,lambda=0.25"), "gibbs").empty());
+  EXPECT_TRUE(codes_of(make_model("potts:size=24,levels=3,coupling=0.5"), "gibbs").empty());
+  // Fields break the symmetry.
+  EXPECT_TRUE(codes_of(make_model("ising:size=24,lambda=0.55,mu=0.2,image=disc"), "gibbs").empty());
+}
+
 TEST(BlockLaws, AverageToMarginals) {
   const Network network = mixed_network(0.2, 3);
   const auto marginals = cheap_marginals(network, 1e9);

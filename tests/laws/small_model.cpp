@@ -34,32 +34,6 @@ constexpr std::array<Kind, 20> kKinds = {{{"lattice", lattice},
                                           {"own-target", own_target},
                                           {"hidden-markov", hidden_markov}}};
 
-/// Whether changes of single variables join all states of positive probability.
-bool is_connected(const StateSpace& space, const std::vector<Index>& cardinalities) {
-  const auto first =
-      std::find_if(space.probabilities.begin(), space.probabilities.end(), [](double p) { return p > 0; });
-  std::vector<bool> reached(space.size(), false);
-  std::vector<std::size_t> open = {static_cast<std::size_t>(first - space.probabilities.begin())};
-  reached[open.front()] = true;
-  while (!open.empty()) {
-    const std::size_t s = open.back();
-    open.pop_back();
-    for (std::size_t i = 0; i < cardinalities.size(); ++i) {
-      const std::size_t lowest = s - space.states[s][i] * space.strides[i];
-      for (Index level = 0; level < cardinalities[i]; ++level) {
-        const std::size_t t = lowest + level * space.strides[i];
-        if (reached[t] || space.probabilities[t] == 0.0) continue;
-        reached[t] = true;
-        open.push_back(t);
-      }
-    }
-  }
-  for (std::size_t s = 0; s < space.size(); ++s) {
-    if (space.probabilities[s] > 0.0 && !reached[s]) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 double Spins::log_prob(std::span<const Value> x) const {
@@ -115,7 +89,6 @@ Truth enumerate(const SmallModel& small) {
   }
   truth.known.mean_log_prob = mean;
   truth.known.sd_log_prob = std::sqrt(std::max(0.0, square - (mean - largest) * (mean - largest)));
-  truth.connected = is_connected(space, small.cardinalities);
   return truth;
 }
 

@@ -60,8 +60,7 @@ struct Known {
 struct Truth {
   StateSpace space;
   double log_partition = 0.0;
-  double spread = 0.0;     ///< largest less smallest log p of possible states
-  bool connected = false;  ///< whether changes of single variables lead from any possible state to any other
+  double spread = 0.0;  ///< largest less smallest log p of possible states
   Known known;
 };
 
