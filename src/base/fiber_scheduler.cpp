@@ -1,11 +1,13 @@
 /// FiberScheduler by stackful coroutines of Boost.Context.
 #include "base/fiber_scheduler.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <deque>
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -76,6 +78,11 @@ namespace context = boost::context;
 /// Ample for a kernel and for an exception on its way out; what is called in `serve` has the thread's own stack.
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
+/// Fibers that begin at once, and that there may be before more begin. Those that fibers add come on top: a stack with
+/// its guard page takes two of the 65530 mappings that Linux allows a process.
+constexpr std::size_t kFirstFibers = 64;
+constexpr std::size_t kMostFibers = 16384;
+
 /// Thrown inside of a fiber that has to end because another one failed.
 struct FiberEnded {};
 
@@ -90,7 +97,7 @@ class Stacks {
   Stacks& operator=(const Stacks&) = delete;
 
   context::stack_context take() {
-    if (free_.empty()) return source_.allocate();
+    if (free_.empty()) return map();
     const context::stack_context stack = free_.back();
     free_.pop_back();
     return stack;
@@ -98,6 +105,16 @@ class Stacks {
   void give(const context::stack_context& stack) { free_.push_back(stack); }
 
  private:
+  context::stack_context map() {
+    try {
+      return source_.allocate();
+    } catch (const std::bad_alloc&) {
+      throw std::runtime_error(
+          "the system has no room for the stacks of so many chains and replicas at a time (memory, or mappings: "
+          "vm.max_map_count): run fewer chains");
+    }
+  }
+
   context::protected_fixedsize_stack source_;
   std::vector<context::stack_context> free_;
 };
@@ -128,14 +145,14 @@ struct FiberScheduler::Fibers {
   std::atomic<std::thread::id> thread;  // that runs them
   std::exception_ptr failure;
 
-  void add(std::size_t count, const std::function<void(std::size_t)>& work, const std::shared_ptr<std::size_t>& left);
+  using Work = std::function<void(std::size_t)>;
+  void add(std::size_t first, std::size_t last, const Work& work, const std::shared_ptr<std::size_t>& left);
 };
 
 /// `left` counts those that are not over; it may outlive the caller, which a failure ends before the fibers it added.
-void FiberScheduler::Fibers::add(std::size_t count, const std::function<void(std::size_t)>& work,
+void FiberScheduler::Fibers::add(std::size_t first, std::size_t last, const Work& work,
                                  const std::shared_ptr<std::size_t>& left) {
-  *left = count;
-  for (std::size_t index = 0; index < count; ++index) {
+  for (std::size_t index = first; index < last; ++index) {
     const context::stack_context stack = stacks.take();
     const auto body = [this, index, left, &work](context::fiber&& back) {
       scheduler_stack = enter_stack();
@@ -151,6 +168,7 @@ void FiberScheduler::Fibers::add(std::size_t count, const std::function<void(std
       return std::move(scheduler);
     };
     const context::preallocated room(stack.sp, stack.size, stack);
+    ++*left;
     waiting.push_back({context::fiber(std::allocator_arg, room, StackReturn{&stacks}, body), bounds_of(stack)});
   }
 }
@@ -177,20 +195,33 @@ void FiberScheduler::for_each(std::size_t count, const std::function<void(std::s
     if (fibers_->thread != std::this_thread::get_id() || !fibers_->inside) {
       throw std::runtime_error("these chains are making steps already");
     }
-    fibers_->add(count, work, left);
+    fibers_->add(0, count, work, left);
     while (*left > 0) wait();
     return;
   }
   fibers_->thread = std::this_thread::get_id();
   fibers_->waiting.clear();
   fibers_->failure = nullptr;
-  fibers_->add(count, work, left);
-  while (!fibers_->waiting.empty()) {
+  std::size_t begun = 0;
+  const auto begin_more = [&] {
+    if (begun == count || fibers_->failure) return;
+    if (begun > 0 && fibers_->waiting.size() >= kMostFibers) return;
+    const std::size_t first = std::exchange(begun, std::min(count, begun + kFirstFibers));
+    try {
+      fibers_->add(first, begun, work, left);
+    } catch (...) {
+      fibers_->failure = std::current_exception();
+    }
+  };
+  for (begin_more(); !fibers_->waiting.empty(); begin_more()) {
     fibers_->inside = true;
     for (std::size_t k = 0; k < fibers_->waiting.size(); ++k) {
       auto& [fiber, stack] = fibers_->waiting[k];
-      const StackSwitch leaving(stack);
-      fiber = std::move(fiber).resume();
+      {
+        const StackSwitch leaving(stack);
+        fiber = std::move(fiber).resume();
+      }
+      if (k + 1 == fibers_->waiting.size()) begin_more();
     }
     fibers_->inside = false;
     std::erase_if(fibers_->waiting, [](const Fibers::Waiting& one) { return !one.fiber; });

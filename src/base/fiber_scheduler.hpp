@@ -22,7 +22,8 @@ class FiberScheduler {
 
   /// Calls work(0) .. work(count - 1), as fibers. The first exception that a call or `serve` throws ends all of them
   /// and is thrown again here. Called by a fiber, it adds fibers to those that run, and returns when these are over.
-  /// Throws std::runtime_error where another thread runs fibers already.
+  /// Where there are very many, some begin when others are over. Throws std::runtime_error where another thread runs
+  /// fibers already, or the system has no room for their stacks.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
   /// Returns when the requests asked so far are answered. Outside of `for_each` that is at once.

@@ -13,6 +13,7 @@ std::optional<Marginals> cheap_marginals(const Network& network, double operatio
   if (!plan.complete || plan.operations > operations) return std::nullopt;
   ExactOptions options;
   options.threads = 1;
+  options.draws = false;
   try {
     return JunctionTree(network, plan, options).marginals();
   } catch (const InputError&) {

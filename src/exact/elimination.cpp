@@ -240,6 +240,7 @@ EliminationPlan plan_of(const Network& network, const Graph& graph, const Order&
   const Buckets buckets(network, plan);
   plan.bytes = buckets.bytes;
   plan.operations = buckets.operations;
+  plan.draw_operations = buckets.draw_operations;
   return plan;
 }
 
@@ -277,7 +278,7 @@ EliminationPlan given_up(Index width) {
   EliminationPlan plan;
   plan.complete = false;
   plan.width = width;
-  plan.largest_clique = plan.entries = plan.operations = kLargestTable;
+  plan.largest_clique = plan.entries = plan.operations = plan.draw_operations = kLargestTable;
   plan.bytes = sizeof(double) * kLargestTable;
   return plan;
 }

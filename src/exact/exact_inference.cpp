@@ -286,7 +286,9 @@ void check_limits(const ExactPlan& plan, const ExactOptions& options) {
 ExactAnswer solve_exact(const Network& network, const ExactPlan& plan, const ExactOptions& options) {
   check_limits(plan, options);
   if (plan.conditioned.empty()) {
-    const JunctionTree tree(network, plan.tree, options);
+    ExactOptions without_draws = options;
+    without_draws.draws = false;
+    const JunctionTree tree(network, plan.tree, without_draws);
     return {.marginals = tree.marginals(), .log_partition = tree.log_partition()};
   }
   const Sharing sharing(plan, options);

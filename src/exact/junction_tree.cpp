@@ -4,11 +4,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
 
 namespace poise::exact {
+
+namespace {
+
+/// Weights of all buckets together that are kept for draws.
+constexpr double kMostWeights = 4194304.0;
+constexpr std::size_t kNotKept = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
 
 Tables::Tables(const Network& network, const EliminationPlan& plan)
     : buckets(network, plan), state(network.num_variables(), 0), marginals(network.cardinalities) {
@@ -107,37 +116,80 @@ void Tables::add_factor(const Network& network, std::size_t factor, const std::v
   entries.push_back(entry);
 }
 
+void Tables::prepare_draws() {
+  place_start.reserve(entries.size());
+  std::vector<std::size_t> strides;
+  for (Index b = 0; b < buckets.all.size(); ++b) {
+    const Bucket& bucket = buckets.all[b];
+    for (const Entry& entry : entries_of(b)) {
+      strides.assign(bucket.summed, 0);
+      for (const Digit& digit : digits_of(entry)) {
+        if (digit.member < bucket.summed) strides[digit.member] = digit.stride;
+      }
+      place_start.push_back(group_places.size());
+      group_places.resize(group_places.size() + static_cast<std::size_t>(bucket.groups));
+      combine(of(levels, bucket).first(bucket.summed), strides, &group_places[place_start.back()]);
+    }
+  }
+  weights_start.assign(buckets.all.size(), kNotKept);
+  std::vector<Index> x = state;
+  for (Index b = 0; b < buckets.all.size(); ++b) {
+    const Bucket& bucket = buckets.all[b];
+    const double size = bucket.groups * bucket.kept;
+    if (size > kMostKept || static_cast<double>(weights.size()) + size > kMostWeights) continue;
+    weights_start[b] = weights.size();
+    weights.resize(weights.size() + static_cast<std::size_t>(size));
+    const std::span<const Index> kept = of(members, bucket).subspan(bucket.summed);
+    const std::span<const Index> kept_levels = of(levels, bucket).subspan(bucket.summed);
+    const auto groups = static_cast<std::size_t>(bucket.groups);
+    for (std::size_t from = weights_start[b]; from < weights.size(); from += groups) {
+      weigh(b, x, {&weights[from], groups});
+      for (std::size_t k = kept.size(); k-- > 0 && ++x[kept[k]] == kept_levels[k];) x[kept[k]] = 0;
+    }
+  }
+}
+
+void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) const {
+  const Index summed = buckets.all[b].summed;
+  const std::span<const Index> variables = of(members, buckets.all[b]);
+  std::fill(out.begin(), out.end(), 0.0);
+  for (std::size_t e = entry_start[b]; e < entry_start[b + 1]; ++e) {
+    const double* from = table(entries[e]);
+    for (const Digit& digit : digits_of(entries[e])) {
+      if (digit.member >= summed) from += digit.stride * x[variables[digit.member]];
+    }
+    const std::ptrdiff_t* const places = &group_places[place_start[e]];
+    for (std::size_t group = 0; group < out.size(); ++group) out[group] += from[places[group]];
+  }
+  const double largest = *std::max_element(out.begin(), out.end());
+  double sum = 0.0;
+  for (double& weight : out) weight = sum += weight == largest ? 1.0 : std::exp(weight - largest);
+}
+
 void Tables::draw(Rng& rng, std::vector<Index>& out) const {
   out = state;
-  std::vector<double> weights;
-  std::vector<std::ptrdiff_t> places;
+  std::vector<double> own;
   for (const Index b : buckets.handing_out) {
     const Bucket& bucket = buckets.all[b];
     const std::span<const Index> variables = of(members, bucket);
-    const std::span<const Index> summed_levels = of(levels, bucket).first(bucket.summed);
-    weights.assign(static_cast<std::size_t>(bucket.groups), 0.0);
-    places.resize(weights.size());
-    for (const Entry& entry : entries_of(b)) {
-      const double* from = table(entry);
-      std::array<std::size_t, 64> strides{};
-      for (const Digit& digit : digits_of(entry)) {
-        if (digit.member < bucket.summed) {
-          strides[digit.member] = digit.stride;
-        } else {
-          from += digit.stride * out[variables[digit.member]];
-        }
-      }
-      combine(summed_levels, strides, places.data());
-      for (std::size_t group = 0; group < weights.size(); ++group) weights[group] += from[places[group]];
+    const std::span<const Index> of_variables = of(levels, bucket);
+    const auto groups = static_cast<std::size_t>(bucket.groups);
+    const double* cumulated = nullptr;
+    if (weights_start[b] != kNotKept) {
+      std::size_t place = 0;
+      for (std::size_t k = bucket.summed; k < variables.size(); ++k)
+        place = place * of_variables[k] + out[variables[k]];
+      cumulated = &weights[weights_start[b] + place * groups];
+    } else {
+      own.resize(groups);
+      weigh(b, out, own);
+      cumulated = own.data();
     }
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    double sum = 0.0;
-    for (double& weight : weights) weight = sum += std::exp(weight - largest);
-    const double at = rng.uniform() * sum;
-    auto group = static_cast<std::size_t>(std::upper_bound(weights.begin(), weights.end(), at) - weights.begin());
+    const double at = rng.uniform() * cumulated[groups - 1];
+    auto group = static_cast<std::size_t>(std::upper_bound(cumulated, cumulated + groups, at) - cumulated);
     for (Index k = bucket.summed; k-- > 0;) {
-      out[variables[k]] = static_cast<Index>(group % summed_levels[k]);
-      group /= summed_levels[k];
+      out[variables[k]] = static_cast<Index>(group % of_variables[k]);
+      group /= of_variables[k];
     }
   }
 }
@@ -185,7 +237,8 @@ JunctionTree::JunctionTree(const Network& network, const EliminationPlan& plan, 
   const exact::Crew crew{meter, pool, spare - (threads - 1) * tables_->buckets.workspace};
   tables_->collect(crew);
   if (tables_->log_partition == kMinusInfinity) throw exact::no_state(network);
-  tables_->hand_out(crew);
+  if (options.marginals) tables_->hand_out(crew);
+  if (options.draws) tables_->prepare_draws();
 }
 
 JunctionTree::~JunctionTree() = default;

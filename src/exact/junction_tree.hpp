@@ -31,7 +31,8 @@ struct EliminationPlan {
   double largest_clique = 0.0;                 ///< entries of the largest clique table
   double entries = 0.0;                        ///< of all clique and separator tables
   double bytes = 0.0;                          ///< what JunctionTree needs at its peak, network and plan apart
-  double operations = 0.0;  ///< table entries visited, once for every table read: roughly a nanosecond each
+  double operations = 0.0;       ///< table entries visited, once for every table read: roughly a nanosecond each
+  double draw_operations = 0.0;  ///< of one draw, roughly three nanoseconds each
   bool complete = true;
 };
 
@@ -58,7 +59,9 @@ struct ExactOptions {
   double memory_limit = 4294967296.0;  ///< bytes; a plan that needs more is refused
   /// An estimate beyond it is refused by `solve_exact`.
   double seconds = std::numeric_limits<double>::infinity();
-  unsigned threads = 0;  ///< 0: as many as there are cores; results are the same, bit by bit
+  unsigned threads = 0;   ///< 0: as many as there are cores; results are the same, bit by bit
+  bool marginals = true;  ///< without them a tree takes half of the time
+  bool draws = true;      ///< some memory is saved without them
   /// Called now and then, on the calling thread, with the fraction of the work that is done, 0 to 1; false stops it.
   /// Empty: never called.
   std::function<bool(double part_done)> progress;
@@ -88,10 +91,10 @@ class JunctionTree {
 
   /// Natural logarithm of the sum of the product of all factors over all states.
   [[nodiscard]] double log_partition() const;
-  /// Observed variables have probability 1 at their level.
+  /// Observed variables have probability 1 at their level. Not without ExactOptions::marginals.
   [[nodiscard]] const Marginals& marginals() const;
   /// An independent state from the distribution, levels of all variables, observed ones included. Any number of threads
-  /// may draw at the same time, each with an `rng` of its own.
+  /// may draw at the same time, each with an `rng` of its own. Not without ExactOptions::draws.
   void draw(Rng& rng, std::vector<Index>& out) const;
 
  private:

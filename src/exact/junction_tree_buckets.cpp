@@ -22,6 +22,10 @@ constexpr double kMostHeld = 32768.0;
 /// groups and shorter rows.
 constexpr double kMostPlaces = 4194304.0;
 
+/// Operations of a draw for a bucket whose weights are kept, and for a variable of the state.
+constexpr double kLook = 20.0;
+constexpr double kPerVariable = 7.0;
+
 }  // namespace
 
 Buckets::Buckets(const Network& network, const EliminationPlan& plan)
@@ -208,10 +212,13 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
     messages += bucket.kept;
     sources += meet;
     operations += bucket.operations();
+    const auto separator = static_cast<double>(clique.size() - bucket.first - bucket.summed);
+    draw_operations += bucket.groups * bucket.kept <= kMostKept ? kLook : meet * (bucket.groups + separator);
     held = std::max(held, 2.0 * bucket.groups * (row + 8.0) + meet * (bucket.groups + row + 32.0));
-    digits += static_cast<double>(clique.size() - bucket.first - bucket.summed);
+    digits += separator;
     if (bucket.first == 0) members += static_cast<double>(clique.size());
   }
+  draw_operations += kPerVariable * static_cast<double>(network.num_variables());
   constexpr double per_bucket = sizeof(Bucket) + 128.0;
   constexpr double per_source = 48.0;
   constexpr double per_digit = 16.0;

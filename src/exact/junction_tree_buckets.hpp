@@ -32,6 +32,9 @@ struct Bucket {
   [[nodiscard]] double operations() const { return 2.0 * groups * kept * (reads + 1.0); }
 };
 
+/// Entries of a bucket whose weights are kept for draws, if it has no more: beyond the caches a draw gains nothing.
+constexpr double kMostKept = 4096.0;
+
 struct Buckets {
   static constexpr Index kNone = std::numeric_limits<Index>::max();
 
@@ -42,6 +45,7 @@ struct Buckets {
   double bytes = 0.0;
   double workspace = 0.0;  ///< of them, those that every thread needs
   double operations = 0.0;
+  double draw_operations = 0.0;
   double handed_out = 0.0;               ///< most entries of probabilities that one thread has in memory
   std::vector<double> handed_out_below;  ///< the same within the subtree of each bucket
 

@@ -199,6 +199,12 @@ struct Tables {
   std::vector<Index> state;  ///< observed levels, 0 for the rest
   Marginals marginals;
   double log_partition = 0.0;
+  /// For draws: places of the groups in the table of each entry; weights of the groups, cumulated, for every
+  /// combination of the variables of the message, where a bucket is small.
+  std::vector<std::ptrdiff_t> group_places;
+  std::vector<std::size_t> place_start;  ///< by entry
+  std::vector<double> weights;
+  std::vector<std::size_t> weights_start;  ///< by bucket
   /// Probabilities of the messages, while they are being handed out.
   std::vector<std::unique_ptr<double[]>> probabilities;
 
@@ -206,9 +212,13 @@ struct Tables {
   /// Results are the same for any number of threads, bit by bit: which sums are made apart does not depend on it.
   void collect(const Crew& crew);
   void hand_out(const Crew& crew);
+  /// Before the first draw.
+  void prepare_draws();
   void draw(Rng& rng, std::vector<Index>& out) const;
 
  private:
+  /// Weights of the groups of a bucket, cumulated, at levels of the variables of its message.
+  void weigh(Index b, const std::vector<Index>& x, std::span<double> out) const;
   void gather_entries(const Network& network);
   void add_factor(const Network& network, std::size_t factor, const std::vector<Index>& member);
   void add_marginals(const Bucket& bucket, std::span<const double> totals);

@@ -19,15 +19,16 @@ namespace {
 
 /// Variables of a model beyond which no junction tree is looked for, unless zeros call for one.
 constexpr Index kMostPlanned = 4096;
-/// States, as a power of two, up to which exact draws are taken without a look at others: they take no time at all.
+/// States up to which exact draws are taken without a look at others: they take no time at all.
 constexpr double kSmall = 16777216.0;
-/// A junction tree is free where it takes a tenth of a second, and fits where it takes seconds. In table entries
-/// visited, about a nanosecond each, and bytes.
-constexpr double kFreeOperations = 1e8;
-constexpr double kMostOperations = 1e10;
+/// Seconds that making a junction tree may take: next to nothing, and the most where there is no time limit. The
+/// fraction of a limit that it may take, and that the search for it may. And bytes.
+constexpr double kFreeSeconds = 0.05;
+constexpr double kMostSeconds = 5.0;
+constexpr double kTreeFraction = 0.2;
+constexpr double kSearchFraction = 0.05;
+constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 1073741824.0;
-/// The fraction of a time limit that it may take.
-constexpr double kTreeFraction = 0.1;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
 /// where tempering gains nothing.
 constexpr double kStuck = 1.3;
@@ -35,31 +36,55 @@ constexpr double kStuck = 1.3;
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 constexpr Index kMostScouted = 20000;
-/// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps.
+/// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. And
+/// all its steps, warm-up included.
 constexpr std::uint64_t kRivalSpacing = 4;
+constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
+/// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
+/// not settled. By then those that give more in all the time than tempering does have settled.
+constexpr double kLongestWatch = 0.2;
+constexpr double kShortestWatch = 0.04;
 /// Points that are the least to judge by.
 constexpr std::size_t kFewestPoints = 32;
 
-// Effective samples a sweep of Gibbs below which others give more a second, by draws a second of `poise sample` with
-// four chains: exact draws of networks take three times as long as sweeps across lanes, and twenty times as long as
-// sweeps of bits; a draw of Wolff's, worth half an independent one, takes as long as a sweep across lanes and six times
-// as long as one of bits. Lanes are shared by up to sixteen chains.
-double least_for_exact(const Model& model) { return has_bits(model) ? 0.05 : 0.3; }
-double least_for_clusters(const Model& model, std::size_t chains) {
-  if (has_bits(model)) return 0.09;
-  return 0.5 * 4.0 / static_cast<double>(std::clamp<std::size_t>(chains, 4, 16));
+/// A junction tree that draws can be had from.
+struct Tree {
+  double seconds;          ///< to make it
+  double draw_operations;  ///< of about three nanoseconds each
+
+  [[nodiscard]] bool is_free() const { return seconds <= kFreeSeconds; }
+};
+
+/// The tree of a model, if it takes no longer than `most` seconds. The first order that is found may take hundreds
+/// of times as long as a good one, for which `search` seconds are spent.
+std::optional<Tree> find_tree(const Network& network, double most, double search) {
+  // A nanosecond for an operation, and draws take one of two passes.
+  const auto seconds = [](const EliminationPlan& plan) { return 0.5e-9 * plan.operations; };
+  EliminationPlan plan = plan_elimination(network, 0.0);
+  if (search > 0.0 && plan.complete && seconds(plan) > most && seconds(plan) < kWorstOrder * most) {
+    plan = plan_elimination(network, {.seconds = search, .memory_limit = kMostBytes});
+  }
+  if (!plan.complete || plan.bytes > kMostBytes || seconds(plan) > most) return std::nullopt;
+  return Tree{seconds(plan), plan.draw_operations};
 }
 
-enum class Tree { none, fits, free };
+// Effective samples a sweep of Gibbs below which others give more a second, by draws a second of `poise sample` with
+// four chains on one thread. A draw of Wolff's, worth half an independent one, takes as long as a sweep across lanes
+// and six times as long as one of bits. Lanes are shared by up to sixteen chains.
+double lane_share(std::size_t chains) { return 4.0 / static_cast<double>(std::clamp<std::size_t>(chains, 4, 16)); }
 
-/// What a junction tree of the model takes.
-Tree find_tree(const Network& network, const RunOptions& options) {
-  const EliminationPlan plan = plan_elimination(network, 0.0);
-  if (!plan.complete || plan.bytes > kMostBytes) return Tree::none;
-  double most = kMostOperations;
-  if (options.seconds > 0.0) most = std::min(most, kTreeFraction * options.seconds * 1e9);
-  if (plan.operations > most) return Tree::none;
-  return plan.operations <= kFreeOperations ? Tree::free : Tree::fits;
+double least_for_clusters(const Model& model, std::size_t chains) {
+  return has_bits(model) ? 0.09 : 0.5 * lane_share(chains);
+}
+
+double least_for_exact(const Model& model, const Network& tables, const Tree& tree, std::size_t chains) {
+  double sweep = 0.0;  // operations, as those of a draw
+  if (has_bits(model)) {
+    sweep = 1.7 * static_cast<double>(model.layout.variables);
+  } else {
+    for (const Index i : tables.scopes) sweep += (is_ising(model) ? 0.35 : 1.0) * tables.levels(i);
+  }
+  return lane_share(chains) * sweep / tree.draw_operations;
 }
 
 std::shared_ptr<const Network> try_network(const Model& model) {
@@ -98,16 +123,22 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   const auto runs = [&](const char* name) { return why_not(device, model, parse_sampler(name)).empty(); };
   const std::shared_ptr<const Network> tables = try_network(model);
   const bool has_zeros = tables != nullptr && tables->has_zeros();
-  Tree tree = Tree::none;
-  if (tables != nullptr && (has_zeros || model.layout.variables <= kMostPlanned)) tree = find_tree(*tables, options);
-  const bool has_exact = tree != Tree::none && runs(ExactRow::name);
+  std::optional<Tree> tree;
+  const bool may_plan = tables != nullptr && (has_zeros || model.layout.variables <= kMostPlanned);
+  const bool has_clusters = runs(WolffRow::name);
+  if (may_plan && runs(ExactRow::name)) {
+    // Clusters do as well as a tree that takes a while.
+    double most = has_clusters ? kFreeSeconds : kMostSeconds;
+    if (options.seconds > 0.0) most = std::min(most, kTreeFraction * options.seconds);
+    tree = find_tree(*tables, most, has_clusters ? 0.0 : kSearchFraction * options.seconds);
+  }
   const char* const independent = "a junction tree is cheap, and its draws are independent";
-  if (has_exact && has_zeros) {
+  if (tree && has_zeros) {
     return {
         parse_sampler(ExactRow::name),
         "zeros may keep single changes from parts of the distribution, and draws by a junction tree are independent"};
   }
-  if (has_exact && tree == Tree::free && (number_of_states(model) <= kSmall || !is_watched)) {
+  if (tree && tree->is_free() && (number_of_states(model) <= kSmall || !is_watched)) {
     return {parse_sampler(ExactRow::name), independent};
   }
   if (has_zeros && runs(TemperRow::name)) {
@@ -123,9 +154,11 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
     advice.is_cheap = least_ess > 0.0;
     advice.least_ess = least_ess;
   };
-  if (has_exact && tree == Tree::free) {
-    replace_by(ExactRow::name, independent, least_for_exact(model));
-  } else if (runs(WolffRow::name)) {
+  if (tree) {
+    // A tree that takes a while replaces only chains that are stuck, unless there is time for it.
+    const bool is_cheap = tree->is_free() || options.seconds > 0.0;
+    replace_by(ExactRow::name, independent, is_cheap ? least_for_exact(model, *tables, *tree, options.chains) : 0.0);
+  } else if (has_clusters) {
     replace_by(WolffRow::name, "chains of single changes were slow, and clusters move what they cannot",
                least_for_clusters(model, options.chains));
   } else if (runs(TemperRow::name)) {
@@ -150,22 +183,32 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       sweep_(sweep),
       last_step_(warmup / 2) {}
 
-Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, bool hurry) {
+bool Watcher::is_last(std::uint64_t step, std::optional<double> spent) const {
+  if (spent && *spent >= kLongestWatch) return true;
+  const bool waits = spent && *spent < kShortestWatch && advice_.next && !advice_.is_cheap;
+  return step >= last_step_ && !waits;
+}
+
+Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::optional<double> spent) {
   if (step == watch_.next()) watch_.record(engine);
-  const bool is_last = hurry || step >= last_step_;
-  if (!is_last && !watch_.is_full()) return Verdict::undecided;
+  const bool last = is_last(step, spent);
+  if (!last && !watch_.is_full()) return Verdict::undecided;
   if (watch_.points() < kFewestPoints) return Verdict::keep;
+  const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
+  if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen)) {
+    return replace_by(*advice_.rival);
+  }
   if (advice_.next) {
     const bool slow = seen.ess_per_step * static_cast<double>(sweep_) < advice_.least_ess;
+    const bool unsettled = last && !seen.settled && (advice_.is_cheap || step > last_step_);
     const bool replaced =
-        (advice_.is_cheap && (slow || !seen.settled)) || (is_last && seen.r_hat > kStuck) ||
-        ((is_last || seen.settled) && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
+        (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
+        ((last || seen.settled) && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
         (seen.settled && !hurry && scouts_disagree());
     if (replaced) return replace_by(*advice_.next);
   }
-  if (advice_.rival && seen.settled && !hurry && rival_wins(seen)) return replace_by(*advice_.rival);
-  if (is_last || seen.settled) return Verdict::keep;
+  if (last || seen.settled) return Verdict::keep;
   watch_.halve();
   return Verdict::undecided;
 }
@@ -201,7 +244,8 @@ bool Watcher::rival_wins(const Watch::Look& seen) const {
     watch.record(run.engine());
   }
   const Watch::Look rival = watch.look();
-  return rival.settled && rival.ess_per_step > seen.ess_per_step;
+  const bool agrees = rival.settled || (rival.r_hat <= kStuck && seen.r_hat <= kStuck);
+  return agrees && rival.ess_per_step > seen.ess_per_step;
 }
 
 std::uint64_t Watcher::thin() const {

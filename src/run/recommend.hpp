@@ -5,7 +5,7 @@
 /// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere a local sampler
 /// begins, and is watched. Exact draws and clusters cost little more than it, so they replace it as soon as it is seen
 /// to be slow, and exact marginals of small parts must not contradict it. Tempering costs many times as much: it
-/// replaces chains that still disagree after half of the warm-up.
+/// replaces chains that still disagree after half of the warm-up and, where time is limited, some of it.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class Watcher {
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
   /// Steps that may be made before the next point.
   [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
-  /// After so many steps; `hurry`: there is no time for a longer look.
-  [[nodiscard]] Verdict look(const Engine& engine, std::uint64_t step, bool hurry);
+  /// After so many steps and, where time is limited, such a fraction of it.
+  [[nodiscard]] Verdict look(const Engine& engine, std::uint64_t step, std::optional<double> spent);
   /// Steps per draw at which about half of the draws are effective; no more than a sweep.
   [[nodiscard]] std::uint64_t thin() const;
 
@@ -68,6 +68,7 @@ class Watcher {
   }
 
  private:
+  [[nodiscard]] bool is_last(std::uint64_t step, std::optional<double> spent) const;
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree. Few chains may all
   /// have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree() const;

@@ -27,8 +27,6 @@ constexpr unsigned kThreadsPerCore = 4;
 /// 32 MiB come from the system anew each time, page by page, which costs more than to fill them.
 constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
-/// The fraction of a limit in seconds after which the sampler of `auto` stays or goes.
-constexpr double kWatchFraction = 0.2;
 /// States that are kept for checks: in at most so many bytes, and not where there are so many chains that one of each
 /// is enough.
 constexpr double kMostKept = 1 << 26;
@@ -258,9 +256,11 @@ bool Run::Core::run_warmup(double fraction, const Run& run) {
 
 bool Run::Core::look() {
   if (watcher && !broken) {
-    // A fifth of a time limit is enough to see what chains do.
-    const Watcher::Verdict verdict = watcher->look(*made.engine, warmup->steps(), seconds_left(kWatchFraction) <= 0.0);
+    std::optional<double> spent;
+    if (options.seconds > 0.0) spent = 1.0 - seconds_left(1.0) / options.seconds;
+    const Watcher::Verdict verdict = watcher->look(*made.engine, warmup->steps(), spent);
     if (verdict == Watcher::Verdict::replace) return true;
+    if (verdict == Watcher::Verdict::undecided) warmup->extend(warmup->steps() + watcher->steps_left(warmup->steps()));
     if (verdict == Watcher::Verdict::keep) {
       if (watcher->finds_thin()) options.thin = choice->thin = watcher->thin();
       watcher.reset();

@@ -367,6 +367,12 @@ void Warmup::finish() {
   stage_ = Stage::done;
 }
 
+void Warmup::extend(std::uint64_t steps) {
+  if (steps <= plan_.steps || stage_ == Stage::initial || stage_ == Stage::adaptation) return;
+  plan_.steps = steps;
+  if (stage_ == Stage::done) stage_ = Stage::rest;
+}
+
 std::uint64_t Warmup::decision_length() const {
   if (stage_ == Stage::initial && !sampler_.learns() && !escaped_ && !plan_.follow) return kFirstSteps;
   // An eighth of a sweep is fine enough to see log p rise; a long warm-up is not cut into more than a few thousand.

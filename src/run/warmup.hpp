@@ -87,6 +87,8 @@ class Warmup {
 
   /// Ends the warm-up here: what was learned so far is frozen.
   void finish();
+  /// Has it last so many steps at least, unless it is still learning.
+  void extend(std::uint64_t steps);
 
   [[nodiscard]] WarmupOutcome& outcome() { return outcome_; }
 

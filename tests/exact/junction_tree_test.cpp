@@ -173,6 +173,24 @@ TEST(JunctionTree, AgreesWithEnumeration) {
   EXPECT_GT(impossible, 10);
 }
 
+TEST(JunctionTree, DrawsNeedNoMarginals) {
+  const Network network = lattice(7, 8, 3);  // weights of its largest buckets are not kept
+  const EliminationPlan plan = plan_elimination(network);
+  EXPECT_GT(plan.draw_operations, 0.0);
+  const JunctionTree whole(network, plan);
+  ExactOptions options;
+  options.marginals = false;
+  const JunctionTree for_draws(network, plan, options);
+  EXPECT_EQ(for_draws.log_partition(), whole.log_partition());
+  Rng one(1, 0), other(1, 0);
+  std::vector<Index> a, b;
+  for (int k = 0; k < 100; ++k) {
+    whole.draw(one, a);
+    for_draws.draw(other, b);
+    EXPECT_EQ(a, b);
+  }
+}
+
 /// Hidden variables that all visible ones depend on, so that messages are longer than a row; given the hidden ones the
 /// visible are independent.
 TEST(JunctionTree, LongMessages) {

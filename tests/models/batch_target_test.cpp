@@ -387,6 +387,18 @@ TEST(FiberScheduler, FibersThatAFiberAddsAreServedWithTheOthers) {
   EXPECT_EQ(served, (std::vector<int>{15, 15}));
 }
 
+TEST(FiberScheduler, MoreFibersThanTheSystemHasStacksFor) {
+  FiberScheduler turns([] {}, [] {});
+  std::size_t done = 0;
+  turns.for_each(2500, [&](std::size_t) {
+    turns.for_each(16, [&](std::size_t) {
+      turns.wait();
+      ++done;
+    });
+  });
+  EXPECT_EQ(done, 40000U);
+}
+
 /// Whoever is asked cannot ask the same chains again.
 TEST(FiberScheduler, RefusesToBeginAnewInsideOfItsService) {
   FiberScheduler* again = nullptr;

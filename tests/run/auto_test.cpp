@@ -20,6 +20,7 @@
 #include "models/rbm/rbm.hpp"
 #include "models/user/batch_target.hpp"
 #include "run/recommend.hpp"
+#include "run/start.hpp"
 #include "support/input.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
@@ -154,9 +155,46 @@ TEST(Auto, TakesClustersWhereSingleChangesDoNotMix) {
   for (const char* model : {"ising:size=32,lambda=0.4407", "ising:size=24,lambda=0.6"}) {
     EXPECT_EQ(run_auto(make_model(model), options_of(4, 1000)).sampler, "wolff") << model;
   }
-  for (const char* model : {"ising:size=32,lambda=0.2", "potts:size=12,levels=3,coupling=0.3"}) {
+  for (const char* model :
+       {"ising:size=32,lambda=0.2", "ising:size=100,lambda=0.2", "potts:size=12,levels=3,coupling=0.3"}) {
     EXPECT_EQ(run_auto(make_model(model), options_of(4, 1000)).sampler, "gibbs") << model;
   }
+}
+
+TEST(Auto, ExactDrawsAreWorthWhatTheyCost) {
+  // Few variables a time step that all depend on each other: sweeps take long. Many time steps of fewer: they do not.
+  EXPECT_EQ(run_auto(make_model("fhmm:length=50,chains=8"), options_of(4, 100)).sampler, "exact");
+  EXPECT_EQ(run_auto(make_model("fhmm:length=200,chains=5"), options_of(4, 100)).sampler, "gibbs");
+}
+
+TEST(Auto, ATreeThatTakesAWhileReplacesStuckChains) {
+  const Model model = make_model("ising:size=18,boundary=open,lambda=1.5,mu=0,sigma=0.5,seed=5");
+  EXPECT_EQ(run_auto(model, options_of(4, 100)).sampler, "exact");
+}
+
+TEST(Auto, AWatchLastsForSomeOfTheTime) {
+  const Model model = make_model("ising:size=24x30,lambda=2,mu=0,sigma=0.5,seed=5");
+  RunOptions options = options_of(4, 100);
+  options.seconds = 1000.0;
+  const Advice advice = recommend(model, options, true);
+  ASSERT_TRUE(advice.next);
+  EXPECT_EQ(advice.next->sampler.name, "temper");
+  const auto first_verdict = [&](double spent, std::uint64_t most) {
+    const TunableEngine made = make_engine(model, advice.sampler, engine_options(model, options));
+    const std::uint64_t sweep = made.engine->traits().steps_per_sweep;
+    Watcher watcher(advice, model, options, sweep, 200 * sweep);
+    for (std::uint64_t step = 0; step < most * sweep;) {
+      const std::uint64_t steps = watcher.steps_left(step);
+      for (const ChainGroup& group : made.engine->share_out(1)) made.engine->advance(group, steps);
+      const Watcher::Verdict verdict = watcher.look(*made.engine, step += steps, spent);
+      if (verdict != Watcher::Verdict::undecided) return std::pair(verdict, step / sweep);
+    }
+    return std::pair(Watcher::Verdict::undecided, most);
+  };
+  EXPECT_EQ(first_verdict(0.001, 1000).first, Watcher::Verdict::undecided);
+  EXPECT_EQ(first_verdict(0.1, 1000), std::pair(Watcher::Verdict::replace, std::uint64_t{100}));
+  // Nothing is known after a step, and there is no time for more.
+  EXPECT_EQ(first_verdict(0.3, 1000), std::pair(Watcher::Verdict::keep, std::uint64_t{1}));
 }
 
 /// Pairs of levels that no single change leads into or out of, beside a square lattice of spins that is too wide for a

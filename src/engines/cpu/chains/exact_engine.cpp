@@ -39,8 +39,9 @@ TunableEngine make_exact_engine(const Model& model, const Sampler& sampler, cons
   if (network == nullptr) throw InputError(ExactRow::refusal);
   constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
   const double limit = sampler.settings.memory * gibibyte;
-  const auto tree = std::make_shared<const JunctionTree>(*network, plan_elimination(*network, {.memory_limit = limit}),
-                                                         ExactOptions{.memory_limit = limit, .progress = {}});
+  const auto tree =
+      std::make_shared<const JunctionTree>(*network, plan_elimination(*network, {.memory_limit = limit}),
+                                           ExactOptions{.memory_limit = limit, .marginals = false, .progress = {}});
   return std::visit(
       [&]<class D>(const D& description) -> TunableEngine {
         if constexpr (std::is_same_v<D, std::shared_ptr<const OwnDescription>>) {
