@@ -129,7 +129,8 @@ class Search {
     for (std::uint64_t trial = 0; !found_.order.complete || found_.plan.width > 1; ++trial) {
       const bool in_vain = !found_.order.complete;
       const double entries = std::min(kLooksPerEntry * fewest, first_round_pays() ? kMostForEntries : kMostLooks);
-      effort_.most = static_cast<std::uint64_t>(in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least));
+      const double worth = in_vain ? kMostLooksInVain : std::min(kMostLooks, entries + least);
+      effort_.most = static_cast<std::uint64_t>(std::min(worth, options_.most_looks));
       effort_.looks += beside;
       if (effort_.spent() || effort_.late() || (in_vain && trial == kMostTrialsInVain)) break;
       FillOptions fill;
@@ -163,6 +164,7 @@ class Search {
       const double most = found_.plan.largest_clique > kLargestTable ? kMostAnnealingInVain : kMostAnnealing;
       if (!pays(looks, expected) || effort_.late()) break;
       if (static_cast<double>(effort_.looks - start) + looks > most) break;
+      if (static_cast<double>(effort_.looks) + looks > options_.most_looks) break;
       EliminationTree tree(graph_, found_.order.vertices);
       tree.anneal({.first_temperature = kTemperatures[round % kTemperatures.size()],
                    .looks = static_cast<std::uint64_t>(looks)},
@@ -286,6 +288,7 @@ EliminationPlan given_up(Index width) {
 SearchOptions search_options(const PlanOptions& options) {
   SearchOptions search;
   if (std::isfinite(options.memory_limit)) search.memory = options.memory_limit;
+  search.most_looks = options.most_looks;
   constexpr double longest = 1e8;  // beyond it a point in time may be out of range
   if (options.seconds < longest) {
     search.deadline = Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -150,6 +151,7 @@ struct SearchOptions {
   /// Bytes that there are: needing more counts like as many times the work, which it takes in slices.
   double memory = 1073741824.0;
   double times = 1.0;  ///< how often the tree will be worked through
+  double most_looks = std::numeric_limits<double>::infinity();
 };
 
 [[nodiscard]] SearchOptions search_options(const PlanOptions& options);

@@ -56,13 +56,13 @@ struct Tree {
 };
 
 /// The tree of a model, if it takes no longer than `most` seconds. The first order that is found may take hundreds
-/// of times as long as a good one, for which `search` seconds are spent.
+/// of times as long as a good one, for which `search` seconds are spent, by count and not by the clock: ranks agree.
 std::optional<Tree> find_tree(const Network& network, double most, double search) {
   // A nanosecond for an operation, and draws take one of two passes.
   const auto seconds = [](const EliminationPlan& plan) { return 0.5e-9 * plan.operations; };
   EliminationPlan plan = plan_elimination(network, 0.0);
   if (search > 0.0 && plan.complete && seconds(plan) > most && seconds(plan) < kWorstOrder * most) {
-    plan = plan_elimination(network, {.seconds = search, .memory_limit = kMostBytes});
+    plan = plan_elimination(network, {.memory_limit = kMostBytes, .most_looks = search / 5e-9});
   }
   if (!plan.complete || plan.bytes > kMostBytes || seconds(plan) > most) return std::nullopt;
   return Tree{seconds(plan), plan.draw_operations};
