@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fiber_scheduler.hpp"
 #include "diagnose/model_checks.hpp"
 
 namespace poise {
@@ -71,6 +72,28 @@ std::vector<Index> variables_to_check(const Model& model, std::uint64_t seed) {
   return chosen;
 }
 
+/// Gains of variables at every state of all chains, [state][variable]. States of user targets are looked at side by
+/// side, so that one call serves all of them.
+std::vector<GainSum> gains_at(const Model& model, const std::vector<Index>& variables, const CheckedStates& states) {
+  const std::size_t count = states.chains * states.per_chain;
+  std::vector<GainSum> out(count * variables.size());
+  const LawReader all_laws(model, variables);
+  const auto look = [&](LawReader& laws, std::size_t s) {
+    laws.read(states.at(s / states.per_chain, s % states.per_chain),
+              [&](const ConditionalLaw& law) { out[s * variables.size() + law.position] = gain_of(law); });
+  };
+  if (const std::shared_ptr<FiberScheduler> fibers = model.fibers()) {
+    fibers->for_each(count, [&](std::size_t s) {
+      LawReader laws = all_laws;
+      look(laws, s);
+    });
+  } else {
+    LawReader laws = all_laws;
+    for (std::size_t s = 0; s < count; ++s) look(laws, s);
+  }
+  return out;
+}
+
 }  // namespace
 
 LawReader::LawReader(const Model& model, std::vector<Index> variables) : target_(target_of(model)) {
@@ -91,7 +114,7 @@ LawReader::LawReader(const Model& model, std::vector<Index> variables) : target_
 
 void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks) {
   const std::vector<Index> variables = variables_to_check(model, seed);
-  LawReader laws(model, variables);
+  const std::vector<GainSum> found = gains_at(model, variables, states);
   const bool by_chain = states.chains > 1 && states.per_chain >= kLeastOfChain;
   const std::size_t tests = variables.size() * (by_chain ? states.chains + 1 : 1);
   std::vector<GainSum> all(variables.size());
@@ -112,7 +135,8 @@ void add_local_gains(const Model& model, const CheckedStates& states, std::uint6
     for (std::size_t s = 0; s < states.per_chain; ++s) {
       const std::span<const Value> x = states.at(c, s);
       if (s == 0 || !std::equal(x.begin(), x.end(), states.at(c, s - 1).begin())) ++different;
-      laws.read(x, [&](const ConditionalLaw& law) { of_chain[law.position].add(gain_of(law)); });
+      const GainSum* const of_state = found.data() + (c * states.per_chain + s) * variables.size();
+      for (std::size_t k = 0; k < of_chain.size(); ++k) of_chain[k].add(of_state[k]);
     }
     for (std::size_t k = 0; k < all.size(); ++k) all[k].add(of_chain[k]);
     if (by_chain) judge(of_chain, states.per_chain, different);
