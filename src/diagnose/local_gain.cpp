@@ -96,7 +96,7 @@ std::vector<GainSum> gains_at(const Model& model, const std::vector<Index>& vari
 
 }  // namespace
 
-LawReader::LawReader(const Model& model, std::vector<Index> variables) : target_(target_of(model)) {
+LawReader::LawReader(const Model& model, const std::vector<Index>& variables) : target_(target_of(model)) {
   Index first = 0;
   Index next = 0;  // variable that `first` is the first move of
   Index most = 1;

@@ -46,7 +46,7 @@ struct ConditionalLaw {
 /// Reads the laws of some variables, ascending and of more than one level each, at one state after another.
 class LawReader {
  public:
-  LawReader(const Model& model, std::vector<Index> variables);
+  LawReader(const Model& model, const std::vector<Index>& variables);
 
   /// Calls `use` with the law of each variable. A state without probability, as hot chains may have, has none.
   template <class Use>
