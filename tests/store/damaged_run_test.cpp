@@ -182,9 +182,10 @@ TEST_F(IsolatedReaderTest, TheChildHasNoFilesAndLittleMemory) {
       [&](FrameSender& out) {
         out.number(::write(file, "changed", 7) < 0 ? 1 : 0);
 #ifdef POISE_SANITIZED
-        void* memory = nullptr;  // the sanitizer's allocator would end the process
+        void* volatile memory = nullptr;  // the sanitizer's allocator would end the process
 #else
-        void* memory = std::malloc(std::size_t{1} << 30);  // NOLINT(cppcoreguidelines-no-malloc): as the library does
+        void* volatile memory =
+            std::malloc(std::size_t{1} << 30);  // NOLINT(cppcoreguidelines-no-malloc): as the library does
 #endif
         out.number(memory == nullptr ? 1 : 0);
       },
