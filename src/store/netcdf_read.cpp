@@ -160,6 +160,9 @@ StoredRun read_once(const RunPath& file, const ReadOptions& options) {
     IsolationLimits limits;
     limits.memory_bytes = kMemoryBytes + 4 * file.file_bytes;
     limits.processor_time += std::chrono::milliseconds(file.file_bytes / kBytesPerMillisecond);
+#ifdef POISE_SANITIZED
+    limits.processor_time *= 20;  // checked code is slower, and a fork copies the sanitizer's own memory
+#endif
     IsolatedReader child([&](FrameSender& out) { netcdf::send_run(file, options, out); }, limits);
     return Assembler(file, child).run(options);
   } catch (const IsolationFailure& failure) {
