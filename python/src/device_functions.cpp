@@ -68,6 +68,7 @@ class PythonDeviceFunction final : public DeviceFunction {
 
  private:
   [[nodiscard]] nb::object on_device() const { return code_->code().attr("on_device"); }
+  // Python has the address as a number. NOLINTNEXTLINE(performance-no-int-to-ptr)
   static void* pointer(nb::handle number) { return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(number)); }
 
   std::shared_ptr<UserCode> code_;

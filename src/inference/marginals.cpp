@@ -153,8 +153,7 @@ std::string exact_cost(const ExactPlan& plan) {
   if (!plan.tree.complete) {
     return fmt::format("a table of over {} entries in every order", text::number(plan.tree.largest_clique, 3));
   }
-  const std::string tables =
-      fmt::format("{} of tables (induced width {})", text::bytes(plan.tree.bytes), plan.tree.width);
+  std::string tables = fmt::format("{} of tables (induced width {})", text::bytes(plan.tree.bytes), plan.tree.width);
   if (plan.conditioned.empty()) return tables;
   return fmt::format("{} slices (conditioning on {}) with {} each, about {} on one core", text::count(plan.slices),
                      text::plural(plan.conditioned.size(), "variable"), tables, text::duration(plan.seconds()));

@@ -76,7 +76,8 @@ namespace {
 /// Weights relative to e^offset; gives their sum, without that of the one that is looked from.
 double fill(const BalancingFunction& function, BlockView& view) {
   const double sum = hot([&function, &view] {
-    const BalancingFunction own = function;  // so that no store in the loop can change it
+    // A copy, so that no store in the loop can change it. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+    const BalancingFunction own = function;
     const double* const log_ratios = view.log_ratios.data();
     double* const weights = view.weights.data();
     const double offset = view.offset;

@@ -230,8 +230,8 @@ void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finishe
     if (sink != nullptr) sink->write_state(run, finished, [&] { return run.save_rest(); });  // which says why not
     return;
   }
-  const std::string state = run.save_rest();
-  if (sink != nullptr) sink->write_state(run, finished, [&] { return state; });
+  std::string state = run.save_rest();
+  if (sink != nullptr) sink->write_state(run, finished, [&] { return std::move(state); });
 }
 
 void CheckpointedSink::write_state(const Run& run, bool finished, const std::function<std::string()>& state) {

@@ -66,9 +66,9 @@ class BitWriter {
 };
 
 /// Codes of the two labels and of two more symbols: 0, 10, 110 and 111, which stand here with their first bit lowest.
-constexpr unsigned kEnd = 0b011, kEndBits = 3;
+constexpr unsigned kEnd = 0b011, kEndLength = 3;
 /// As many bytes as the longest match has, like the byte before: 111, and 0 for the only distance.
-constexpr unsigned kRun = 0b0111, kRunBits = 4;
+constexpr unsigned kRun = 0b0111, kRunLength = 4;
 constexpr std::size_t kRunBytes = 258;
 /// Groups of eight labels that a run and a few single codes make.
 constexpr std::size_t kRunGroups = kRunBytes / 8 + 1;
@@ -195,7 +195,7 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
       if (alike == kRunGroups) {
         constexpr unsigned kLeft = 8 * kRunGroups - kRunBytes;
         const GroupCode code = kGroups[static_cast<std::uint8_t>(mask ^ flip)];
-        out.put(kRun, kRunBits);
+        out.put(kRun, kRunLength);
         const unsigned bits = code.count / 8 * kLeft;
         out.put(code.bits & ((1U << bits) - 1), bits);
         group += kRunGroups;
@@ -210,7 +210,7 @@ std::string ChunkCoder::by_labels(std::span<const std::int8_t> chunk) const {
     const bool rare = (label == high_) == high_is_rare;
     out.put(rare ? 0b01 : 0b0, rare ? 2 : 1);
   }
-  out.put(kEnd, kEndBits);
+  out.put(kEnd, kEndLength);
   std::string stream = out.take();
   const std::uint32_t sum = adler32_of(chunk.size(), bottom, top, sums);
   for (int shift = 24; shift >= 0; shift -= 8) stream += static_cast<char>(sum >> shift & 0xffU);

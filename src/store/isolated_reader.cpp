@@ -103,19 +103,19 @@ void isolate(int descriptor, pid_t parent, const IsolationLimits& limits) {
 
 }  // namespace
 
-void FrameSender::bytes(const void* data, std::size_t size) { frame(size, data, size); }
+void FrameSender::bytes(const void* data, std::size_t size) const { frame(size, data, size); }
 
-void FrameSender::refusal(std::string_view sentence) {
+void FrameSender::refusal(std::string_view sentence) const {
   sentence = sentence.substr(0, kLongestSentence);
   frame(sentence.size() | kRefusal, sentence.data(), sentence.size());
 }
 
-void FrameSender::frame(std::uint64_t head, const void* data, std::size_t size) {
+void FrameSender::frame(std::uint64_t head, const void* data, std::size_t size) const {
   write(&head, sizeof head);
   write(data, size);
 }
 
-void FrameSender::write(const void* data, std::size_t size) {
+void FrameSender::write(const void* data, std::size_t size) const {
   const char* at = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = ::write(descriptor_, at, size);

@@ -36,14 +36,14 @@ struct IsolationUnavailable : std::runtime_error {
 class FrameSender {
  public:
   explicit FrameSender(int descriptor) : descriptor_(descriptor) {}
-  void bytes(const void* data, std::size_t size);
-  void text(std::string_view text) { bytes(text.data(), text.size()); }
-  void number(std::uint64_t value) { bytes(&value, sizeof value); }
-  void refusal(std::string_view sentence);
+  void bytes(const void* data, std::size_t size) const;
+  void text(std::string_view text) const { bytes(text.data(), text.size()); }
+  void number(std::uint64_t value) const { bytes(&value, sizeof value); }
+  void refusal(std::string_view sentence) const;
 
  private:
-  void frame(std::uint64_t head, const void* data, std::size_t size);
-  void write(const void* data, std::size_t size);
+  void frame(std::uint64_t head, const void* data, std::size_t size) const;
+  void write(const void* data, std::size_t size) const;
 
   int descriptor_;
 };

@@ -55,12 +55,12 @@ void IsingExperiment::add_settings(Document& document) const {
     document.paragraph("This protocol repeats what the published code does, and so also what is wrong with it:");
     document.list({
         "LSB 2 makes two steps and two updates in each plotted iteration of burn-in, the others one.",
-        "Effective sample sizes are computed from iteration 1000, 400, 1000, 400 on, while burn-in lasts 2000, "
-        "800, 2000, 800 iterations: the series contain transient.",
+        ("Effective sample sizes are computed from iteration 1000, 400, 1000, 400 on, while burn-in lasts 2000, "
+         "800, 2000, 800 iterations: the series contain transient."),
         "Every chain has a field \u03b1 of its own, so that the spread over chains is one over targets.",
-        "LSB 1 and LSB 2 learn from the first step on, at every step, with the bound of Theorem 1(b) as objective "
-        "(mi-bound), "
-        "Adam at rate 0.01 and a learned \u03b7.",
+        ("LSB 1 and LSB 2 learn from the first step on, at every step, with the bound of Theorem 1(b) as objective "
+         "(mi-bound), "
+         "Adam at rate 0.01 and a learned \u03b7."),
         "Iterations are called target evaluations in the paper; here both axes are shown, and evaluations are counted.",
     });
     document.paragraph(

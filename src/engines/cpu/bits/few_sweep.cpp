@@ -127,7 +127,7 @@ struct Eight {
   }
 };
 
-#include "engines/cpu/bits/few_update.hpp"
+#include "engines/cpu/bits/few_update.hpp"  // NOLINT(readability-duplicate-include): once for each instruction set
 
 }  // namespace
 

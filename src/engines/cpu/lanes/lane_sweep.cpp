@@ -120,7 +120,7 @@ struct Lanes {
   }
 };
 
-#include "engines/cpu/lanes/lane_update.hpp"
+#include "engines/cpu/lanes/lane_update.hpp"  // NOLINT(readability-duplicate-include): once for each instruction set
 
 }  // namespace
 
@@ -196,7 +196,7 @@ struct Lanes {
   }
 };
 
-#include "engines/cpu/lanes/lane_update.hpp"
+#include "engines/cpu/lanes/lane_update.hpp"  // NOLINT(readability-duplicate-include): once for each instruction set
 
 }  // namespace
 
