@@ -194,7 +194,7 @@ TEST(DiagnoseTwoValued, BitsAgreeWithRealNumbers) {
         values.insert(values.end(), one.begin(), one.end());
       }
       const ChainsView view{values.data(), 3, draws};
-      SCOPED_TRACE(testing::Message() << draws << " draws, rate " << rate);
+      SCOPED_TRACE(::testing::Message() << draws << " draws, rate " << rate);
       const SeriesSummary summary = summarize(view);
       if (summary.status == SeriesStatus::constant) continue;
       expect_close(summary.ess, ess_mean(view), "ess");

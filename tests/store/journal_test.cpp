@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-class JournalTest : public testing::Test {
+class JournalTest : public ::testing::Test {
  protected:
   JournalTest() {
     std::string name = (std::filesystem::temp_directory_path() / "poise-journal-XXXXXX").string();

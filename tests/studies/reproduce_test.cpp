@@ -31,7 +31,7 @@ std::string read_text(const fs::path& path) {
   return content.str();
 }
 
-class Reproduce : public testing::Test {
+class Reproduce : public ::testing::Test {
  protected:
   Reproduce() {
     std::string name = (fs::temp_directory_path() / "poise-reproduce-XXXXXX").string();
