@@ -3,31 +3,25 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+
+#include <poise/extend/base/hot.hpp>
 
 #include "diagnose/effective_size.hpp"
 #include "diagnose/real_chains.hpp"
 
-// The counting loops are compiled twice, with and without the popcount instruction, and chosen when the program starts.
-// Sanitizers do not get along with that.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(POISE_SANITIZED)
-#define POISE_POPCOUNT __attribute__((target_clones("popcnt", "default")))
-#else
-#define POISE_POPCOUNT
-#endif
-
 namespace poise::diagnose_detail {
 namespace {
 
-POISE_POPCOUNT std::uint64_t count_ones(const std::uint64_t* words, std::size_t count) {
+POISE_INLINE std::uint64_t count_ones_as_built(const std::uint64_t* words, std::size_t count) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += static_cast<std::uint64_t>(std::popcount(words[i]));
   return sum;
 }
 
-/// Number of i with bits i and i + lag both set. Reads word `count`, which is zero.
-POISE_POPCOUNT std::uint64_t count_pairs(const std::uint64_t* words, std::size_t count, std::size_t lag) {
+POISE_INLINE std::uint64_t count_pairs_as_built(const std::uint64_t* words, std::size_t count, std::size_t lag) {
   const std::size_t skip = lag / 64;
   const unsigned shift = lag % 64;
   std::uint64_t sum = 0;
@@ -38,9 +32,52 @@ POISE_POPCOUNT std::uint64_t count_pairs(const std::uint64_t* words, std::size_t
   return sum;
 }
 
-/// Lags counted one by one before the FFT is called for the rest: about as many as the FFT costs. Short chains never
-/// get there.
-constexpr std::size_t most_direct_lags = 4096;
+// The counting loops are compiled for vectors of counts, for one count at a time and without the popcount instruction,
+// and chosen when the program starts. Sanitizers do not get along with that.
+#if defined(__x86_64__) && !defined(POISE_SANITIZED)
+#define POISE_COUNTING(name, instructions)                                                           \
+  __attribute__((target(instructions)))                                                              \
+  std::uint64_t count_ones_##name(const std::uint64_t* words, std::size_t count) {                   \
+    return count_ones_as_built(words, count);                                                        \
+  }                                                                                                  \
+  __attribute__((target(instructions)))                                                              \
+  std::uint64_t count_pairs_##name(const std::uint64_t* words, std::size_t count, std::size_t lag) { \
+    return count_pairs_as_built(words, count, lag);                                                  \
+  }
+POISE_COUNTING(vectors, "avx512f,avx512vl,avx512vpopcntdq,popcnt")
+POISE_COUNTING(one, "popcnt")
+#undef POISE_COUNTING
+
+const bool kHasVectors = __builtin_cpu_supports("avx512vpopcntdq");
+const bool kHasOne = __builtin_cpu_supports("popcnt");
+
+std::uint64_t count_ones(const std::uint64_t* words, std::size_t count) {
+  if (kHasVectors && kInstructionSet == InstructionSet::avx512) return count_ones_vectors(words, count);
+  return kHasOne ? count_ones_one(words, count) : count_ones_as_built(words, count);
+}
+/// Number of i with bits i and i + lag both set. Reads word `count`, which is zero.
+std::uint64_t count_pairs(const std::uint64_t* words, std::size_t count, std::size_t lag) {
+  if (kHasVectors && kInstructionSet == InstructionSet::avx512) return count_pairs_vectors(words, count, lag);
+  return kHasOne ? count_pairs_one(words, count, lag) : count_pairs_as_built(words, count, lag);
+}
+#else
+std::uint64_t count_ones(const std::uint64_t* words, std::size_t count) { return count_ones_as_built(words, count); }
+/// Number of i with bits i and i + lag both set. Reads word `count`, which is zero.
+std::uint64_t count_pairs(const std::uint64_t* words, std::size_t count, std::size_t lag) {
+  return count_pairs_as_built(words, count, lag);
+}
+#endif
+
+/// Lags counted one by one before the FFT is considered for the rest. Short chains never get there.
+constexpr std::size_t fewest_direct_lags = 4096;
+
+/// Whether counting the lags from `lag` on takes longer than the FFT of a chain of n: a butterfly takes about as long
+/// as eight words.
+bool transform_is_faster(std::size_t n, std::size_t lag) {
+  const auto rest = static_cast<double>(n - lag);
+  const auto length = 2.0 * static_cast<double>(n);
+  return lag >= fewest_direct_lags && rest * rest / 128.0 > 8.0 * length * std::log2(length);
+}
 
 /// What one chain of n draws adds to the autocovariance at a lag t, times n^2. With k ones, S pairs of ones at that
 /// lag, and H and T ones among the first and the last n - t draws,
@@ -77,7 +114,7 @@ class BitAutocovariance {
  private:
   void extend() {
     const std::size_t lag = sums_.size();
-    if (lag >= most_direct_lags) {
+    if (transform_is_faster(chains_.length(), lag)) {
       transform();
       return;
     }
@@ -193,27 +230,26 @@ std::uint64_t BitChains::transitions() const {
   return sum;
 }
 
-double r_hat_of(const BitChains& chains) {
-  if (chains.length() < 2 || all_equal(chains)) return undefined;
+BitMixing mixing_of(const BitChains& chains) {
+  BitMixing mixing{undefined, undefined, 1.0};
+  if (chains.length() < 2 || all_equal(chains)) return mixing;
   const auto n = static_cast<double>(chains.length());
   double within = 0;
   for (std::size_t chain = 0; chain < chains.chains(); ++chain) {
     const auto k = static_cast<double>(chains.ones(chain));
     within += k * (n - k) / (n * (n - 1));
   }
-  return split_r_hat(chains.length(), variance_of_means(chains), within / static_cast<double>(chains.chains()));
-}
-
-double ess_of(const BitChains& chains) {
-  if (chains.length() < 3 || all_equal(chains)) return undefined;
-  return effective_size(chains.chains(), chains.length(), variance_of_means(chains), BitAutocovariance(chains));
-}
-
-double chance_of(const BitChains& chains, double r_hat) {
-  if (chains.length() < 3 || !(r_hat > r_hat_limit)) return 1;
-  const double effective =
-      effective_if_stationary(chains.chains(), chains.length(), variance_of_means(chains), BitAutocovariance(chains));
-  return chance_of_r_hat(chains.chains(), chains.length(), r_hat, effective);
+  const double between = variance_of_means(chains);
+  mixing.r_hat = split_r_hat(chains.length(), between, within / static_cast<double>(chains.chains()));
+  if (chains.length() < 3) return mixing;
+  // Autocovariances are most of the work; both numbers need the same ones.
+  BitAutocovariance lags(chains);
+  mixing.ess = effective_size(chains.chains(), chains.length(), between, lags);
+  if (mixing.r_hat > r_hat_limit) {
+    const double effective = effective_if_stationary(chains.chains(), chains.length(), between, lags);
+    mixing.chance = chance_of_r_hat(chains.chains(), chains.length(), mixing.r_hat, effective);
+  }
+  return mixing;
 }
 
 }  // namespace poise::diagnose_detail

@@ -53,11 +53,12 @@ class BitChains {
   std::vector<std::uint64_t> ones_;
 };
 
-/// R-hat and effective size of half-chains. Both are the same for every pair of values, and for their ranks: all are
-/// affine maps of each other. NaN where all bits are equal.
-double r_hat_of(const BitChains& chains);
-double ess_of(const BitChains& chains);
-/// Probability of so large an R-hat by chance; 1 where it is not over its limit, for then nobody asks.
-double chance_of(const BitChains& chains, double r_hat);
+/// Of half-chains. All are the same for every pair of values, and for their ranks: these are affine maps of each other.
+struct BitMixing {
+  double r_hat;  ///< NaN where all bits are equal, as `ess`
+  double ess;
+  double chance;  ///< of so large an R-hat; 1 where it is not over its limit, for then nobody asks
+};
+[[nodiscard]] BitMixing mixing_of(const BitChains& chains);
 
 }  // namespace poise::diagnose_detail

@@ -52,7 +52,7 @@ double ess_below(ChainsView series, double bound) {
   }
   detail::BitChains halves;
   halves.take_halves(whole);
-  return detail::ess_of(halves);
+  return detail::mixing_of(halves).ess;
 }
 
 double ess_tail_of(ChainsView series, const detail::Ranking& ranking) {
@@ -185,9 +185,10 @@ SeriesSummary summarize(ChainsView series) {
     }
     detail::BitChains halves;
     halves.take_halves(whole);
-    summary.ess = detail::ess_of(halves);
-    summary.r_hat = detail::r_hat_of(halves);
-    summary.chance = detail::chance_of(halves, summary.r_hat);
+    const detail::BitMixing mixing = detail::mixing_of(halves);
+    summary.ess = mixing.ess;
+    summary.r_hat = mixing.r_hat;
+    summary.chance = mixing.chance;
     summary.mcse = summary.sd / std::sqrt(summary.ess);
     return summary;
   }

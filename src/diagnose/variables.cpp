@@ -116,9 +116,10 @@ class RowMaker {
     const auto ones = static_cast<double>(whole_.ones());
     const auto total = static_cast<double>(total_);
     row.mean = ones / total;
-    row.ess = detail::ess_of(halves_);
-    row.r_hat = detail::r_hat_of(halves_);
-    row.chance = detail::chance_of(halves_, row.r_hat);
+    const detail::BitMixing mixing = detail::mixing_of(halves_);
+    row.ess = mixing.ess;
+    row.r_hat = mixing.r_hat;
+    row.chance = mixing.chance;
     row.mcse = std::sqrt(ones * (total - ones) / (total * (total - 1)) / row.ess);
     row.transitions = whole_.transitions();
     row.status = detail::status_of(chains_, draws_, row.transitions);

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/file.hpp"
 #include "inference/train/rbm_trainer.hpp"
 #include "support/rbm_training.hpp"
 
@@ -27,6 +29,24 @@ TEST(RbmTrainerTest, CdFollowsItsExpectedGradient) {
     std::vector<double> law = law_of(kPatterns, enumerated.states);
     for (std::uint64_t step = 0; step < k; ++step) law = enumerated.after_step(law);
     expect_gradient(trainer.gradient(), enumerated, law, chains);
+  }
+}
+
+/// What is learned is pinned: ctest runs this with every instruction set that the processor has.
+TEST(RbmTrainerTest, WeightsAreTheSameOnEveryProcessor) {
+  const std::vector<std::pair<Divergence, std::uint64_t>> pinned = {{Divergence::cd, 594503326755360511U},
+                                                                    {Divergence::pcd, 1829696384872976132U}};
+  constexpr Index visible = 45;
+  const std::vector<Value> data = repeated(kPatterns, visible, 40);
+  for (const auto& [method, expected] : pinned) {
+    RbmTrainer trainer(initial_rbm(visible, 37, data, 1), {.method = method, .gibbs_steps = 3, .batch = 30});
+    static_cast<void>(trainer.epoch(data));
+    const RbmWeights& weights = trainer.weights();
+    std::string bytes;
+    for (const auto* values : {&weights.weights, &weights.visible_bias, &weights.hidden_bias}) {
+      bytes.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
+    }
+    EXPECT_EQ(checksum(bytes), expected);
   }
 }
 

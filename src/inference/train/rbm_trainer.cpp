@@ -6,6 +6,7 @@
 #include <poise/extend/base/archive.hpp>
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/learning/optimizer.hpp>
+#include "base/matrix_product.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,29 +18,14 @@
 #include <thread>
 #include <utility>
 
-#include <cblas.h>
 #include <fmt/format.h>
 
 namespace poise {
 
 namespace {
 
-constexpr std::size_t kRows = 4;     // of the batch in one chunk: OpenBLAS has kernels that do not pack for so few
+constexpr std::size_t kRows = 4;     // of the batch in one chunk: as many as matrix products compute together
 constexpr std::size_t kHidden = 32;  // hidden units in one chunk of the gradient
-
-/// Threads are ours: each takes chunks, and calls OpenBLAS for its chunk alone.
-class OneBlasThread {
- public:
-  OneBlasThread() : before_(openblas_get_num_threads()) { openblas_set_num_threads(1); }
-  ~OneBlasThread() { openblas_set_num_threads(before_); }
-  OneBlasThread(const OneBlasThread&) = delete;
-  OneBlasThread& operator=(const OneBlasThread&) = delete;
-
- private:
-  int before_;
-};
-
-blasint blas(std::size_t size) { return static_cast<blasint>(size); }
 
 std::size_t chunks(std::size_t count, std::size_t size) { return (count + size - 1) / size; }
 
@@ -171,9 +157,9 @@ void RbmTrainer::hidden_activations(const std::vector<float>& visible, std::vect
   for (std::size_t r = 0; r < rows.count; ++r) {
     std::copy(weights_.hidden_bias.begin(), weights_.hidden_bias.end(), to + r * hidden_stride_);
   }
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, blas(rows.count), blas(weights_.hidden), blas(weights_.visible),
-              1.0F, from, blas(visible_stride_), weights_.weights.data(), blas(weights_.visible), 1.0F, to,
-              blas(hidden_stride_));
+  add_transposed_product({from, rows.count, weights_.visible, visible_stride_},
+                         {weights_.weights.data(), weights_.hidden, weights_.visible, weights_.visible}, to,
+                         hidden_stride_);
 }
 
 void RbmTrainer::visible_activations(const std::vector<float>& hidden, std::vector<float>& visible, Rows rows) const {
@@ -182,9 +168,8 @@ void RbmTrainer::visible_activations(const std::vector<float>& hidden, std::vect
   for (std::size_t r = 0; r < rows.count; ++r) {
     std::copy(weights_.visible_bias.begin(), weights_.visible_bias.end(), to + r * visible_stride_);
   }
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas(rows.count), blas(weights_.visible),
-              blas(weights_.hidden), 1.0F, from, blas(hidden_stride_), weights_.weights.data(), blas(weights_.visible),
-              1.0F, to, blas(visible_stride_));
+  add_product(1.0F, {from, rows.count, hidden_stride_, 1},
+              {weights_.weights.data(), weights_.hidden, weights_.visible, weights_.visible}, to, visible_stride_);
 }
 
 /// log p(v_i | the others) = -softplus(log p(v with i changed) - log p(v)).
@@ -265,7 +250,6 @@ RbmMetrics RbmTrainer::step(std::span<const Value> rows) {
   }
   const bool kept = options_.method == Divergence::pcd;
   const std::size_t chains = kept ? options_.batch : data_rows;
-  const OneBlasThread guard;
   pool_.for_each(chunks(chains, kRows), [&](std::size_t chunk) {
     const std::size_t first = chunk * kRows;
     if (first < data_rows) see_data(rows, {first, std::min(kRows, data_rows - first)}, rngs_);
@@ -295,10 +279,11 @@ void RbmTrainer::update_hidden(std::size_t first, std::size_t data_rows, std::si
   const std::size_t visible = weights_.visible;
   const std::size_t count = std::min(kHidden, weights_.hidden - first);
   const std::size_t place = first * visible;
+  float* gradient = gradient_.weights.data() + place;
+  std::fill_n(gradient, count * visible, 0.0F);
   const auto add = [&](const std::vector<float>& h, const std::vector<float>& v, std::size_t rows, float sign) {
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, blas(count), blas(visible), blas(rows),
-                sign / static_cast<float>(rows), h.data() + first, blas(hidden_stride_), v.data(),
-                blas(visible_stride_), sign > 0.0F ? 0.0F : 1.0F, gradient_.weights.data() + place, blas(visible));
+    add_product(sign / static_cast<float>(rows), {h.data() + first, count, 1, hidden_stride_},
+                {v.data(), rows, visible, visible_stride_}, gradient, visible);
   };
   add(data_hidden_, data_visible_, data_rows, 1.0F);
   add(chain_hidden_, chain_visible_, chains, -1.0F);
@@ -404,7 +389,6 @@ RbmMetrics RbmTrainer::evaluate(std::span<const Value> data) {
   std::vector<Rng> rngs;
   for (std::size_t r = 0; r < options_.batch; ++r)
     rngs.push_back(make_rng(options_.seed, Stream::training_evaluation, r));
-  const OneBlasThread guard;
   RbmMetrics sum;
   for (std::size_t done = 0; done < count; done += options_.batch) {
     const std::size_t rows = std::min<std::size_t>(options_.batch, count - done);

@@ -4,9 +4,8 @@
 /// from chains of a few steps of block Gibbs that start at the data (CD, Hinton 2002) or where the step before
 /// left them (PCD, Tieleman 2008). Hidden units enter both terms by their probabilities given the visible units.
 ///
-/// What is learned depends on the seed and the data alone, not on the number of threads. Matrix products are those of
-/// OpenBLAS in 32 bits, so that the last digits may differ between kinds of machines. A GPU has random numbers of its
-/// own, so it learns other weights, as good as those of the CPU.
+/// What is learned depends on the seed and the data alone, not on the number of threads or the kind of processor. A GPU
+/// has random numbers of its own, so it learns other weights, as good as those of the CPU.
 #pragma once
 
 #include <array>
