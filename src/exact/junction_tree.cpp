@@ -9,13 +9,15 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/base/hot.hpp>
+
 namespace poise::exact {
 
 namespace {
 
-/// Weights of all buckets together that are kept for draws.
-constexpr double kMostWeights = 4194304.0;
-constexpr std::size_t kNotKept = std::numeric_limits<std::size_t>::max();
+/// Groups that are gone through one after the other, which takes no longer than a search that processors cannot
+/// foresee.
+constexpr std::size_t kFewGroups = 64;
 
 }  // namespace
 
@@ -131,25 +133,45 @@ void Tables::prepare_draws() {
       combine(of(levels, bucket).first(bucket.summed), strides, &group_places[place_start.back()]);
     }
   }
-  weights_start.assign(buckets.all.size(), kNotKept);
+  const std::vector<std::size_t> weights_start = keep_weights();
+  for (const Index b : buckets.handing_out) {
+    const Bucket& bucket = buckets.all[b];
+    const std::span<const Index> variables = of(members, bucket);
+    const std::span<const Index> of_variables = of(levels, bucket);
+    const auto groups = static_cast<std::size_t>(bucket.groups);
+    draw_steps.push_back(
+        {weights_start[b], groups, variables.data(), of_variables.data(), bucket.summed, b, draw_digits.size()});
+    if (weights_start[b] == kNotKept) continue;
+    std::size_t stride = groups;
+    for (std::size_t k = variables.size(); k-- > bucket.summed;) {
+      draw_digits.push_back({variables[k], static_cast<Index>(stride)});
+      stride *= of_variables[k];
+    }
+  }
+  draw_steps.push_back({kNotKept, 0, nullptr, nullptr, 0, Buckets::kNone, draw_digits.size()});
+}
+
+std::vector<std::size_t> Tables::keep_weights() {
+  std::vector<std::size_t> start(buckets.all.size(), kNotKept);
   std::vector<Index> x = state;
   for (Index b = 0; b < buckets.all.size(); ++b) {
     const Bucket& bucket = buckets.all[b];
     const double size = bucket.groups * bucket.kept;
     if (size > kMostKept || static_cast<double>(weights.size()) + size > kMostWeights) continue;
-    weights_start[b] = weights.size();
+    start[b] = weights.size();
     weights.resize(weights.size() + static_cast<std::size_t>(size));
     const std::span<const Index> kept = of(members, bucket).subspan(bucket.summed);
     const std::span<const Index> kept_levels = of(levels, bucket).subspan(bucket.summed);
     const auto groups = static_cast<std::size_t>(bucket.groups);
-    for (std::size_t from = weights_start[b]; from < weights.size(); from += groups) {
-      weigh(b, x, {&weights[from], groups});
+    for (std::size_t from = start[b]; from < weights.size(); from += groups) {
+      weigh(b, x.data(), {&weights[from], groups});
       for (std::size_t k = kept.size(); k-- > 0 && ++x[kept[k]] == kept_levels[k];) x[kept[k]] = 0;
     }
   }
+  return start;
 }
 
-void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) const {
+void Tables::weigh(Index b, const Index* x, std::span<double> out) const {
   const Index summed = buckets.all[b].summed;
   const std::span<const Index> variables = of(members, buckets.all[b]);
   std::fill(out.begin(), out.end(), 0.0);
@@ -169,29 +191,38 @@ void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) 
 void Tables::draw(Rng& rng, std::vector<Index>& out) const {
   out = state;
   std::vector<double> own;
-  for (const Index b : buckets.handing_out) {
-    const Bucket& bucket = buckets.all[b];
-    const std::span<const Index> variables = of(members, bucket);
-    const std::span<const Index> of_variables = of(levels, bucket);
-    const auto groups = static_cast<std::size_t>(bucket.groups);
-    const double* cumulated = nullptr;
-    if (weights_start[b] != kNotKept) {
-      std::size_t place = 0;
-      for (std::size_t k = bucket.summed; k < variables.size(); ++k)
-        place = place * of_variables[k] + out[variables[k]];
-      cumulated = &weights[weights_start[b] + place * groups];
-    } else {
-      own.resize(groups);
-      weigh(b, out, own);
-      cumulated = own.data();
+  hot<InstructionSet::avx2>([this, &rng, &own, x = out.data()] {
+    const std::size_t steps = draw_steps.size() - 1;
+    for (std::size_t k = 0; k < steps; ++k) {
+      const DrawStep& step = draw_steps[k];
+      const double* cumulated = nullptr;
+      if (step.weights != kNotKept) {
+        std::size_t place = step.weights;
+        for (std::size_t d = step.digits; d < draw_steps[k + 1].digits; ++d) {
+          place += std::size_t{draw_digits[d].stride} * x[draw_digits[d].variable];
+        }
+        cumulated = &weights[place];
+      } else {
+        own.resize(step.groups);
+        weigh(step.bucket, x, own);
+        cumulated = own.data();
+      }
+      // The last group has all that others leave.
+      const std::size_t others = step.groups - 1;
+      const double at = rng.uniform() * cumulated[others];
+      std::size_t group = 0;
+      if (others < kFewGroups) {
+        for (std::size_t g = 0; g < others; ++g) group += cumulated[g] <= at;
+      } else {
+        group = static_cast<std::size_t>(std::upper_bound(cumulated, cumulated + others, at) - cumulated);
+      }
+      for (Index s = step.count; s-- > 1;) {
+        x[step.summed[s]] = static_cast<Index>(group % step.levels[s]);
+        group /= step.levels[s];
+      }
+      x[step.summed[0]] = static_cast<Index>(group);
     }
-    const double at = rng.uniform() * cumulated[groups - 1];
-    auto group = static_cast<std::size_t>(std::upper_bound(cumulated, cumulated + groups, at) - cumulated);
-    for (Index k = bucket.summed; k-- > 0;) {
-      out[variables[k]] = static_cast<Index>(group % of_variables[k]);
-      group /= of_variables[k];
-    }
-  }
+  });
 }
 
 unsigned threads_for(const Buckets& buckets, unsigned wanted, double spare_bytes) {

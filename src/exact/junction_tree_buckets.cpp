@@ -22,8 +22,13 @@ constexpr double kMostHeld = 32768.0;
 /// groups and shorter rows.
 constexpr double kMostPlaces = 4194304.0;
 
-/// Operations of a draw for a bucket whose weights are kept, and for a variable of the state.
-constexpr double kLook = 20.0;
+/// Operations of a draw for a bucket whose weights are kept: near, while four megabytes hold all, or far. For a
+/// group and a source of one whose weights are made anew, and for a variable of the state.
+constexpr double kLook = 10.0;
+constexpr double kFarLook = 40.0;
+constexpr double kNearWeights = 524288.0;
+constexpr double kPerGroup = 8.0;
+constexpr double kPerSource = 3.0;
 constexpr double kPerVariable = 7.0;
 
 }  // namespace
@@ -202,6 +207,8 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
   double messages = 0.0;
   double sources = 0.0;
   double held = 0.0;
+  double weights_kept = 0.0;
+  double looks = 0.0;
   double digits = static_cast<double>(network.scopes.size());
   double members = 0.0;
   for (const Bucket& bucket : all) {
@@ -213,11 +220,19 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
     sources += meet;
     operations += bucket.operations();
     const auto separator = static_cast<double>(clique.size() - bucket.first - bucket.summed);
-    draw_operations += bucket.groups * bucket.kept <= kMostKept ? kLook : meet * (bucket.groups + separator);
+    const double weights = bucket.groups * bucket.kept;
+    const bool is_kept = weights <= kMostKept && weights_kept + weights <= kMostWeights;
+    if (is_kept) {
+      weights_kept += weights;
+      looks += 1.0;
+    } else {
+      draw_operations += meet * (bucket.groups + kPerSource) + separator + kPerGroup * bucket.groups;
+    }
     held = std::max(held, 2.0 * bucket.groups * (row + 8.0) + meet * (bucket.groups + row + 32.0));
     digits += separator;
     if (bucket.first == 0) members += static_cast<double>(clique.size());
   }
+  draw_operations += looks * (weights_kept > kNearWeights ? kFarLook : kLook);
   draw_operations += kPerVariable * static_cast<double>(network.num_variables());
   constexpr double per_bucket = sizeof(Bucket) + 128.0;
   constexpr double per_source = 48.0;

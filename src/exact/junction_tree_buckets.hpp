@@ -32,8 +32,10 @@ struct Bucket {
   [[nodiscard]] double operations() const { return 2.0 * groups * kept * (reads + 1.0); }
 };
 
-/// Entries of a bucket whose weights are kept for draws, if it has no more: beyond the caches a draw gains nothing.
-constexpr double kMostKept = 4096.0;
+/// Entries of a bucket whose weights are kept for draws, if it has no more, and of all buckets together: 32 MiB, beyond
+/// which a look into memory takes as long as to make the weights anew.
+constexpr double kMostKept = 65536.0;
+constexpr double kMostWeights = 4194304.0;
 
 struct Buckets {
   static constexpr Index kNone = std::numeric_limits<Index>::max();

@@ -204,7 +204,24 @@ struct Tables {
   std::vector<std::ptrdiff_t> group_places;
   std::vector<std::size_t> place_start;  ///< by entry
   std::vector<double> weights;
-  std::vector<std::size_t> weights_start;  ///< by bucket
+  /// A bucket as a draw sees it. What a draw needs lies together, in the order in which it is needed.
+  struct DrawStep {
+    std::size_t weights;  ///< where its kept weights start; kNotKept: they are made anew
+    std::size_t groups;
+    const Index* summed;  ///< the variables that are drawn
+    const Index* levels;  ///< and how many they have
+    Index count;          ///< of them
+    Index bucket;
+    std::size_t digits;  ///< where those of `draw_digits` start
+  };
+  /// A variable of the message, and how far a level of it goes in the weights.
+  struct DrawDigit {
+    Index variable;
+    Index stride;
+  };
+  static constexpr std::size_t kNotKept = std::numeric_limits<std::size_t>::max();
+  std::vector<DrawStep> draw_steps;    ///< parents before children, then one that ends the last one's digits
+  std::vector<DrawDigit> draw_digits;  ///< of buckets whose weights are kept
   /// Probabilities of the messages, while they are being handed out.
   std::vector<std::unique_ptr<double[]>> probabilities;
 
@@ -218,7 +235,9 @@ struct Tables {
 
  private:
   /// Weights of the groups of a bucket, cumulated, at levels of the variables of its message.
-  void weigh(Index b, const std::vector<Index>& x, std::span<double> out) const;
+  void weigh(Index b, const Index* x, std::span<double> out) const;
+  /// Keeps the weights of small buckets; where they start, by bucket.
+  [[nodiscard]] std::vector<std::size_t> keep_weights();
   void gather_entries(const Network& network);
   void add_factor(const Network& network, std::size_t factor, const std::vector<Index>& member);
   void add_marginals(const Bucket& bucket, std::span<const double> totals);

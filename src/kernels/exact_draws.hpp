@@ -42,12 +42,16 @@ class ExactDraws {
   /// Makes a state from scratch, with memory of its own, so it stays out of hot loops.
   [[gnu::noinline]] StepInfo step(const T& target, typename T::State& state, Scratch& scratch, Rng& rng) const {
     tree_->draw(rng, scratch.drawn);
-    scratch.changed.clear();
+    // Which variables change cannot be foreseen, so each is written down and kept where it did.
+    scratch.changed.resize(target.num_variables());
+    std::size_t count = 0;
     for (Index i = 0; i < target.num_variables(); ++i) {
       const Value before = target.level(state, i);
       scratch.x[i] = static_cast<Value>(scratch.drawn[i]);
-      if (scratch.x[i] != before) scratch.changed.push_back({i, scratch.first_move[i], before});
+      scratch.changed[count] = {i, scratch.first_move[i], before};
+      count += scratch.x[i] != before ? 1 : 0;
     }
+    scratch.changed.resize(count);
     state = target.make_state(scratch.x);
     scratch.evals.target += 1;
     return {1.0, !scratch.changed.empty(), static_cast<std::uint32_t>(scratch.changed.size())};

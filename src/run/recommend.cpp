@@ -35,15 +35,18 @@ constexpr double kStuck = 1.3;
 /// Chains of scouts, whose random numbers no chain of a run has, and variables up to which they take no time.
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
+/// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
+constexpr std::uint64_t kScoutsLonger = 4;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. And
 /// all its steps, warm-up included.
 constexpr std::uint64_t kRivalSpacing = 4;
 constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
 /// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
-/// not settled. By then those that give more in all the time than tempering does have settled.
+/// not settled. Its replicas cost what ten to thirty chains do, so chains that have settled in a tenth of the time give
+/// more in the rest.
 constexpr double kLongestWatch = 0.2;
-constexpr double kShortestWatch = 0.04;
+constexpr double kShortestWatch = 0.1;
 /// Points that are the least to judge by.
 constexpr std::size_t kFewestPoints = 32;
 
@@ -69,12 +72,13 @@ std::optional<Tree> find_tree(const Network& network, double most, double search
 }
 
 // Effective samples a sweep of Gibbs below which others give more a second, by draws a second of `poise sample` with
-// four chains on one thread. A draw of Wolff's, worth half an independent one, takes as long as a sweep across lanes
-// and six times as long as one of bits. Lanes are shared by up to sixteen chains.
+// four chains on one thread. A draw of Wolff's takes as long as a sweep across lanes and six times as long as one of
+// bits. It is worth half an independent one of two levels, a third of three and a fifth of six, by log p, which is the
+// slowest. Lanes are shared by up to sixteen chains.
 double lane_share(std::size_t chains) { return 4.0 / static_cast<double>(std::clamp<std::size_t>(chains, 4, 16)); }
 
 double least_for_clusters(const Model& model, std::size_t chains) {
-  return has_bits(model) ? 0.09 : 0.5 * lane_share(chains);
+  return has_bits(model) ? 0.09 : lane_share(chains) / model.layout.levels(0);
 }
 
 double least_for_exact(const Model& model, const Network& tables, const Tree& tree, std::size_t chains) {
@@ -199,21 +203,25 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen)) {
     return replace_by(*advice_.rival);
   }
+  bool ends = last || seen.settled;
   if (advice_.next) {
-    const bool slow = seen.ess_per_step * static_cast<double>(sweep_) < advice_.least_ess;
+    const double ess = seen.ess_per_step * static_cast<double>(sweep_);
+    // Two standard errors of the logarithm of an ESS. Chains that disagree are slow whatever theirs is.
+    const double doubt = last || seen.r_hat > kStuck ? 1.0 : std::exp(2.0 * std::sqrt(7.0 / seen.ess));
+    const bool slow = ess * doubt < advice_.least_ess;
+    ends = last || (seen.settled && ess >= advice_.least_ess * doubt);
     const bool unsettled = last && !seen.settled && (advice_.is_cheap || step > last_step_);
-    const bool replaced =
-        (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
-        ((last || seen.settled) && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
-        (seen.settled && !hurry && scouts_disagree());
+    const bool replaced = (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
+                          (ends && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
+                          (ends && seen.settled && !hurry && scouts_disagree(spent));
     if (replaced) return replace_by(*advice_.next);
   }
-  if (last || seen.settled) return Verdict::keep;
+  if (ends) return Verdict::keep;
   watch_.halve();
   return Verdict::undecided;
 }
 
-bool Watcher::scouts_disagree() const {
+bool Watcher::scouts_disagree(std::optional<double> spent) const {
   const bool is_user_code = model_.fibers() != nullptr;
   if (is_user_code || !is_row<GibbsRow>(advice_.sampler) || model_.layout.variables > kMostScouted) return false;
   RunOptions options;
@@ -223,11 +231,16 @@ bool Watcher::scouts_disagree() const {
   const TunableEngine made = make_engine(model_, advice_.sampler, engine_options(model_, options));
   const std::vector<ChainGroup> groups = made.engine->share_out(1);
   Watch scouts(model_, kScouts, watch_.spacing());
-  while (!scouts.is_full()) {
-    for (const ChainGroup& group : groups) made.engine->advance(group, watch_.spacing());
-    scouts.record(*made.engine);
+  for (std::uint64_t longer = 1;; longer *= 2) {
+    while (!scouts.is_full()) {
+      for (const ChainGroup& group : groups) made.engine->advance(group, scouts.spacing());
+      scouts.record(*made.engine);
+    }
+    if (scouts.look().r_hat <= kStuck) return false;
+    const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
+    if (longer == kScoutsLonger || !has_time) return true;
+    scouts.halve();
   }
-  return scouts.look().r_hat > kStuck;
 }
 
 bool Watcher::rival_wins(const Watch::Look& seen) const {

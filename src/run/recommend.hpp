@@ -69,9 +69,9 @@ class Watcher {
 
  private:
   [[nodiscard]] bool is_last(std::uint64_t step, std::optional<double> spent) const;
-  /// Whether sixteen chains from other random states, moved as far as those of the run, disagree. Few chains may all
-  /// have ended in the same one of several modes.
-  [[nodiscard]] bool scouts_disagree() const;
+  /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
+  /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
+  [[nodiscard]] bool scouts_disagree(std::optional<double> spent) const;
   /// Whether the rival, after a short warm-up, has more effective samples a step than was seen.
   [[nodiscard]] bool rival_wins(const Watch::Look& seen) const;
   [[nodiscard]] Verdict replace_by(const Advice::Replacement& replacement) {

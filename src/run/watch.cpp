@@ -130,7 +130,7 @@ Watch::Look Watch::look() const {
   }
   if (variance > 0.0) slowest.add(variance / squared_error, all, std::sqrt(disagreement / variance));
   if (summary.frozen > 0) slowest.r_hat = std::numeric_limits<double>::infinity();
-  Look look{slowest.r_hat, slowest.ess_per_point / static_cast<double>(spacing_), false};
+  Look look{slowest.r_hat, slowest.ess_per_point / static_cast<double>(spacing_), slowest.ess_per_point * all, false};
   look.settled =
       slowest.r_hat < kSettledRHat && slowest.ess_per_point * static_cast<double>(later()) >= kSettledSamples;
   return look;

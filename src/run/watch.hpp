@@ -45,6 +45,7 @@ class Watch {
     /// weighted by variance; infinite where a variable is frozen at different levels.
     double r_hat = 1.0;
     double ess_per_step = 1.0;  ///< of one chain, by the slowest of these
+    double ess = 1.0;           ///< of all chains together
     /// Whether chains agree and have forgotten several times over where they were.
     bool settled = false;
   };

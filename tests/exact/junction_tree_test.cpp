@@ -174,7 +174,7 @@ TEST(JunctionTree, AgreesWithEnumeration) {
 }
 
 TEST(JunctionTree, DrawsNeedNoMarginals) {
-  const Network network = lattice(7, 8, 3);  // weights of its largest buckets are not kept
+  const Network network = lattice(10, 11, 3);  // weights of its largest buckets are not kept
   const EliminationPlan plan = plan_elimination(network);
   EXPECT_GT(plan.draw_operations, 0.0);
   const JunctionTree whole(network, plan);
@@ -357,7 +357,12 @@ TEST(JunctionTree, DrawsHaveTheLaw) {
   expect_law(condition(network, {{4, 1}, {0, 1}}), 2);
 }
 
-TEST(JunctionTree, DrawsFromOneLargeClique) { expect_law(pairs(10, 2), 3); }
+TEST(JunctionTree, DrawsFromOneLargeClique) {
+  expect_law(pairs(10, 2), 3);
+  expect_law(pairs(17, 2), 4);  // weights of its first bucket, 64 groups of 2048, are not kept
+}
+
+TEST(JunctionTree, DrawsOfManyLevels) { expect_law(pairs(2, 100), 5); }
 
 TEST(JunctionTree, RefusesWhatDoesNotFit) {
   const std::string incomplete = message_of(pairs(60, 2));
