@@ -116,7 +116,7 @@ void Tables::add_factor(const Network& network, std::size_t factor, const std::v
   entries.push_back(entry);
 }
 
-void Tables::prepare_draws() {
+void Tables::place_groups() {
   place_start.reserve(entries.size());
   std::vector<std::size_t> strides;
   for (Index b = 0; b < buckets.all.size(); ++b) {
@@ -131,6 +131,10 @@ void Tables::prepare_draws() {
       combine(of(levels, bucket).first(bucket.summed), strides, &group_places[place_start.back()]);
     }
   }
+}
+
+void Tables::prepare_draws() {
+  place_groups();
   weights_start.assign(buckets.all.size(), kNotKept);
   std::vector<Index> x = state;
   for (Index b = 0; b < buckets.all.size(); ++b) {
@@ -149,7 +153,7 @@ void Tables::prepare_draws() {
   }
 }
 
-void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) const {
+void Tables::weigh_groups(Index b, const std::vector<Index>& x, std::span<double> out) const {
   const Index summed = buckets.all[b].summed;
   const std::span<const Index> variables = of(members, buckets.all[b]);
   std::fill(out.begin(), out.end(), 0.0);
@@ -161,6 +165,10 @@ void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) 
     const std::ptrdiff_t* const places = &group_places[place_start[e]];
     for (std::size_t group = 0; group < out.size(); ++group) out[group] += from[places[group]];
   }
+}
+
+void Tables::weigh(Index b, const std::vector<Index>& x, std::span<double> out) const {
+  weigh_groups(b, x, out);
   const double largest = *std::max_element(out.begin(), out.end());
   double sum = 0.0;
   for (double& weight : out) weight = sum += weight == largest ? 1.0 : std::exp(weight - largest);
@@ -186,11 +194,17 @@ void Tables::draw(Rng& rng, std::vector<Index>& out) const {
       cumulated = own.data();
     }
     const double at = rng.uniform() * cumulated[groups - 1];
-    auto group = static_cast<std::size_t>(std::upper_bound(cumulated, cumulated + groups, at) - cumulated);
-    for (Index k = bucket.summed; k-- > 0;) {
-      out[variables[k]] = static_cast<Index>(group % of_variables[k]);
-      group /= of_variables[k];
-    }
+    const auto group = static_cast<std::size_t>(std::upper_bound(cumulated, cumulated + groups, at) - cumulated);
+    set_group(b, group, out);
+  }
+}
+
+void Tables::set_group(Index b, std::size_t group, std::vector<Index>& x) const {
+  const std::span<const Index> variables = of(members, buckets.all[b]);
+  const std::span<const Index> of_variables = of(levels, buckets.all[b]);
+  for (Index k = buckets.all[b].summed; k-- > 0;) {
+    x[variables[k]] = static_cast<Index>(group % of_variables[k]);
+    group /= of_variables[k];
   }
 }
 
