@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <poise/devices.hpp>
 #include <poise/model.hpp>
 #include <poise/types.hpp>
 
