@@ -2,6 +2,7 @@
 #include "inference/optimize_network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -13,8 +14,8 @@
 #include <poise/marginals.hpp>
 #include "exact/collapse.hpp"
 #include "exact/max_product.hpp"
-#include "exact/mini_buckets.hpp"
 #include "exact/reduced_network.hpp"
+#include "inference/network_search/proof.hpp"
 #include "inference/network_search/search.hpp"
 #include "report/text.hpp"
 
@@ -36,12 +37,11 @@ constexpr double kPatience = 60.0;
 constexpr double kMaximising = 0.25;
 /// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
 constexpr double kMostEntries = 64.0;
-/// Mini-buckets: the first size of tables, how much larger the next ones are, operations a second, and operations in
-/// all where sweeps are the limit.
-constexpr double kSmallestTable = 1024.0;
-constexpr double kLargerTable = 8.0;
+/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit.
 constexpr double kOperationsPerSecond = 4e8;
 constexpr double kOperations = 2e8;
+/// An attempt waits until the search has taken so many times as long as the one before.
+constexpr double kSearchToProof = 3.0;
 
 /// Where equal objectives may differ by rounding.
 double rounding_of(double objective) { return 1e-9 * (1.0 + std::abs(objective)); }
@@ -186,19 +186,20 @@ class NetworkOptimum {
       answer_.bound = answer_.best().objective;
       return;
     }
-    if (!answer_.bound) bound(core, constant);
     std::vector<std::vector<Value>> starts;
     for (const std::vector<Index>& start : starts_) {
       starts.emplace_back();
       for (const Index i : collapse.kept()) starts.back().push_back(static_cast<Value>(start[i]));
     }
     const network_search::LogNetwork logs(core);
+    network_search::Proof proof(core, proof_options(until));
+    lower_bound(proof.bound() + constant);
+    std::vector<Value> better;
+    Attempts attempts;
     network_search::SearchOptions search;
     if (options_.sweeps) search.sweeps = static_cast<double>(*options_.sweeps);
     search.halt = {until, hooks_.stop};
-    double target = options_.target.value_or(std::numeric_limits<double>::infinity());
-    if (answer_.bound) target = std::min(target, *answer_.bound - rounding_of(*answer_.bound));
-    if (std::isfinite(target)) search.target = target - constant;
+    if (options_.target) search.target = *options_.target - constant;
     search.solutions = options_.solutions;
     search.memory = options_.memory_limit / 4.0;
     search.seed = options_.seed;
@@ -211,31 +212,57 @@ class NetworkOptimum {
       }
       const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
-      return true;
+      if (!logs.is_possible(best.x) || !attempts.is_due(best.value, has_deadline())) return true;
+      const Clock::time_point begins = Clock::now();
+      network_search::Proof::Outcome outcome = proof.attempt(best.value);
+      attempts.took = seconds_since(begins);
+      attempts.last = Clock::now();
+      better = std::move(outcome.better);
+      lower_bound(proof.bound() + constant);
+      answer_.optimal = outcome.proved;
+      return !outcome.proved;
     };
-    for (const network_search::Found& found : network_search::search(logs, starts, search)) {
+    const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
+    if (!better.empty()) add_solution(original(better), 1);
+    for (const network_search::Found& found : all) {
       if (!logs.is_possible(found.state.x)) continue;
       add_solution(original(found.state.x), found.count);
     }
     std::stable_sort(answer_.solutions.begin(), answer_.solutions.end(),
                      [](const Solution& a, const Solution& b) { return a.objective > b.objective; });
+    if (answer_.solutions.size() > std::max<std::size_t>(1, options_.solutions)) answer_.solutions.pop_back();
     const double best = answer_.best().objective;
-    answer_.optimal = answer_.bound && best >= *answer_.bound - rounding_of(best);
+    answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
+    if (answer_.optimal) answer_.bound = best;
   }
 
-  /// By mini-buckets, in tables of growing size while there is time.
-  void bound(const Network& core, double constant) {
-    const double most = has_deadline() ? kBounding * seconds_ * kOperationsPerSecond : kOperations;
-    MiniBucketOptions mini{.largest_table = kSmallestTable, .memory_limit = options_.memory_limit / 2.0};
-    mini.halt = [&] { return stopped() || (has_deadline() && Clock::now() >= deadline_); };
-    for (double operations = 0.0; operations < most;) {
-      const MiniBucketBound found = mini_bucket_bound(core, mini);
-      const double log_bound = found.log_bound + constant;
-      if (std::isfinite(log_bound) && (!answer_.bound || log_bound < *answer_.bound)) answer_.bound = log_bound;
-      if (found.exact || !std::isfinite(log_bound)) break;
-      operations += found.operations * (1.0 + kLargerTable);
-      mini.largest_table *= kLargerTable;
+  /// When the next attempt at a proof is due: only for a better state than the last one was made for. Where the answer
+  /// must not depend on the clock, after 1, 2, 4, ... rounds.
+  struct Attempts {
+    double value = kMinusInfinity;
+    double took = 0.0;
+    Clock::time_point last = Clock::now();
+    std::size_t rounds = 0;
+
+    bool is_due(double best, bool by_clock) {
+      ++rounds;
+      if (best <= value) return false;
+      if (by_clock ? seconds_since(last) < kSearchToProof * took : !std::has_single_bit(rounds)) return false;
+      value = best;
+      return true;
     }
+  };
+
+  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until) const {
+    network_search::ProofOptions proof{.memory = options_.memory_limit / 4.0, .threads = options_.threads};
+    proof.operations = has_deadline() ? kBounding * seconds_ * kOperationsPerSecond : kOperations;
+    proof.seconds = has_deadline() ? kBounding * seconds_ : kPatience;
+    proof.halt = [this, until] { return stopped() || (has_deadline() && Clock::now() >= until); };
+    return proof;
+  }
+
+  void lower_bound(double bound) {
+    if (std::isfinite(bound)) answer_.bound = std::min(answer_.bound.value_or(bound), bound);
   }
 
   OptimizeAnswer finish() {

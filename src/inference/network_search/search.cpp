@@ -75,7 +75,7 @@ std::vector<Found> search(const LogNetwork& network, const std::vector<std::vect
   const double entries = std::clamp(options.memory / (2.0 * kChains * sizeof(double)), 4096.0, kMostEntries);
   std::vector<std::unique_ptr<Chain>> chains;
   for (std::size_t c = 0; c < kChains; ++c) {
-    chains.push_back(std::make_unique<Chain>(network, annealer, make_rng(options.seed, static_cast<Stream>(std::uint64_t{0x1d} << 56), c), entries));
+    chains.push_back(std::make_unique<Chain>(network, annealer, make_rng(options.seed, Stream::network_search, c), entries));
   }
   Elite elite(options.solutions);
   for (std::size_t k = 0; k < starts.size(); ++k) {
@@ -96,7 +96,7 @@ std::vector<Found> search(const LogNetwork& network, const std::vector<std::vect
   const unsigned all = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
   ThreadPool pool(std::min<unsigned>(all, kChains));
   Part part(network);
-  Rng rng = make_rng(options.seed, static_cast<Stream>(std::uint64_t{0x1d} << 56), kChains);
+  Rng rng = make_rng(options.seed, Stream::network_search, kChains);
   const double most = options.sweeps ? *options.sweeps : std::numeric_limits<double>::infinity();
   double length = options.sweeps ? std::max(1.0, most / kRounds) : kFirstRound;
   double sweeps = 0.0;
