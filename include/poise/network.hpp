@@ -131,6 +131,13 @@ struct Marginals {
 [[nodiscard]] Marginals parse_mar(std::string_view content, std::string_view name);
 [[nodiscard]] Marginals read_mar(const std::string& path);
 
+/// A state in the UAI format of most probable explanations: `MPE`, then the number of variables and their levels. Files
+/// that begin with `MAP`, as some years have it, are read as well, and so is the older form with the number of samples,
+/// here 1, before the number of variables. Of several solutions in a file, separated by `-BEGIN-`, the last one counts.
+[[nodiscard]] std::string mpe_text(std::span<const Value> state);
+[[nodiscard]] std::vector<Value> parse_mpe(std::string_view content, std::string_view name);
+[[nodiscard]] std::vector<Value> read_mpe(const std::string& path);
+
 /// A partition function in the UAI format: `PR`, then its logarithm to the base 10.
 [[nodiscard]] std::string pr_text(double log_partition);
 

@@ -270,7 +270,8 @@ class Collapse::Builder {
       stride *= levels_[product.scope[k]];
     }
     Factor rest;
-    rest.table = exact::sum_out_last(product, levels_[v], out_.rows_);
+    const bool sums = options_.reduction == Reduction::sum;
+    rest.table = (sums ? exact::sum_out_last : exact::max_out_last)(product, levels_[v], out_.rows_);
     out_.log_constant_ += exact::rescale(rest.table);
     if (!exact::is_constant(rest.table)) add(std::move(rest));
   }

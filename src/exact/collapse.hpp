@@ -1,4 +1,5 @@
-/// Variables summed out of a network while tables stay small: what is left to sample, and the way back.
+/// Variables summed or maximised out of a network while tables stay small: what is left to sample or to search, and
+/// the way back.
 ///
 /// Summing x_i out of the product of the factors that hold it makes one factor of the variables beside it; what is left
 /// has the marginal distribution of the other variables, and P(x_i | others) is a table that is kept. Given a state of
@@ -16,6 +17,7 @@
 
 #include <poise/extend/base/rng.hpp>
 #include <poise/network.hpp>
+#include "exact/reduction.hpp"
 
 namespace poise {
 
@@ -29,6 +31,9 @@ struct CollapseOptions {
   /// Orders that are tried at most, some choices left to chance: the one that leaves the fewest configurations is
   /// taken. Few on large networks: the search takes some tenths of a second, whatever this is. 0 is the same as 1.
   std::size_t trials = 200;
+  /// With Reduction::max the core has the largest product over the removed variables where it would have the sum, and
+  /// `draw` gives levels of removed variables that reach it. log Z then stands for the logarithm of the largest product.
+  Reduction reduction = Reduction::sum;
 };
 
 class Collapse {

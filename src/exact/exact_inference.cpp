@@ -10,7 +10,7 @@
 
 #include "exact/elimination_order.hpp"
 #include "exact/junction_tree_tables.hpp"
-#include "models/network/support.hpp"
+#include "exact/slices.hpp"
 
 namespace poise {
 
@@ -152,69 +152,6 @@ ExactPlan plan_exact(const Network& network, const PlanOptions& options) {
 
 namespace {
 
-/// One combination of levels after another, the first variable slowest. Zeros are propagated after each level, so that
-/// all combinations that begin with what they rule out are passed over at once.
-class Slices {
- public:
-  Slices(const Network& network, const std::vector<Index>& variables)
-      : network_(network), variables_(variables), levels_(variables.size(), 0), zeros_(network.has_zeros()) {
-    if (network_.observed.empty()) network_.observed.assign(network.num_variables(), Network::kFree);
-  }
-
-  /// False after the last.
-  bool next() {
-    std::size_t k = started_ ? variables_.size() - 1 : 0;
-    Index level = started_ ? levels_[k] + 1 : 0;
-    started_ = true;
-    while (true) {
-      if (level == network_.cardinalities[variables_[k]]) {
-        network_.observed[variables_[k]] = Network::kFree;
-        if (k == 0) return false;
-        level = levels_[--k] + 1;
-        continue;
-      }
-      network_.observed[variables_[k]] = levels_[k] = level;
-      if (!possible()) {
-        ++level;
-      } else if (k + 1 == variables_.size()) {
-        return true;
-      } else {
-        ++k;
-        level = 0;
-      }
-    }
-  }
-  /// The network of the slice.
-  [[nodiscard]] const Network& network() const { return network_; }
-  /// Fraction of all combinations that are passed, 0 to 1.
-  [[nodiscard]] double passed() const {
-    double fraction = 0.0;
-    double unit = 1.0;
-    for (std::size_t k = 0; k < variables_.size(); ++k) {
-      unit /= network_.cardinalities[variables_[k]];
-      fraction += unit * levels_[k];
-    }
-    return fraction;
-  }
-
- private:
-  [[nodiscard]] bool possible() const {
-    if (!zeros_) return true;
-    try {
-      (void)propagate_zeros(network_);
-      return true;
-    } catch (const InputError&) {
-      return false;
-    }
-  }
-
-  Network network_;
-  const std::vector<Index>& variables_;
-  std::vector<Index> levels_;
-  bool zeros_;
-  bool started_ = false;
-};
-
 /// Sums of slices weighted by their partition functions, all divided by the largest of these so far.
 class Mixture {
  public:
@@ -250,21 +187,9 @@ class Mixture {
   double slices_ = 0.0;
 };
 
-/// How threads are shared out: so many slices at a time, with so many threads each. Slices keep out of each other's
-/// way, so there are as many at a time as there is memory for.
-struct Sharing {
-  std::size_t at_a_time = 1;
-  unsigned threads_each = 1;
+}  // namespace
 
-  Sharing(const ExactPlan& plan, const ExactOptions& options) {
-    const unsigned all = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
-    const double room = std::min(options.memory_limit / plan.tree.bytes, plan.slices);
-    at_a_time = static_cast<std::size_t>(std::clamp(room, 1.0, static_cast<double>(all)));
-    threads_each = std::max(1U, all / static_cast<unsigned>(at_a_time));
-  }
-};
-
-void check_limits(const ExactPlan& plan, const ExactOptions& options) {
+void exact::check_limits(const ExactPlan& plan, const ExactOptions& options) {
   if (!plan.fits(options.memory_limit)) throw exact::too_large(plan.tree, options.memory_limit);
   if (plan.seconds() <= options.seconds) return;
   if (plan.conditioned.empty()) {
@@ -281,18 +206,16 @@ void check_limits(const ExactPlan& plan, const ExactOptions& options) {
       exact::size_text(options.memory_limit), options.seconds));
 }
 
-}  // namespace
-
 ExactAnswer solve_exact(const Network& network, const ExactPlan& plan, const ExactOptions& options) {
-  check_limits(plan, options);
+  exact::check_limits(plan, options);
   if (plan.conditioned.empty()) {
     ExactOptions without_draws = options;
     without_draws.draws = false;
     const JunctionTree tree(network, plan.tree, without_draws);
     return {.marginals = tree.marginals(), .log_partition = tree.log_partition()};
   }
-  const Sharing sharing(plan, options);
-  Slices slices(network, plan.conditioned);
+  const exact::Sharing sharing(plan, options);
+  exact::Slices slices(network, plan.conditioned);
   Mixture mixture(network);
   ThreadPool outer(static_cast<unsigned>(sharing.at_a_time));
   ThreadPool inner(sharing.at_a_time > 1 ? 1 : sharing.threads_each);

@@ -118,7 +118,7 @@ void Tables::add_factor(const Network& network, std::size_t factor, const std::v
   entries.push_back(entry);
 }
 
-void Tables::prepare_draws() {
+void Tables::place_groups() {
   place_start.reserve(entries.size());
   std::vector<std::size_t> strides;
   for (Index b = 0; b < buckets.all.size(); ++b) {
@@ -133,6 +133,10 @@ void Tables::prepare_draws() {
       combine(of(levels, bucket).first(bucket.summed), strides, &group_places[place_start.back()]);
     }
   }
+}
+
+void Tables::prepare_draws() {
+  place_groups();
   const std::vector<std::size_t> weights_start = keep_weights();
   for (const Index b : buckets.handing_out) {
     const Bucket& bucket = buckets.all[b];
@@ -171,7 +175,7 @@ std::vector<std::size_t> Tables::keep_weights() {
   return start;
 }
 
-void Tables::weigh(Index b, const Index* x, std::span<double> out) const {
+void Tables::weigh_groups(Index b, const Index* x, std::span<double> out) const {
   const Index summed = buckets.all[b].summed;
   const std::span<const Index> variables = of(members, buckets.all[b]);
   std::fill(out.begin(), out.end(), 0.0);
@@ -183,6 +187,10 @@ void Tables::weigh(Index b, const Index* x, std::span<double> out) const {
     const std::ptrdiff_t* const places = &group_places[place_start[e]];
     for (std::size_t group = 0; group < out.size(); ++group) out[group] += from[places[group]];
   }
+}
+
+void Tables::weigh(Index b, const Index* x, std::span<double> out) const {
+  weigh_groups(b, x, out);
   const double largest = *std::max_element(out.begin(), out.end());
   double sum = 0.0;
   for (double& weight : out) weight = sum += weight == largest ? 1.0 : std::exp(weight - largest);
@@ -223,6 +231,15 @@ void Tables::draw(Rng& rng, std::vector<Index>& out) const {
       x[step.summed[0]] = static_cast<Index>(group);
     }
   });
+}
+
+void Tables::set_group(Index b, std::size_t group, std::vector<Index>& x) const {
+  const std::span<const Index> variables = of(members, buckets.all[b]);
+  const std::span<const Index> of_variables = of(levels, buckets.all[b]);
+  for (Index k = buckets.all[b].summed; k-- > 0;) {
+    x[variables[k]] = static_cast<Index>(group % of_variables[k]);
+    group /= of_variables[k];
+  }
 }
 
 unsigned threads_for(const Buckets& buckets, unsigned wanted, double spare_bytes) {

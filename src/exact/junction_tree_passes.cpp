@@ -108,7 +108,7 @@ void Tables::collect_bucket(Index b, Worker& own, const Crew& crew, ThreadPool* 
     double largest = kMinusInfinity;
     for (bool more = pass.open(sources, chunks.at(chunk)); more; more = pass.next()) {
       double* row = message + pass.offset();
-      pass.collect(row);
+      pass.collect(row, reduction);
       largest = std::max(largest, *std::max_element(row, row + pass.row()));
       operations += static_cast<double>(pass.groups() * pass.row()) * (bucket.reads + 1.0);
       if (operations > kTold) crew.meter.add(std::exchange(operations, 0.0));

@@ -121,6 +121,16 @@ void sum_groups(const double* rows, std::size_t groups, std::size_t stride, doub
   });
 }
 
+void max_groups(const double* rows, std::size_t groups, std::size_t stride, double* out) {
+  hot([=] {
+    for (std::size_t i = 0; i < stride; i += 8) {
+      Doubles8 largest = load8(rows + i);
+      for (std::size_t group = 1; group < groups; ++group) largest = max8(largest, load8(rows + group * stride + i));
+      store8(out + i, largest);
+    }
+  });
+}
+
 struct HandOut {
   std::span<const Term> outer;  ///< terms to be added to the base
   std::span<const Term> all;
@@ -283,13 +293,13 @@ bool Pass::next() {
   return false;
 }
 
-void Pass::collect(double* message) {
+void Pass::collect(double* message, Reduction reduction) {
   const double* rows = base_.data();
   if (outer_terms_ > 0) {
     fill_rows(outer_terms(), groups_, base_.data(), stride_, rows_.data());
     rows = rows_.data();
   }
-  sum_groups(rows, groups_, stride_, row_message_.data());
+  (reduction == Reduction::sum ? sum_groups : max_groups)(rows, groups_, stride_, row_message_.data());
   std::copy_n(row_message_.begin(), row_, message);
 }
 

@@ -14,6 +14,7 @@
 #include "base/thread_pool.hpp"
 #include "exact/junction_tree.hpp"
 #include "exact/junction_tree_buckets.hpp"
+#include "exact/reduction.hpp"
 
 namespace poise::exact {
 
@@ -90,8 +91,8 @@ class Pass {
   /// The offset of the batch in the message.
   [[nodiscard]] std::size_t offset() const { return offset_; }
 
-  /// Sums the groups of this batch out: the logarithm of what is left, for each place in the row.
-  void collect(double* message);
+  /// Reduces the groups of this batch to one: the logarithm of what is left, for each place in the row.
+  void collect(double* message, Reduction reduction);
   /// Multiplies the batch, divided by what `collect` gave (`message` + `scale`), by the probabilities of its row, adds
   /// the result to the probabilities of all sources that have some, and its sum over the row to `totals`, by group.
   void hand_out(const double* message, double scale, const double* probabilities, double* totals);
@@ -224,14 +225,22 @@ struct Tables {
   std::vector<DrawDigit> draw_digits;  ///< of buckets whose weights are kept
   /// Probabilities of the messages, while they are being handed out.
   std::vector<std::unique_ptr<double[]>> probabilities;
+  Reduction reduction = Reduction::sum;
 
   Tables(const Network& network, const EliminationPlan& plan);
-  /// Results are the same for any number of threads, bit by bit: which sums are made apart does not depend on it.
+  /// Results are the same for any number of threads, bit by bit: which sums are made apart does not depend on it. With
+  /// Reduction::max `log_partition` becomes the logarithm of the largest product.
   void collect(const Crew& crew);
   void hand_out(const Crew& crew);
   /// Before the first draw.
   void prepare_draws();
   void draw(Rng& rng, std::vector<Index>& out) const;
+  /// Before the first `weigh_groups`.
+  void place_groups();
+  /// The table of a bucket at levels of the variables of its message: a logarithm for each group.
+  void weigh_groups(Index b, const Index* x, std::span<double> out) const;
+  /// Puts the variables that a bucket eliminates at the levels of a group.
+  void set_group(Index b, std::size_t group, std::vector<Index>& x) const;
 
  private:
   /// Weights of the groups of a bucket, cumulated, at levels of the variables of its message.

@@ -93,4 +93,17 @@ inline double rescale(LogTable& table) {
   return out;
 }
 
+/// The same for maxima: the row of cumulative probabilities of a level that is certain, the first of the best ones.
+[[nodiscard]] inline LogTable max_out_last(const LogTable& table, Index levels, std::vector<double>& rows) {
+  LogTable out;
+  out.scope.assign(table.scope.begin(), table.scope.end() - 1);
+  out.logs.reserve(table.logs.size() / levels);
+  for (auto row = table.logs.begin(); row != table.logs.end(); row += levels) {
+    const auto best = std::max_element(row, row + levels);
+    out.logs.push_back(*best);
+    for (Index k = 0; k + 1 < levels; ++k) rows.push_back(k < best - row ? 0.0 : 1.0);
+  }
+  return out;
+}
+
 }  // namespace poise::exact

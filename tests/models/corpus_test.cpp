@@ -104,6 +104,11 @@ TEST(CorpusTest, EvidenceAndMarginals) {
     EXPECT_EQ(parse_mar(mar_text(marginals), "again").start, marginals.start);
   };
   EXPECT_GT(replay(corpus("mar"), read_mar_text), 0);
+  const auto read_mpe_text = [](const auto& path) {
+    const std::vector<Value> state = parse_mpe(read_file(path), "state");
+    EXPECT_EQ(parse_mpe(mpe_text(state), "again"), state);
+  };
+  EXPECT_GT(replay(corpus("mpe"), read_mpe_text), 0);
 }
 
 TEST(CorpusTest, QuadraticFunctions) {

@@ -177,6 +177,7 @@ enum class Stream : std::uint64_t {
   elimination_annealing = std::uint64_t{0x16} << 56,  ///< rotations of an elimination tree
   training_digits = std::uint64_t{0x17} << 56,        ///< further digits of contrastive divergence on a GPU, by row
   checks = std::uint64_t{0x18} << 56,                 ///< variables that draws are checked at
+  network_search = std::uint64_t{0x1d} << 56,         ///< the search for a most probable state, by chain
   experiment_start = std::uint64_t{0x20} << 56,       ///< starting states of `poise reproduce`, by chain
   experiment_choice = std::uint64_t{0x21} << 56,      ///< images at which its reference chains start, by part
   experiment_network = std::uint64_t{0x22} << 56,     ///< networks that are generated for it

@@ -1,0 +1,129 @@
+/// Rounds of shifting and pruning, mini-buckets on what is left, and its exact solution.
+#include "inference/network_search/proof.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "exact/cost_shifting.hpp"
+#include "exact/max_product.hpp"
+#include "exact/mini_buckets.hpp"
+
+namespace poise::network_search {
+
+namespace {
+
+/// Shifting is repeated where levels went: on fewer levels it goes lower.
+constexpr int kRoundsOfShifting = 4;
+/// Rounds end where fewer than this part of all levels went.
+constexpr double kLeastShrinking = 0.02;
+/// Looks at edges for an order of what is left, for each variable.
+constexpr double kOrderLooks = 4000.0;
+/// Max-product beside sums and marginals, in time.
+constexpr double kOfSums = 0.25;
+/// The first size of mini-buckets, and how much larger the next ones are.
+constexpr double kFirstTable = 1024.0;
+constexpr double kNextTable = 8.0;
+
+double levels_of(const Network& network) {
+  double sum = 0.0;
+  for (const Index levels : network.cardinalities) sum += levels - 1.0;
+  return sum;
+}
+
+double proof_rounding(double value) { return 1e-9 * (1.0 + std::abs(value)); }
+
+}  // namespace
+
+Proof::Proof(const Network& network, ProofOptions options) : options_(std::move(options)), left_(network) {
+  lower_bound_of_rest(kMinusInfinity);
+}
+
+void Proof::lower_bound_of_rest(double log_value) {
+  const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
+  bound_ = std::min(bound_, std::max(log_value, costs.log_bound() + constant_));
+  cut_into_buckets(costs.shifted(), costs.log_bound() + constant_, log_value);
+}
+
+void Proof::cut_into_buckets(const Network& shifted, double constant, double log_value) {
+  MiniBucketOptions mini{.largest_table = kFirstTable, .memory_limit = options_.memory / 2.0, .halt = options_.halt};
+  for (double operations = 0.0; operations < options_.operations / 2.0;) {
+    const MiniBucketBound found = mini_bucket_bound(shifted, mini);
+    bound_ = std::min(bound_, std::max(log_value, found.log_bound + constant));
+    if (found.exact || !std::isfinite(found.log_bound)) break;
+    operations += (1.0 + kNextTable) * found.operations;
+    mini.largest_table *= kNextTable;
+  }
+}
+
+/// Takes levels out that no state as good as this has. True where nothing is left: then there is none better.
+bool Proof::prune(double log_value) {
+  const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
+  bound_ = std::min(bound_, std::max(log_value, costs.log_bound() + constant_));
+  if (bound_ <= log_value + proof_rounding(log_value)) return true;
+  const std::vector<bool> out = costs.ruled_out(log_value - constant_);
+  std::size_t at = 0;
+  for (Index i = 0; i < left_.num_variables(); ++i) {
+    std::vector<double> stays;
+    for (Index level = 0; level < left_.cardinalities[i]; ++level) stays.push_back(out[at++] ? 0.0 : 1.0);
+    if (std::ranges::find(stays, 0.0) == stays.end()) continue;
+    left_.add_factor(std::vector<Index>{i}, stays);
+  }
+  try {
+    reduced_.emplace_back(left_);
+  } catch (const InputError&) {  // no state is as good: those that are known are no better than that
+    return true;
+  }
+  left_ = reduced_.back().network;
+  constant_ += reduced_.back().log_constant;
+  return false;
+}
+
+/// The best state of what is left, where that takes little.
+std::optional<Proof::Outcome> Proof::solve(double log_value) {
+  std::vector<Index> levels;
+  if (left_.num_variables() > 0) {
+    ExactPlan plan;
+    plan.tree = plan_elimination(
+        left_, PlanOptions{.memory_limit = options_.memory, .most_looks = kOrderLooks * left_.num_variables()});
+    if (!plan.fits(options_.memory) || kOfSums * plan.seconds() > options_.seconds) return {};
+    ExactOptions exact{.memory_limit = options_.memory, .threads = options_.threads};
+    exact.progress = [&](double) { return !(options_.halt && options_.halt()); };
+    try {
+      levels = most_probable_states(left_, plan, 1, exact).front().levels;
+    } catch (const ExactStopped&) {
+      return {};
+    } catch (const InputError&) {
+      return Outcome{.proved = true, .better = {}};
+    }
+  }
+  const double value = log_value_of_rest(levels);
+  bound_ = std::min(bound_, std::max(log_value, value));
+  Outcome outcome{.proved = true, .better = {}};
+  if (value <= log_value + proof_rounding(log_value)) return outcome;
+  for (std::size_t k = reduced_.size(); k-- > 0;) levels = reduced_[k].original_state(levels);
+  outcome.better.assign(levels.begin(), levels.end());
+  return outcome;
+}
+
+double Proof::log_value_of_rest(const std::vector<Index>& levels) const {
+  return constant_ + poise::log_value(left_, levels);
+}
+
+Proof::Outcome Proof::attempt(double log_value) {
+  if (bound_ <= log_value + proof_rounding(log_value)) return {.proved = true, .better = {}};
+  for (int round = 0; round < kRoundsOfShifting; ++round) {
+    const double before = levels_of(left_);
+    if (prune(log_value)) {
+      bound_ = log_value;
+      return {.proved = true, .better = {}};
+    }
+    if (const std::optional<Outcome> outcome = solve(log_value)) return *outcome;
+    if (levels_of(left_) > (1.0 - kLeastShrinking) * before) break;
+    if (options_.halt && options_.halt()) return {};
+  }
+  lower_bound_of_rest(log_value);
+  return {.proved = bound_ <= log_value + proof_rounding(log_value), .better = {}};
+}
+
+}  // namespace poise::network_search

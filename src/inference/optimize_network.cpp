@@ -1,0 +1,296 @@
+/// How the most probable state of a network is found: exactly, or by search on what elimination leaves.
+#include "inference/optimize_network.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/marginals.hpp>
+#include "exact/collapse.hpp"
+#include "exact/max_product.hpp"
+#include "exact/reduced_network.hpp"
+#include "inference/network_search/proof.hpp"
+#include "inference/network_search/search.hpp"
+#include "report/text.hpp"
+
+namespace poise {
+
+namespace {
+
+/// Of a limit of seconds: planning may take this part, the bound that part, and where exact maximisation is expected to
+/// take longer than the last one, a search comes before it for as long, so that there is an answer if it does not end.
+constexpr double kPlanning = 0.1;
+constexpr double kBounding = 0.1;
+constexpr double kSearchFirst = 0.1;
+/// Exact maximisation is tried where it is expected to take this part of what is left: estimates are right within a
+/// factor of two.
+constexpr double kExact = 0.7;
+/// What it may take where sweeps are the limit, which says nothing of it.
+constexpr double kPatience = 60.0;
+/// Max-product beside sums and marginals: one pass instead of two, without exponentials. Measured.
+constexpr double kMaximising = 0.25;
+/// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
+constexpr double kMostEntries = 64.0;
+/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit.
+constexpr double kOperationsPerSecond = 4e8;
+constexpr double kOperations = 2e8;
+/// An attempt waits until the search has taken so many times as long as the one before.
+constexpr double kSearchToProof = 3.0;
+
+/// Where equal objectives may differ by rounding.
+double rounding_of(double objective) { return 1e-9 * (1.0 + std::abs(objective)); }
+
+class NetworkOptimum {
+ public:
+  NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options,
+                 const OptimizeStart& start, const OptimizeHooks& hooks)
+      : model_(model), options_(options), hooks_(hooks), network_(clamped(network, start)), reduced_(network_) {
+    if (options.seconds || !options.sweeps) {
+      seconds_ = options.seconds.value_or(10.0);
+      deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
+                                 std::min(seconds_, 3e8)));
+    }
+    for (const std::vector<Value>& state : start.states) {
+      if (state.size() != network_.num_variables()) {
+        throw InputError(fmt::format("a state to start from has {} variables, the model {}", state.size(),
+                                     network_.num_variables()));
+      }
+      const std::vector<Index> levels(state.begin(), state.end());
+      starts_.push_back(reduced_.reduced_state(levels));
+    }
+    answer_.model = model.name;
+    answer_.objective = "log_prob";
+  }
+
+  OptimizeAnswer find() && {
+    PlanOptions planning{.memory_limit = options_.memory_limit};
+    if (has_deadline()) planning.seconds = kPlanning * seconds_;
+    const ExactPlan plan = plan_exact(reduced_.network, planning);
+    const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
+    const double expected = kMaximising * plan.seconds() / all;
+    const double most = has_deadline() ? kExact * left() : kPatience;
+    if (plan.fits(options_.memory_limit) && expected <= most) {
+      const bool may_fail = has_deadline() && expected > kSearchFirst * left();
+      if (may_fail) search(Clock::now() + (deadline_ - Clock::now()) / 10);
+      if (!over() && maximise(plan)) return finish();
+    }
+    if (!over()) {
+      search(deadline_);
+      answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
+    }
+    return finish();
+  }
+
+ private:
+  static Network clamped(const Network& network, const OptimizeStart& start) {
+    if (start.fixed.empty()) return network;
+    if (start.fixed.size() != network.num_variables()) {
+      throw InputError(fmt::format("variables to fix: found a list of {}, expected one of the {} of the model",
+                                   start.fixed.size(), network.num_variables()));
+    }
+    Evidence evidence;
+    for (Index i = 0; i < network.num_variables(); ++i) {
+      if (start.fixed[i]) evidence.push_back({i, *start.fixed[i]});
+    }
+    Network out = network;
+    if (out.observed.empty()) out.observed.assign(out.num_variables(), Network::kFree);
+    for (const Observation& one : evidence) {
+      if (one.level >= out.cardinalities[one.variable]) {
+        throw InputError(fmt::format("{} is fixed at level {}, expected one below {}", out.variable_name(one.variable),
+                                     one.level, out.cardinalities[one.variable]));
+      }
+      if (out.is_observed(one.variable) && out.observed[one.variable] != one.level) {
+        throw InputError(fmt::format("{} is fixed at level {} and observed at level {}",
+                                     out.variable_name(one.variable), one.level, out.observed[one.variable]));
+      }
+      out.observed[one.variable] = one.level;
+    }
+    return out;
+  }
+
+  [[nodiscard]] bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
+  [[nodiscard]] double left() const { return std::max(0.0, seconds_ - seconds_since(started_)); }
+  [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+  /// Whether there is an answer, and no time for a better one.
+  [[nodiscard]] bool over() const {
+    if (answer_.solutions.empty()) return false;
+    const bool reached = options_.target && answer_.best().objective >= *options_.target;
+    return answer_.optimal || reached || stopped() || (has_deadline() && Clock::now() >= deadline_);
+  }
+
+  void tell(double done) const {
+    if (hooks_.progress && !answer_.history.empty()) hooks_.progress(answer_.history.back(), done);
+  }
+
+  /// False where there was no time to end.
+  bool maximise(const ExactPlan& plan) {
+    ExactOptions exact{.memory_limit = options_.memory_limit, .threads = options_.threads};
+    exact.progress = [&](double done) {
+      tell(done);
+      // Without a state to fall back on there is nothing to stop for but the user.
+      return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
+    };
+    try {
+      std::vector<RankedState> states =
+          most_probable_states(reduced_.network, plan, std::max<std::size_t>(1, options_.solutions), exact);
+      answer_.solutions.clear();
+      for (const RankedState& state : states) add_solution(reduced_.original_state(state.levels), 1);
+    } catch (const ExactStopped&) {
+      return false;
+    }
+    note_best(0);
+    answer_.optimal = true;
+    answer_.bound = answer_.best().objective;
+    answer_.reason = fmt::format("exact: max-product takes {}", exact_cost(plan));
+    return true;
+  }
+
+  void add_solution(const std::vector<Index>& levels, std::uint64_t count) {
+    Solution solution;
+    solution.objective = log_value(network_, levels) + model_.log_constant;
+    solution.state.assign(levels.begin(), levels.end());
+    solution.count = count;
+    answer_.solutions.push_back(std::move(solution));
+  }
+
+  void note_best(std::uint64_t sweeps) {
+    const double objective = answer_.best().objective;
+    if (!answer_.history.empty() && objective <= answer_.history.back().objective) return;
+    answer_.history.push_back({seconds_since(started_), sweeps, objective});
+  }
+
+  /// The best of chains on what is left when variables are eliminated in small tables, until then.
+  void search(Clock::time_point until) {
+    const Collapse collapse(reduced_.network, {.most_entries = kMostEntries,
+                                               .memory_limit = options_.memory_limit / 4.0,
+                                               .reduction = Reduction::max});
+    const double constant = reduced_.log_constant + collapse.log_constant() + model_.log_constant;
+    const Network& core = collapse.core();
+    const auto original = [&](std::span<const Value> x) {
+      Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
+      std::vector<Value> levels(reduced_.network.num_variables());
+      collapse.draw(x, rng, levels, {});
+      return reduced_.original_state(std::vector<Index>(levels.begin(), levels.end()));
+    };
+    answer_.solutions.clear();
+    if (core.num_variables() == 0) {
+      add_solution(original({}), 1);
+      note_best(0);
+      answer_.optimal = true;
+      answer_.bound = answer_.best().objective;
+      return;
+    }
+    std::vector<std::vector<Value>> starts;
+    for (const std::vector<Index>& start : starts_) {
+      starts.emplace_back();
+      for (const Index i : collapse.kept()) starts.back().push_back(static_cast<Value>(start[i]));
+    }
+    const network_search::LogNetwork logs(core);
+    network_search::Proof proof(core, proof_options(until));
+    lower_bound(proof.bound() + constant);
+    std::vector<Value> better;
+    Attempts attempts;
+    network_search::SearchOptions search;
+    if (options_.sweeps) search.sweeps = static_cast<double>(*options_.sweeps);
+    search.halt = {until, hooks_.stop};
+    if (options_.target) search.target = *options_.target - constant;
+    search.solutions = options_.solutions;
+    search.memory = options_.memory_limit / 4.0;
+    search.seed = options_.seed;
+    search.threads = options_.threads;
+    search.progress = [&](const network_search::Scored& best, double sweeps, double done) {
+      const double objective = best.value + constant;
+      if (logs.is_possible(best.x) &&
+          (answer_.history.empty() || objective > answer_.history.back().objective + rounding_of(objective))) {
+        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(sweeps), objective});
+      }
+      const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
+      tell(std::min(1.0, std::max(done, by_clock)));
+      if (!logs.is_possible(best.x) || !attempts.is_due(best.value, has_deadline())) return true;
+      const Clock::time_point begins = Clock::now();
+      network_search::Proof::Outcome outcome = proof.attempt(best.value);
+      attempts.took = seconds_since(begins);
+      attempts.last = Clock::now();
+      better = std::move(outcome.better);
+      lower_bound(proof.bound() + constant);
+      answer_.optimal = outcome.proved;
+      return !outcome.proved;
+    };
+    const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
+    if (!better.empty()) add_solution(original(better), 1);
+    for (const network_search::Found& found : all) {
+      if (!logs.is_possible(found.state.x)) continue;
+      add_solution(original(found.state.x), found.count);
+    }
+    std::stable_sort(answer_.solutions.begin(), answer_.solutions.end(),
+                     [](const Solution& a, const Solution& b) { return a.objective > b.objective; });
+    if (answer_.solutions.size() > std::max<std::size_t>(1, options_.solutions)) answer_.solutions.pop_back();
+    const double best = answer_.best().objective;
+    answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
+    if (answer_.optimal) answer_.bound = best;
+  }
+
+  /// When the next attempt at a proof is due: only for a better state than the last one was made for. Where the answer
+  /// must not depend on the clock, after 1, 2, 4, ... rounds.
+  struct Attempts {
+    double value = kMinusInfinity;
+    double took = 0.0;
+    Clock::time_point last = Clock::now();
+    std::size_t rounds = 0;
+
+    bool is_due(double best, bool by_clock) {
+      ++rounds;
+      if (best <= value) return false;
+      if (by_clock ? seconds_since(last) < kSearchToProof * took : !std::has_single_bit(rounds)) return false;
+      value = best;
+      return true;
+    }
+  };
+
+  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until) const {
+    network_search::ProofOptions proof{.memory = options_.memory_limit / 4.0, .threads = options_.threads};
+    proof.operations = has_deadline() ? kBounding * seconds_ * kOperationsPerSecond : kOperations;
+    proof.seconds = has_deadline() ? kBounding * seconds_ : kPatience;
+    proof.halt = [this, until] { return stopped() || (has_deadline() && Clock::now() >= until); };
+    return proof;
+  }
+
+  void lower_bound(double bound) {
+    if (std::isfinite(bound)) answer_.bound = std::min(answer_.bound.value_or(bound), bound);
+  }
+
+  OptimizeAnswer finish() {
+    // Rounding of the bound is not to put it below a state that exists.
+    if (answer_.bound) answer_.bound = std::max(*answer_.bound, answer_.best().objective);
+    if (answer_.history.empty() || answer_.history.back().objective != answer_.best().objective) note_best(0);
+    answer_.interrupted = stopped();
+    answer_.seconds = seconds_since(started_);
+    return std::move(answer_);
+  }
+
+  const Model& model_;
+  const OptimizeOptions& options_;
+  const OptimizeHooks& hooks_;
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point deadline_ = Clock::time_point::max();
+  double seconds_ = std::numeric_limits<double>::infinity();
+  const Network network_;
+  const ReducedNetwork reduced_;
+  std::vector<std::vector<Index>> starts_;
+  OptimizeAnswer answer_;
+};
+
+}  // namespace
+
+OptimizeAnswer find_best_of_network(const Model& model, const Network& network, const OptimizeOptions& options,
+                                    const OptimizeStart& start, const OptimizeHooks& hooks) {
+  return NetworkOptimum(model, network, options, start, hooks).find();
+}
+
+}  // namespace poise
