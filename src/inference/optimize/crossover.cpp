@@ -3,7 +3,7 @@
 
 namespace poise {
 
-std::int64_t Crossover::improve(std::span<Spin> spins, std::span<const Spin> other, Rng& rng) {
+Crossover::Outcome Crossover::improve(std::span<Spin> spins, std::span<const Spin> other, Rng& rng) {
   std::size_t differences = 0;
   for (std::size_t i = 0; i < spins.size(); ++i) differences += spins[i] != other[i] ? 1 : 0;
   const int sign = symmetric_ && 2 * differences > spins.size() ? -1 : 1;
@@ -13,7 +13,7 @@ std::int64_t Crossover::improve(std::span<Spin> spins, std::span<const Spin> oth
     mark_[i] = kDiffers;
     differing_.push_back(i);
   }
-  std::int64_t total = 0;
+  Outcome outcome;
   components_ = 0;
   for (const Index first : differing_) {
     if (mark_[first] != kDiffers) continue;
@@ -37,11 +37,12 @@ std::int64_t Crossover::improve(std::span<Spin> spins, std::span<const Spin> oth
       gain -= 2 * outside * spins[i];
     }
     if (gain < 0 || (gain == 0 && rng.uniform() < 0.5)) continue;
-    total += gain;
+    outcome.gain += gain;
+    outcome.changed = true;
     for (const Index i : component_) spins[i] = static_cast<Spin>(-spins[i]);
   }
   for (const Index i : differing_) mark_[i] = kSame;
-  return total;
+  return outcome;
 }
 
 std::int64_t climb(const SpinProblem& problem, std::span<Spin> spins) {

@@ -19,8 +19,13 @@ class Crossover {
   explicit Crossover(const SpinProblem& problem)
       : problem_(&problem), symmetric_(problem.is_symmetric()), mark_(problem.num_variables(), kSame) {}
 
-  /// Takes from `other` what is better there, and what is as good with probability one half. Gives the gain.
-  std::int64_t improve(std::span<Spin> spins, std::span<const Spin> other, Rng& rng);
+  struct Outcome {
+    std::int64_t gain = 0;
+    bool changed = false;
+  };
+
+  /// Takes from `other` what is better there, and what is as good with probability one half.
+  Outcome improve(std::span<Spin> spins, std::span<const Spin> other, Rng& rng);
 
   /// Components of the last call.
   [[nodiscard]] std::size_t components() const { return components_; }

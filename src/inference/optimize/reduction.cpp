@@ -137,10 +137,15 @@ class Reduction::Graph {
   std::array<std::vector<Index>, kMostDegree + 1> waiting_;  // by their degree when they came
 };
 
-Reduction::Reduction(const SpinProblem& whole, std::span<const Spin> fixed) : fixed_(fixed.begin(), fixed.end()) {
+Reduction::Reduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate)
+    : fixed_(fixed.begin(), fixed.end()) {
   fixed_.resize(whole.num_variables(), 0);
   Graph graph(whole, fixed_);
-  while (const std::optional<Eliminated> next = graph.eliminate()) eliminated_.push_back(*next);
+  while (eliminate == Eliminate::yes) {
+    const std::optional<Eliminated> next = graph.eliminate();
+    if (!next) break;
+    eliminated_.push_back(*next);
+  }
   core_ = graph.rest(kept_);
 }
 

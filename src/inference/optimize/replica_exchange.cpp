@@ -9,7 +9,7 @@ namespace poise {
 
 namespace {
 
-constexpr unsigned kSweeps = 200;          // of a round
+constexpr unsigned kSweepsOfRound = 200;   // of a round
 constexpr unsigned kVariablesPerRow = 32;  // temperatures rest, so thresholds may be used for longer
 constexpr unsigned kAdaptations = 12;
 constexpr unsigned kFewestRungs = 8;
@@ -48,7 +48,7 @@ void ReplicaExchange::apply_ladder() {
 
 void ReplicaExchange::round(SearchRecord& record) {
   std::vector<Spin> spins(problem_->num_variables());
-  for (unsigned sweep = 0; sweep < kSweeps && !record.is_over(); ++sweep) {
+  for (unsigned sweep = 0; sweep < kSweepsOfRound && !record.is_over(); ++sweep) {
     lanes_->sweep_with_values(kVariablesPerRow);
     ++record.sweeps;
     const std::vector<std::int64_t>& values = lanes_->values();
@@ -120,7 +120,7 @@ void ReplicaExchange::harvest(SearchRecord& record) {
     record.add(value, spins);
     champion_.take(value, spins, crossover_, rng_);
   }
-  record.add(champion_.value, champion_.spins);
+  record.add_better(champion_.value, champion_.spins);
 }
 
 }  // namespace poise

@@ -18,6 +18,10 @@ struct SearchRecord {
   void add(std::int64_t value, std::span<const Spin> spins) {
     if (pool.add(value, spins) && risen) risen(*this);
   }
+  /// The same for a state that the search may have been at all along: it does not count as another arrival.
+  void add_better(std::int64_t value, std::span<const Spin> spins) {
+    if (pool.empty() || value > pool.best().value) add(value, spins);
+  }
   [[nodiscard]] bool is_over() const { return stop && stop(sweeps); }
 };
 

@@ -8,9 +8,9 @@ namespace poise {
 
 namespace {
 
-constexpr unsigned kFirstSweeps = 300;
-constexpr unsigned kSweeps = 200;
-constexpr unsigned kVariablesPerRow = 8;  // thresholds must follow the temperature
+constexpr unsigned kFirstAnneal = 300;
+constexpr unsigned kAnneal = 200;
+constexpr unsigned kVariablesPerRowCooling = 8;  // thresholds must follow the temperature
 
 }  // namespace
 
@@ -37,13 +37,15 @@ TemperatureRange measure_temperatures(const SpinProblem& problem, Rng& rng) {
   return {std::clamp(0.25 * *loose, hot / 100.0, hot / 4.0), hot};
 }
 
-void Champion::take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng) {
+bool Champion::take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng) {
   if (spins.empty()) {
     spins.assign(other.begin(), other.end());
     value = other_value;
-  } else {
-    value += crossover.improve(spins, other, rng);
+    return true;
   }
+  const Crossover::Outcome outcome = crossover.improve(spins, other, rng);
+  value += outcome.gain;
+  return outcome.changed;
 }
 
 SpinAnnealing::SpinAnnealing(const SpinProblem& problem, TemperatureRange range, std::uint64_t seed,
@@ -72,7 +74,7 @@ void SpinAnnealing::round(SearchRecord& record) {
 }
 
 void SpinAnnealing::anneal(SearchRecord& record) {
-  const unsigned sweeps = started_ ? kSweeps : kFirstSweeps;
+  const unsigned sweeps = started_ ? kAnneal : kFirstAnneal;
   for (unsigned lane = 0; lane < lanes_->lanes(); ++lane) {
     const bool begins = best_[lane].empty();
     from_[lane] = begins ? range_.hot : std::max(range_.cold, reheat_ * std::exp2(rng_.uniform() - 0.5));
@@ -83,13 +85,13 @@ void SpinAnnealing::anneal(SearchRecord& record) {
       lanes_->temperatures[lane] = from_[lane] * std::pow(range_.cold / from_[lane], part);
     }
     if (sweep == 0) lanes_->renew();
-    lanes_->sweep(kVariablesPerRow);
+    lanes_->sweep(kVariablesPerRowCooling);
     ++record.sweeps;
   }
   std::fill(lanes_->temperatures.begin(), lanes_->temperatures.end(), 0.0);
   lanes_->renew();
   constexpr int kDescents = 4;  // few variables are left to flip after so many
-  for (int sweep = 0; sweep < kDescents; ++sweep) lanes_->sweep(kVariablesPerRow);
+  for (int sweep = 0; sweep < kDescents; ++sweep) lanes_->sweep(kVariablesPerRowCooling);
   record.sweeps += kDescents;
 }
 
@@ -100,17 +102,13 @@ void SpinAnnealing::cross(SearchRecord& record) {
   for (unsigned lane = 0; lane < lanes_->lanes(); ++lane) {
     lanes_->get(lane, spins);
     Champion& best = best_[lane];
-    if (best.empty()) {
-      climb(*problem_, spins);
-      best.take(problem_->value(spins), spins, crossover_, rng_);
-    } else {
-      const std::int64_t before = best.value;
-      best.take(0, spins, crossover_, rng_);
-      const auto gain = static_cast<double>(best.value - before);
-      gains += gain;
-      weighted += gain * std::log(from_[lane]);
-    }
-    record.add(best.value, best.spins);
+    const bool begins = best.empty();
+    if (begins) climb(*problem_, spins);
+    const std::int64_t before = best.value;
+    if (best.take(begins ? problem_->value(spins) : 0, spins, crossover_, rng_)) record.add(best.value, best.spins);
+    const auto gain = begins ? 0.0 : static_cast<double>(best.value - before);
+    gains += gain;
+    weighted += gain * std::log(from_[lane]);
     lanes_->set(lane, best.spins);
   }
   if (gains > 0.0) {
@@ -125,7 +123,7 @@ void SpinAnnealing::cross(SearchRecord& record) {
     before = champion_.value;
     for (const Champion& best : best_) champion_.take(best.value, best.spins, crossover_, rng_);
   }
-  record.add(champion_.value, champion_.spins);
+  record.add_better(champion_.value, champion_.spins);
 }
 
 }  // namespace poise

@@ -26,7 +26,8 @@ struct Champion {
   std::int64_t value = 0;
 
   [[nodiscard]] bool empty() const { return spins.empty(); }
-  void take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng);
+  /// Gives whether the state has changed, be it to one as good.
+  bool take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng);
 
   template <class A>
   void archive(A& archive) {

@@ -31,6 +31,11 @@ void SpinSearch::start_from(std::span<const Spin> spins, SearchRecord& record) {
   exchange_.start_from(champion_.spins);
 }
 
+void SpinSearch::hear_of(std::int64_t value, std::span<const Spin> spins, SearchRecord& record) {
+  champion_.take(value, spins, crossover_, rng_);
+  record.add_better(champion_.value, champion_.spins);
+}
+
 void SpinSearch::round(SearchRecord& record) {
   const bool anneals = anneals_next();
   ++rounds_;
@@ -41,7 +46,7 @@ void SpinSearch::round(SearchRecord& record) {
   }
   const Champion& one = anneals ? annealing_.champion() : exchange_.champion();
   champion_.take(one.value, one.spins, crossover_, rng_);
-  record.add(champion_.value, champion_.spins);
+  record.add_better(champion_.value, champion_.spins);
 }
 
 bool SpinSearch::anneals_next() const {

@@ -18,6 +18,8 @@ class SpinSearch {
   SpinSearch(const SpinProblem& problem, std::uint64_t seed, std::uint64_t number);
 
   void start_from(std::span<const Spin> spins, SearchRecord& record);
+  /// The champion takes what is better in a state of another search.
+  void hear_of(std::int64_t value, std::span<const Spin> spins, SearchRecord& record);
   void round(SearchRecord& record);
 
   void save(Saver& out);
