@@ -16,13 +16,27 @@ constexpr unsigned kMostDegree = 3;
 /// eliminations one on top of the other stay among integers; a variable whose coefficients do not is kept.
 constexpr std::int64_t kScale = 1024;
 
+/// Whether any variable can go. Large dense problems, where none can, are spared the copy as a graph that changes.
+bool can_begin(const SpinProblem& whole, std::span<const Spin> fixed, Reduction::Eliminate eliminate) {
+  for (Index i = 0; i < whole.num_variables(); ++i) {
+    if (fixed[i] != 0) return true;
+    if (eliminate == Reduction::Eliminate::no) continue;
+    const bool decided = 2 * std::abs(whole.field[i]) >= whole.strength(i);
+    if (decided || whole.degree(i) <= kMostDegree) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 /// The problem while variables leave it.
 class Reduction::Graph {
  public:
   Graph(const SpinProblem& whole, std::span<const Spin> fixed)
-      : neighbours_(whole.num_variables()), field_(whole.num_variables()), gone_(whole.num_variables(), false) {
+      : neighbours_(whole.num_variables()),
+        field_(whole.num_variables()),
+        strength_(whole.num_variables()),
+        gone_(whole.num_variables(), false) {
     const auto is_fixed = [&](Index i) { return !fixed.empty() && fixed[i] != 0; };
     for (Index i = 0; i < whole.num_variables(); ++i) {
       if (is_fixed(i)) {
@@ -36,14 +50,21 @@ class Reduction::Graph {
           field_[i] += kScale * whole.weight[k] * fixed[j];
         } else if (whole.weight[k] != 0) {
           neighbours_[i][j] = kScale * whole.weight[k];
+          strength_[i] += std::abs(kScale * whole.weight[k]);
         }
       }
     }
     for (Index i = 0; i < whole.num_variables(); ++i) enqueue(i);
   }
 
-  /// Eliminates a variable of the smallest degree; gives nothing when none is left that can go.
+  /// Eliminates a variable that its field decides, or one of the smallest degree; gives nothing when none is left that
+  /// can go.
   std::optional<Eliminated> eliminate() {
+    while (!decided_.empty()) {
+      const Index v = decided_.back();
+      decided_.pop_back();
+      if (!gone_[v]) return settle(v);
+    }
     for (unsigned degree = 0; degree <= kMostDegree;) {
       if (waiting_[degree].empty()) {
         ++degree;
@@ -53,7 +74,6 @@ class Reduction::Graph {
       waiting_[degree].pop_back();
       if (gone_[v] || neighbours_[v].size() != degree) continue;
       if (std::optional<Eliminated> done = try_variable(v)) return done;
-      degree = 0;
     }
     return std::nullopt;
   }
@@ -84,7 +104,26 @@ class Reduction::Graph {
 
  private:
   void enqueue(Index i) {
-    if (!gone_[i] && neighbours_[i].size() <= kMostDegree) waiting_[neighbours_[i].size()].push_back(i);
+    if (gone_[i]) return;
+    if (std::abs(field_[i]) >= strength_[i]) {
+      decided_.push_back(i);
+    } else if (neighbours_[i].size() <= kMostDegree) {
+      waiting_[neighbours_[i].size()].push_back(i);
+    }
+  }
+
+  /// No couplings can outweigh the field of v, so its spin is known, and its neighbours feel it as a field.
+  Eliminated settle(Index v) {
+    const int spin = field_[v] < 0 ? -1 : 1;
+    gone_[v] = true;
+    for (const auto& [j, weight] : neighbours_[v]) {
+      field_[j] += spin * weight;
+      strength_[j] -= std::abs(weight);
+      neighbours_[j].erase(v);
+      enqueue(j);
+    }
+    neighbours_[v].clear();
+    return {v, 0, {}, {}, field_[v]};
   }
 
   std::optional<Eliminated> try_variable(Index v) {
@@ -115,6 +154,7 @@ class Reduction::Graph {
     for (unsigned k = 0; k < out.degree; ++k) {
       field_[out.neighbour[k]] += coefficient[1U << k];
       neighbours_[out.neighbour[k]].erase(v);
+      strength_[out.neighbour[k]] -= std::abs(out.weight[k]);
       for (unsigned l = 0; l < k; ++l) couple(out.neighbour[k], out.neighbour[l], coefficient[1U << k | 1U << l]);
     }
     neighbours_[v].clear();
@@ -124,8 +164,10 @@ class Reduction::Graph {
 
   void couple(Index i, Index j, std::int64_t weight) {
     if (weight == 0) return;
-    const std::int64_t sum = (neighbours_[i][j] += weight);
-    neighbours_[j][i] = sum;
+    const std::int64_t before = neighbours_[i][j];
+    const std::int64_t sum = before + weight;
+    neighbours_[i][j] = neighbours_[j][i] = sum;
+    for (const Index end : {i, j}) strength_[end] += std::abs(sum) - std::abs(before);
     if (sum != 0) return;
     neighbours_[i].erase(j);
     neighbours_[j].erase(i);
@@ -133,13 +175,21 @@ class Reduction::Graph {
 
   std::vector<std::map<Index, std::int64_t>> neighbours_;
   std::vector<std::int64_t> field_;
+  std::vector<std::int64_t> strength_;  // what all couplings of a variable can add up to
   std::vector<bool> gone_;
+  std::vector<Index> decided_;
   std::array<std::vector<Index>, kMostDegree + 1> waiting_;  // by their degree when they came
 };
 
 Reduction::Reduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate)
     : fixed_(fixed.begin(), fixed.end()) {
   fixed_.resize(whole.num_variables(), 0);
+  if (!can_begin(whole, fixed_, eliminate)) {
+    core_ = whole;
+    kept_.resize(whole.num_variables());
+    std::iota(kept_.begin(), kept_.end(), Index{0});
+    return;
+  }
   Graph graph(whole, fixed_);
   while (eliminate == Eliminate::yes) {
     const std::optional<Eliminated> next = graph.eliminate();

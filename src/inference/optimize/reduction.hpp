@@ -3,6 +3,7 @@
 /// max over x_v of x_v h = |h|, where h = a + sum_j w_j x_j. As a function of the neighbours this is again a sum of a
 /// constant, fields and couplings where v has at most two neighbours, and where it has three and a = 0. So v can go,
 /// its neighbours are coupled to each other instead, and when their best values are known, that of v is the sign of h.
+/// A field that all couplings together cannot outweigh decides its variable, whatever its degree.
 /// Trees and series-parallel graphs are solved in this way; sparse random graphs lose most of their variables.
 #pragma once
 
