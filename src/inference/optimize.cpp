@@ -90,7 +90,9 @@ OptimizeAnswer find_best(const Model& model, const OptimizeOptions& options, con
   OptimizeOptions limited = options;
   if (!limited.seconds && !limited.sweeps) limited.seconds = kSeconds;
   const auto find = [&] {
-    if (const std::optional<SpinGoal> goal = spin_goal(model)) return find_best_spins(*goal, limited, start, hooks);
+    const Wanted wanted = limited.solutions > 1 ? Wanted::list : Wanted::one;
+    if (const std::optional<SpinGoal> goal = spin_goal(model, wanted))
+      return find_best_spins(*goal, limited, start, hooks);
     if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
       // return find_best_of_network(model, *network->network, limited, start, hooks);
       throw InputError(fmt::format("{}: the best state of a network cannot be found yet", network->network->name));

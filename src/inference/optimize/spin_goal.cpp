@@ -99,7 +99,8 @@ SpinGoal goal_of(const Model& model, HardCore core) {
   std::vector<Edge> edges;
   for (std::size_t i = 0; i < field.size(); ++i) field[i] = core.gain[i] / 2;
   for (const auto& [i, j] : core.edges) {
-    const double price = std::max(0.0, std::min(core.gain[i], core.gain[j]));
+    const double factor = wanted == Wanted::list ? 2.0 : 1.0;
+    const double price = factor * std::max(0.0, std::min(core.gain[i], core.gain[j]));
     if (price == 0.0) continue;
     edges.push_back({i, j, -price / 4});
     field[i] -= price / 4;
@@ -127,7 +128,7 @@ SpinGoal goal_of(const Model& model, HardCore core) {
 
 }  // namespace
 
-std::optional<SpinGoal> spin_goal(const Model& model) {
+std::optional<SpinGoal> spin_goal(const Model& model, Wanted wanted) {
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
     return goal_of(model, *lattice);
   }
@@ -135,7 +136,7 @@ std::optional<SpinGoal> spin_goal(const Model& model) {
     return goal_of(model, *graph);
   }
   if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
-    if (std::optional<HardCore> core = hard_core(*network->network)) return goal_of(model, std::move(*core));
+    if (std::optional<HardCore> core = hard_core(*network->network)) return goal_of(model, std::move(*core), wanted);
   }
   return std::nullopt;
 }

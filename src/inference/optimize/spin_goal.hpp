@@ -25,8 +25,11 @@ struct SpinGoal {
   [[nodiscard]] bool is_better(double a, double b) const { return maximise ? a > b : a < b; }
 };
 
+/// What is wanted of a goal: one best state, or a list of distinct ones.
+enum class Wanted { one, list };
+
 /// The goal of an Ising model, or of a network that is a hard-core model; nothing for other models.
-[[nodiscard]] std::optional<SpinGoal> spin_goal(const Model& model);
+[[nodiscard]] std::optional<SpinGoal> spin_goal(const Model& model, Wanted wanted);
 
 /// The best states of a goal: by elimination and enumeration where that solves it, by search elsewhere.
 [[nodiscard]] OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& options,

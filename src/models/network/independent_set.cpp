@@ -115,19 +115,25 @@ SimpleGraph complement(const SimpleGraph& graph, const std::string& file) {
   return out;
 }
 
-enum class Sets { independent, cliques };
-
-/// All edges share one table, and all vertices another.
-Network make_sets(const Spec& spec, const char* model, Sets sets) {
+Network make_sets(const Spec& spec, const char* model, VertexSets sets) {
   SpecReader reader(spec, "model");
   const std::string file = reader.text("file", "");
   if (file.empty()) reader.problem(fmt::format("no key 'file' in model '{}', expected {}:file=FILE", model, model));
   const double beta = reader.real("beta", 1.0, -kStrongestFugacity, kStrongestFugacity);
   reader.finish({"file", "beta"});
-  SimpleGraph graph = parse_graph(read_file(file), file);
-  if (sets == Sets::cliques) graph = complement(graph, file);
-  Network network;
+  Network network = network_of_sets(parse_graph(read_file(file), file), sets, beta, file);
   network.name = fmt::format("{}:file={},beta={}", model, file, beta);
+  return network;
+}
+
+}  // namespace
+
+SimpleGraph parse_graph(std::string_view content, std::string_view name) { return GraphReader(content, name).read(); }
+
+/// All edges share one table, and all vertices another.
+Network network_of_sets(SimpleGraph graph, VertexSets sets, double beta, const std::string& where) {
+  if (sets == VertexSets::cliques) graph = complement(graph, where);
+  Network network;
   network.cardinalities.assign(graph.vertices, 2);
   network.values = {1.0, std::exp(beta), 1.0, 1.0, 1.0, 0.0};
   const auto add = [&](std::initializer_list<Index> scope, std::size_t table) {
@@ -140,12 +146,8 @@ Network make_sets(const Spec& spec, const char* model, Sets sets) {
   return network;
 }
 
-}  // namespace
+Network make_independent_set(const Spec& spec) { return make_sets(spec, "mis", VertexSets::independent); }
 
-SimpleGraph parse_graph(std::string_view content, std::string_view name) { return GraphReader(content, name).read(); }
-
-Network make_independent_set(const Spec& spec) { return make_sets(spec, "mis", Sets::independent); }
-
-Network make_clique(const Spec& spec) { return make_sets(spec, "clique", Sets::cliques); }
+Network make_clique(const Spec& spec) { return make_sets(spec, "clique", VertexSets::cliques); }
 
 }  // namespace poise

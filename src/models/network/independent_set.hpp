@@ -1,6 +1,7 @@
 /// Independent sets and cliques of a graph, as networks: hard-core models.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +22,13 @@ struct SimpleGraph {
 /// here, and an edge may be there twice. Lines that begin with `c`, and what follows '#', are comments. In a DIMACS
 /// file the declared number of edges is not checked, since many files count each edge twice; `n` lines are skipped.
 [[nodiscard]] SimpleGraph parse_graph(std::string_view content, std::string_view name);
+
+enum class VertexSets { independent, cliques };
+
+/// The hard-core model of a graph, or of its complement for cliques: p(x) is proportional to exp(beta size) over the
+/// sets, which have their vertices at level 1. Messages begin with `where`. Throws InputError where the complement
+/// would be too large.
+[[nodiscard]] Network network_of_sets(SimpleGraph graph, VertexSets sets, double beta, const std::string& where);
 
 /// Reads `mis:file=FILE,beta=1`: p(x) is proportional to exp(beta size) over the independent sets of a graph: sets of
 /// vertices (at level 1) no two of which are neighbours. This is the hard-core model with fugacity exp(beta). Throws
