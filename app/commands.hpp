@@ -36,6 +36,7 @@ Command add_info(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_train(CLI::App& program);
 Command add_logz(CLI::App& program);
+Command add_optimize(CLI::App& program);
 Command add_reproduce(CLI::App& program);
 
 }  // namespace poise::app

@@ -110,7 +110,7 @@ bitwise the draws of a run that was never stopped. While a run lasts, FILE.nc.dr
 --draws N extends a finished run to N draws per chain, identical to a run started with N; where auto chose the sampler,
 its choice stays. The files of the model must be unchanged. The number of threads and of ranks (mpirun, srun) may differ.
 Runs of Python's poise.sample(out=...) are resumed too, unless their model is code or arrays: poise.resume(file, model)
-continues those. A training that was begun by 'poise train' is resumed from its checkpoint in the same way.
+continues those. What 'poise train' or 'poise optimize' began is resumed from its checkpoint in the same way.
 
 Examples:
   poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
@@ -253,6 +253,27 @@ Examples:
   poise logz rbm:weights=rbm.safetensors
   poise logz rbm:weights=rbm.npz --chains 1024 --temperatures 30000
   poise logz rbm:weights=small.npz --method exact --json - | jq .exact.log_partition
+
+{})",
+      kExitCodes);
+}
+
+std::string optimize_footer() {
+  return fmt::format(
+      R"(Finds the state with the largest cut or size, the smallest or largest energy (sense), or the largest log p,
+whatever beta is. Variables with few neighbours are maximised out exactly; where nothing is left, or little enough to
+enumerate, the best state is proved ("optimal" in JSON). Elsewhere annealing and replica exchange search it, on all
+threads with --seconds. With --sweeps the answer depends on the seed alone.
+
+--init has states as --out writes them: one a line, a label for each variable. --fix has lines 'variable label'. With
+--out the search leaves a checkpoint beside that file after a minute, then every 30 seconds, and when it is interrupted;
+'poise resume FILE' continues it. Ctrl-C shows the best so far.
+
+Examples:
+  poise optimize maxcut:file=graph.mc --seconds 60 --out best.txt --plot progress.svg
+  poise optimize qubo:file=problem.qubo,sense=max --target 1500 --json - | jq .best.objective
+  poise optimize mis:file=graph.txt --solutions 10 --json -
+  poise optimize ising:graph=couplings.txt --sweeps 100000 --seed 7
 
 {})",
       kExitCodes);

@@ -26,6 +26,7 @@ std::string exact_footer();
 std::string info_footer();
 std::string train_footer();
 std::string logz_footer();
+std::string optimize_footer();
 std::string reproduce_footer();
 
 }  // namespace poise::app

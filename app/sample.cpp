@@ -15,6 +15,7 @@
 
 #include "commands.hpp"
 #include "help.hpp"
+#include "optimize.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "ranks.hpp"
@@ -197,6 +198,17 @@ int resume_training(const ResumeFlags& flags, unsigned threads, Checkpoint check
   return continue_training(again, std::move(checkpoint));
 }
 
+int resume_search(const ResumeFlags& flags, unsigned threads, Checkpoint checkpoint) {
+  if (ranks() != nullptr) throw InputError("a search is the work of one process: start it without mpirun or srun");
+  for (const char* name : {"draws", "device"}) {
+    if (flags.options.word(name).empty()) continue;
+    throw InputError(fmt::format("--{}: {} is a search for the best state, which has none", name, flags.path));
+  }
+  OptimizeAgain again{.path = flags.path, .quiet = flags.quiet};
+  if (!flags.options.word("threads").empty()) again.threads = threads;
+  return continue_optimizing(again, std::move(checkpoint));
+}
+
 int resume(const ResumeFlags& flags) {
   if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
   StoredSession stored = read_session(flags.path, ranks());
@@ -206,6 +218,7 @@ int resume(const ResumeFlags& flags) {
   flags.options.read(given, problems);
   problems.throw_if_any();
   if (stored.program == kTrainProgram) return resume_training(flags, given.threads, std::move(*stored.checkpoint));
+  if (stored.program == kOptimizeProgram) return resume_search(flags, given.threads, std::move(*stored.checkpoint));
   stored.ask_for(flags.options.word("draws").empty() ? std::nullopt : std::optional(given.draws));
   stored.options.run.threads = given.threads;
   stored.options.run.device = given.device;

@@ -30,6 +30,7 @@
 #include "terminal.hpp"
 #include "train.hpp"
 #include "train_checkpoints.hpp"
+#include "work_checkpoints.hpp"
 
 namespace poise::app {
 
@@ -202,7 +203,7 @@ struct Training {
 
 /// Trains and saves the weights. `state` is what it is resumed from, empty where it begins.
 Training learn(const TrainFlags& flags, const TrainSettings& settings, const IdxImages& images,
-               TrainCheckpoints& checkpoints, const std::string& state) {
+               WorkCheckpoints& checkpoints, const std::string& state) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   const auto begun = std::chrono::steady_clock::now();
   const std::optional<double> threshold = settings.threshold();
@@ -326,7 +327,8 @@ int train(const TrainFlags& flags, const TrainSettings& settings,
   if (resumed && resumed->command.at("images") != checksum_of(images)) {
     throw InputError(fmt::format("{} has changed since the training began, so it cannot be resumed", settings.data));
   }
-  TrainCheckpoints checkpoints(flags.out, settings.checkpoints, command_of(settings, images), resumed.has_value());
+  WorkCheckpoints checkpoints(flags.out, "training", settings.checkpoints, command_of(settings, images),
+                              resumed.has_value());
   const Training training = learn(flags, settings, images, checkpoints, resumed ? resumed->state : "");
   if (!settings.json.empty()) write_output(settings.json, json_text(training_json(flags, settings, training)));
   if (settings.json != "-") {

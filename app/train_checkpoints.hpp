@@ -1,70 +1,13 @@
-/// What a training that was killed is resumed from.
+/// Where a training is that was killed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <exception>
-#include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include <unistd.h>
-
-#include <fmt/format.h>
-
 #include <poise/extend/base/rng.hpp>
-#include <poise/types.hpp>
 #include "inference/train/rbm_trainer.hpp"
-#include "run/checkpoint.hpp"
 
 namespace poise::app {
-
-/// The state of a training beside its weights, as long as it is not over.
-class TrainCheckpoints {
- public:
-  /// Takes hold of the files. Throws InputError where another program has, or where there is an unfinished training
-  /// that is not resumed.
-  TrainCheckpoints(std::string path, const CheckpointOptions& options, nlohmann::json command, bool resumes)
-      : path_(std::move(path)), options_(options), command_(std::move(command)) {
-    if (!options_.enabled) return;
-    lock_.emplace(path_ + ".lock");
-    const auto wait = resumes ? options_.interval : options_.first;
-    due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
-    if (resumes || ::access(checkpoint_path(path_).c_str(), F_OK) != 0) return;
-    throw InputError(
-        fmt::format("{0} has an unfinished training: 'poise resume {0}' continues it; to begin anew, delete {1}", path_,
-                    checkpoint_path(path_)));
-  }
-
-  [[nodiscard]] bool is_due() const { return options_.enabled && Clock::now() >= due_; }
-
-  /// Training continues where the disk is full.
-  void save(std::string state) {
-    if (!options_.enabled) return;
-    try {
-      write_checkpoint(path_, {command_, 0, false, std::move(state)});
-    } catch (const std::exception& error) {
-      if (problem_.empty()) fmt::print(stderr, "note: no checkpoint could be written: {}\n", error.what());
-      problem_ = error.what();
-    }
-    due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.interval);
-  }
-  [[nodiscard]] bool is_saved() const { return options_.enabled && problem_.empty(); }
-  void remove() const {
-    if (options_.enabled) remove_states(path_);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  std::string path_;
-  CheckpointOptions options_;
-  nlohmann::json command_;
-  std::optional<Lock> lock_;
-  Clock::time_point due_;
-  std::string problem_;
-};
 
 /// Where a training is, besides what its trainer knows.
 struct Position {

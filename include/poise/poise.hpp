@@ -26,6 +26,7 @@
 #include <poise/mmd.hpp>
 #include <poise/model.hpp>
 #include <poise/network.hpp>
+#include <poise/optimize.hpp>
 #include <poise/report.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>

@@ -22,8 +22,10 @@ from ._errors import (
     UnvisitedWarning,
 )
 from ._fit import Fit, load
+from ._graphs import clique, mis
 from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
+from ._optimize import Optimum, Solution, optimize
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
 from ._stepper import Stepper
@@ -44,9 +46,11 @@ __all__ = [
     "ModesWarning",
     "NonFiniteWarning",
     "OneChainWarning",
+    "Optimum",
     "PoiseWarning",
     "RHatWarning",
     "ShortWarning",
+    "Solution",
     "Stepper",
     "StuckWarning",
     "Table",
@@ -54,13 +58,16 @@ __all__ = [
     "UnvisitedWarning",
     "__version__",
     "bernoulli",
+    "clique",
     "compare",
     "fhmm",
     "ising",
     "load",
     "maxcut",
+    "mis",
     "model",
     "num_ranks",
+    "optimize",
     "potts",
     "qubo",
     "rank",

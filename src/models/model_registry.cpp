@@ -8,6 +8,7 @@
 
 #include <poise/network.hpp>
 #include "models/ising/ising_model.hpp"
+#include "models/network/independent_set.hpp"
 #include "models/network/potts.hpp"
 #include "models/rbm/rbm.hpp"
 
@@ -43,7 +44,14 @@ Network read_network_file(const Spec& spec, const ModelFiles&) {
   return network;
 }
 
-constexpr std::array<ModelRow, 8> kRows = {{
+/// A network of sets of vertices, to be as large as possible.
+Model sized_model(Network network) {
+  Model model = network_model(std::make_shared<const Network>(std::move(network)));
+  model.objective = "size";
+  return model;
+}
+
+constexpr std::array<ModelRow, 10> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
@@ -63,6 +71,14 @@ constexpr std::array<ModelRow, 8> kRows = {{
      "quadratic functions of zeros and ones: qubo:file=FILE,beta=1, or a file that ends in .qubo or .coo",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); },
      [](const Spec& spec, const ModelFiles&) { return ising_network(make_qubo(spec)); }},
+    {"mis", "",
+     "independent sets of a graph, exp(beta * size): the hard-core model; poise optimize finds the largest: "
+     "mis:file=FILE,beta=1 (edge list or DIMACS)",
+     [](const Spec& spec, const ModelFiles&) { return sized_model(make_independent_set(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return make_independent_set(spec); }},
+    {"clique", "", "cliques of a graph, exp(beta * size): clique:file=FILE,beta=1 (edge list or DIMACS)",
+     [](const Spec& spec, const ModelFiles&) { return sized_model(make_clique(spec)); },
+     [](const Spec& spec, const ModelFiles&) { return make_clique(spec); }},
     {"rbm", "", "a restricted Boltzmann machine, hidden units summed out: rbm:weights=FILE (.safetensors, .npz)",
      make_rbm, nullptr},
     {"", ".uai .bif ", "", nullptr, read_network_file},

@@ -12,6 +12,7 @@
 #include <poise/network.hpp>
 #include "base/file.hpp"
 #include "models/ising/ising_model.hpp"
+#include "models/network/independent_set.hpp"
 #include "models/rbm/rbm_weights.hpp"
 #include "store/netcdf.hpp"
 #include "studies/images/idx.hpp"
@@ -109,6 +110,14 @@ TEST(CorpusTest, EvidenceAndMarginals) {
     EXPECT_EQ(parse_mpe(mpe_text(state), "again"), state);
   };
   EXPECT_GT(replay(corpus("mpe"), read_mpe_text), 0);
+}
+
+TEST(CorpusTest, Graphs) {
+  const auto read = [](const auto& path) {
+    const SimpleGraph graph = parse_graph(read_file(path), "graph");
+    for (const auto& [i, j] : graph.edges) EXPECT_TRUE(i < j && j < graph.vertices);
+  };
+  EXPECT_GT(replay(corpus("graph"), read), 0);
 }
 
 TEST(CorpusTest, QuadraticFunctions) {

@@ -160,7 +160,7 @@ enum class Stream : std::uint64_t {
   training_row = std::uint64_t{0x05} << 56,           ///< contrastive divergence, by the row of a batch
   training_particles = std::uint64_t{0x06} << 56,     ///< the first states of persistent chains
   training_evaluation = std::uint64_t{0x07} << 56,    ///< metrics after an epoch, by row
-  annealing = std::uint64_t{0x08} << 56,              ///< annealed importance sampling, by the group of chains
+  annealing = std::uint64_t{0x08} << 56,              ///< annealed importance sampling, by group of chains; searches
   bits = std::uint64_t{0x09} << 56,                   ///< chains that are bits of a word, by sixteen
   lanes = std::uint64_t{0x0a} << 56,                  ///< chains across lanes, by two
   further_digits = std::uint64_t{0x0b} << 56,         ///< of random words of a chain whose first digits do not decide

@@ -1,0 +1,144 @@
+/// Ising problems from models: Ising models as they are, hard-core models with conflicts at a price.
+#include "inference/optimize/spin_goal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <poise/network.hpp>
+#include "models/ising/graph_ising.hpp"
+#include "models/ising/lattice_ising.hpp"
+#include "models/network/markov_network.hpp"
+
+namespace poise {
+
+namespace {
+
+/// What sums of doubles leave of a whole number.
+double without_rounding(double value) {
+  constexpr double rounding = 1e-12;
+  const double whole = std::round(value);
+  return std::abs(value - whole) <= rounding * std::max(1.0, std::abs(value)) ? whole : value;
+}
+
+std::vector<Value> levels_of_spins(std::span<const Spin> spins) {
+  std::vector<Value> state(spins.size());
+  for (std::size_t i = 0; i < spins.size(); ++i) state[i] = spins[i] > 0 ? 1 : 0;
+  return state;
+}
+
+template <class T>
+SpinGoal goal_of(const Model& model, const std::shared_ptr<const T>& target) {
+  SpinGoal goal;
+  goal.problem = spin_problem(*target);
+  goal.state_of = levels_of_spins;
+  goal.objective = model.objective.empty() ? "log_prob" : model.objective;
+  goal.maximise = model.objective.empty() || model.maximise;
+  goal.objective_of = [target, is_log_prob = model.objective.empty(),
+                       constant = model.log_constant](std::span<const Value> levels) {
+    const auto state = target->make_state(levels);
+    if (is_log_prob) return target->log_prob(state) + constant;
+    double value = 0.0;  // models with an objective have it as their one statistic
+    target->statistics(state, {&value, 1});
+    return without_rounding(value);
+  };
+  return goal;
+}
+
+/// A network of hard constraints: no two neighbours at level 1, and a weight for every variable at level 1.
+struct HardCore {
+  std::vector<double> gain;  // log weight of level 1 over that of level 0
+  std::vector<std::pair<Index, Index>> edges;
+};
+
+std::optional<HardCore> hard_core(const Network& network) {
+  HardCore out{std::vector<double>(network.num_variables(), 0.0), {}};
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    if (network.cardinalities[i] != 2 || network.is_observed(i)) return std::nullopt;
+  }
+  for (std::size_t factor = 0; factor < network.num_factors(); ++factor) {
+    const std::span<const Index> scope = network.scope(factor);
+    const std::span<const double> table = network.table(factor);
+    if (scope.size() == 1 && table[0] > 0.0 && table[1] > 0.0) {
+      out.gain[scope[0]] += std::log(table[1] / table[0]);
+    } else if (scope.size() == 2 && table[3] == 0.0 && table[0] > 0.0 && table[0] == table[1] && table[0] == table[2]) {
+      out.edges.emplace_back(std::minmax(scope[0], scope[1]));
+    } else if (!scope.empty()) {
+      return std::nullopt;
+    }
+  }
+  if (out.edges.empty()) return std::nullopt;
+  std::sort(out.edges.begin(), out.edges.end());
+  out.edges.erase(std::unique(out.edges.begin(), out.edges.end()), out.edges.end());
+  return out;
+}
+
+/// Drops the lighter end of every conflict, then adds what fits.
+std::vector<Value> repaired(const HardCore& core, const std::vector<std::vector<Index>>& neighbours,
+                            std::span<const Spin> spins) {
+  std::vector<Value> state = levels_of_spins(spins);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (core.gain[i] < 0.0) state[i] = 0;
+  }
+  for (const auto& [i, j] : core.edges) {
+    if (state[i] != 0 && state[j] != 0) state[core.gain[i] < core.gain[j] ? i : j] = 0;
+  }
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const auto is_on = [&](Index j) { return state[j] != 0; };
+    if (core.gain[i] > 0.0 && std::none_of(neighbours[i].begin(), neighbours[i].end(), is_on)) state[i] = 1;
+  }
+  return state;
+}
+
+/// sum gain_i x_i - sum price_ij x_i x_j with x = (1 + s) / 2. With the smaller gain of both ends as the price,
+/// dropping the lighter end of a conflict loses nothing, so the best state without conflicts is among the best ones.
+SpinGoal goal_of(const Model& model, HardCore core) {
+  std::vector<double> field(core.gain.size());
+  std::vector<Edge> edges;
+  for (std::size_t i = 0; i < field.size(); ++i) field[i] = core.gain[i] / 2;
+  for (const auto& [i, j] : core.edges) {
+    const double factor = wanted == Wanted::list ? 2.0 : 1.0;
+    const double price = factor * std::max(0.0, std::min(core.gain[i], core.gain[j]));
+    if (price == 0.0) continue;
+    edges.push_back({i, j, -price / 4});
+    field[i] -= price / 4;
+    field[j] -= price / 4;
+  }
+  SpinGoal goal;
+  goal.problem = spin_problem(field, edges);
+  const bool counts = model.objective == "size";
+  goal.objective = counts ? "size" : "log_prob";
+  const auto& target = std::get<NetworkDescription>(model.description).target;
+  goal.objective_of = [counts, target, constant = model.log_constant](std::span<const Value> levels) {
+    if (counts) return static_cast<double>(std::count(levels.begin(), levels.end(), Value{1}));
+    return target->log_prob(target->make_state(levels)) + constant;
+  };
+  std::vector<std::vector<Index>> neighbours(field.size());
+  for (const auto& [i, j] : core.edges) {
+    neighbours[i].push_back(j);
+    neighbours[j].push_back(i);
+  }
+  goal.state_of = [core = std::move(core), neighbours = std::move(neighbours)](std::span<const Spin> spins) {
+    return repaired(core, neighbours, spins);
+  };
+  return goal;
+}
+
+}  // namespace
+
+std::optional<SpinGoal> spin_goal(const Model& model, Wanted wanted) {
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return goal_of(model, *lattice);
+  }
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return goal_of(model, *graph);
+  }
+  if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
+    if (std::optional<HardCore> core = hard_core(*network->network)) return goal_of(model, std::move(*core), wanted);
+  }
+  return std::nullopt;
+}
+
+}  // namespace poise
