@@ -26,6 +26,7 @@ from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
+from ._selection import Selection, finemap, select, selection
 from ._stepper import Stepper
 from ._table import Table
 from ._target import Target, target
@@ -46,6 +47,7 @@ __all__ = [
     "OneChainWarning",
     "PoiseWarning",
     "RHatWarning",
+    "Selection",
     "ShortWarning",
     "Stepper",
     "StuckWarning",
@@ -56,6 +58,7 @@ __all__ = [
     "bernoulli",
     "compare",
     "fhmm",
+    "finemap",
     "ising",
     "load",
     "maxcut",
@@ -69,5 +72,7 @@ __all__ = [
     "resume",
     "sample",
     "samplers",
+    "select",
+    "selection",
     "target",
 ]
