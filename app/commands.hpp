@@ -32,6 +32,8 @@ Command add_summary(CLI::App& program);
 Command add_mmd(CLI::App& program);
 Command add_marginals(CLI::App& program);
 Command add_exact(CLI::App& program);
+Command add_select(CLI::App& program);
+Command add_finemap(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_train(CLI::App& program);

@@ -29,6 +29,7 @@ constexpr const char* kModelKeys = R"(
     length=200, chains=50  times and hidden chains
     start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
     sigma=2, seed=1        noise, and seed of all that is drawn
+  Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, slab=independent or g, slab-variance
   Keys of maxcut: file=FILE, beta=1; of qubo: file=FILE, beta=1, sense=min or max
 )";
 
@@ -186,6 +187,40 @@ Examples:
 
 {})",
                      kExitCodes);
+}
+
+std::string select_footer() {
+  return fmt::format(
+      R"(y = X b + e: a variable is included with a prior probability, an included one has a normal coefficient, and coefficients
+and the variance of residuals are integrated out. By default a variable is included with probability 1 / number of variables,
+and its coefficient has 0.2 of the variance of residuals, columns being divided by their standard deviations. Coefficients
+and their intervals are in units of the table. Chains start from nothing, from what greedy addition finds, and at random;
+a warning says where they disagree.
+
+Examples:
+  poise select data.csv --response y
+  poise select data.csv --response y --beta-a 1 --beta-b 10 --slab g --always age,sex
+  poise select data.csv --response y --predict new.csv --predictions predicted.csv
+  poise sample selection:data=data.csv,response=y --sampler temper
+
+{})",
+      kExitCodes);
+}
+
+std::string finemap_footer() {
+  return fmt::format(
+      R"(Fine-mapping from z scores, their correlations R, and the sample size. Without --n effects are taken to be small, and
+coefficients have a variance of 50 on the scale of z. A credible set is a smallest group of variants, all correlated by
+--purity at least, of which one is included with posterior probability --coverage. A master file also says where tables in
+the form of FINEMAP go: .snp, .config and .cred.
+
+Examples:
+  poise finemap --z locus.z --ld locus.ld --n 50000 --out locus.tsv
+  poise finemap --z z.txt --ld R.npy --n 50000 --json - --quiet | jq .sets
+  poise finemap --master data.master
+
+{})",
+      kExitCodes);
 }
 
 std::string exact_footer() {

@@ -23,6 +23,8 @@ std::string summary_footer();
 std::string mmd_footer();
 std::string marginals_footer();
 std::string exact_footer();
+std::string select_footer();
+std::string finemap_footer();
 std::string info_footer();
 std::string train_footer();
 std::string logz_footer();

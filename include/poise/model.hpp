@@ -21,6 +21,7 @@ class GraphIsing;
 class LatticeIsing;
 class MarkovNetwork;
 class Rbm;
+class SelectionTarget;
 struct BatchShape;
 struct EngineOptions;
 struct IsingModel;
@@ -48,9 +49,9 @@ class OwnDescription {
 };
 
 /// What is sampled, as data, so that any back end can make its chains from it. Shared and never changed.
-using Description =
-    std::variant<std::shared_ptr<const LatticeIsing>, std::shared_ptr<const GraphIsing>, NetworkDescription,
-                 std::shared_ptr<const Rbm>, CallbackDescription, std::shared_ptr<const OwnDescription>>;
+using Description = std::variant<std::shared_ptr<const LatticeIsing>, std::shared_ptr<const GraphIsing>,
+                                 NetworkDescription, std::shared_ptr<const Rbm>, std::shared_ptr<const SelectionTarget>,
+                                 CallbackDescription, std::shared_ptr<const OwnDescription>>;
 
 struct Model {
   std::string name;

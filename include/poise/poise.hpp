@@ -30,4 +30,5 @@
 #include <poise/report.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
+#include <poise/selection.hpp>
 #include <poise/session.hpp>

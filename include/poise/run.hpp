@@ -13,7 +13,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <poise/choice.hpp>
 #include <poise/collective.hpp>
 #include <poise/devices.hpp>
 #include <poise/diagnose.hpp>

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/types.hpp>
@@ -54,6 +57,7 @@ struct SamplerSettings {
   StepTuning tuning = StepTuning::fixed;
   double acceptance = 0.574;   ///< that the step length is to have, by StepTuning::acceptance
   std::uint64_t clusters = 0;  ///< that a step of Wolff's makes; 0: as many as warm-up finds
+  double elsewhere = 1.0;      ///< flips of weighted Gibbs that go anywhere, a unit of time
   double memory = 4.0;         ///< GiB that the tables of the exact sampler may take
   unsigned collapse = 12;      ///< log2 of the entries that tables of a collapsed network may have; 0: not collapsed
 };
@@ -84,5 +88,22 @@ Sampler parse_sampler(const std::string& text);
 
 /// The samplers there are.
 const std::vector<NameHelp>& sampler_help();
+
+/// What the sampler `auto` chose, and why.
+struct Choice {
+  std::string sampler;     ///< that the run is made with
+  std::string reason;      ///< in one sentence
+  std::uint64_t thin = 0;  ///< steps per draw that were chosen with it; 0 where the usual ones are
+
+  template <class A>
+  void archive(A& archive) {
+    archive(sampler, reason, thin);
+  }
+};
+
+/// Keys: sampler, reason, and thin where it was chosen.
+[[nodiscard]] nlohmann::json choice_json(const Choice& choice);
+/// The other way; empty where the value is not such an object.
+[[nodiscard]] std::optional<Choice> read_choice(const nlohmann::json& json);
 
 }  // namespace poise

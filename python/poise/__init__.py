@@ -28,6 +28,7 @@ from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, 
 from ._optimize import Optimum, Solution, optimize
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
+from ._selection import Selection, finemap, select, selection
 from ._stepper import Stepper
 from ._table import Table
 from ._target import Target, target
@@ -49,6 +50,7 @@ __all__ = [
     "Optimum",
     "PoiseWarning",
     "RHatWarning",
+    "Selection",
     "ShortWarning",
     "Solution",
     "Stepper",
@@ -61,6 +63,7 @@ __all__ = [
     "clique",
     "compare",
     "fhmm",
+    "finemap",
     "ising",
     "load",
     "maxcut",
@@ -76,5 +79,7 @@ __all__ = [
     "resume",
     "sample",
     "samplers",
+    "select",
+    "selection",
     "target",
 ]

@@ -116,6 +116,7 @@ void bind_runs(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_marginals(nb::module_& module);
 void bind_optimize(nb::module_& module);
+void bind_selection(nb::module_& module);
 void bind_stepper(nb::module_& module);
 
 }  // namespace poise::python

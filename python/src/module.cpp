@@ -26,5 +26,6 @@ NB_MODULE(_core, module) {
   poise::python::bind_ranks(module);
   poise::python::bind_marginals(module);
   poise::python::bind_optimize(module);
+  poise::python::bind_selection(module);
   poise::python::bind_stepper(module);
 }

@@ -74,6 +74,9 @@ double seconds_of_ladders_on_cpu(const Model& model, const Sampler& sampler, con
 }
 
 bool is_any(const Model&) { return true; }
+bool is_selection(const Model& model) {
+  return std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description);
+}
 bool has_heat(const Model& model) {
   return !std::holds_alternative<std::shared_ptr<const OwnDescription>>(model.description);
 }
@@ -84,7 +87,7 @@ bool is_of(const Model&, const Sampler& sampler) {
 }
 bool takes_all_models(const Model&, const Sampler& sampler) {
   return !is_row<TemperRow>(sampler) && !is_row<RbmGibbsRow>(sampler) && !is_row<ExactRow>(sampler) &&
-         !is_row<ClusterRow>(sampler);
+         !is_row<ClusterRow>(sampler) && !is_row<WeightedGibbsRow>(sampler);
 }
 
 std::string why_no_clusters(const Model& model, const Sampler&) {
@@ -148,12 +151,14 @@ TunableEngine make_ladders_on_cpu(const Model& model, const Sampler& sampler, co
 void add_cpu(EngineTable& table) {
   constexpr const char* kReproducible = "reproducible: the same for any number of threads and any SIMD width";
   const EngineRow rows[] = {
-      {Device::cpu, "`temper`", "Ising models, networks, RBMs, targets of your own in Python", kReproducible, has_heat,
-       is_of<TemperRow>, lacks_precision, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
+      {Device::cpu, "`temper`", "Ising models, networks, RBMs, variable selection, targets of your own in Python",
+       kReproducible, has_heat, is_of<TemperRow>, lacks_precision, seconds_of_ladders_on_cpu, make_ladders_on_cpu},
       {Device::cpu, "`exact`", "networks and Ising models of small width, other models of at most 4096 states",
        kReproducible, has_heat, is_of<ExactRow>, why_no_tree, seconds_on_cpu, make_exact_engine},
       {Device::cpu, "`rbm-gibbs`", "RBMs", kReproducible, is_rbm, is_of<RbmGibbsRow>, nullptr, seconds_on_cpu,
        make_on_cpu},
+      {Device::cpu, "`wtgs`", "variable selection", kReproducible, is_selection, is_of<WeightedGibbsRow>, nullptr,
+       seconds_on_cpu, make_on_cpu},
       {Device::cpu, "`sw`, `wolff`", "Ising and Potts models without field whose couplings are not negative",
        kReproducible, is_any, is_of<ClusterRow>, why_no_clusters, seconds_on_cpu, make_on_cpu},
       {Device::cpu, "all others", "all models; gradient samplers take targets of your own that have a gradient",

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <poise/network.hpp>
+#include "inference/optimize_network.hpp"
 
 #include "base/options.hpp"
 #include "inference/optimize/best_draw.hpp"
@@ -94,8 +95,7 @@ OptimizeAnswer find_best(const Model& model, const OptimizeOptions& options, con
     if (const std::optional<SpinGoal> goal = spin_goal(model, wanted))
       return find_best_spins(*goal, limited, start, hooks);
     if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
-      // return find_best_of_network(model, *network->network, limited, start, hooks);
-      throw InputError(fmt::format("{}: the best state of a network cannot be found yet", network->network->name));
+      return find_best_of_network(model, *network->network, limited, start, hooks);
     }
     return find_best_draw(model, limited, start, hooks);
   };

@@ -13,6 +13,7 @@
 #include "models/ising/lattice_ising.hpp"
 #include "models/ising/spin_graph.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/selection/selection_target.hpp"
 #include "models/user/batch_target.hpp"
 
 namespace poise {
@@ -51,10 +52,12 @@ std::vector<Value> all_states(const VariableLayout& layout, std::size_t count) {
   return rows;
 }
 
-std::vector<double> log_probs(const Rbm& rbm, std::span<const Value> rows) {
+template <class T>
+std::vector<double> log_probs(const T& target, std::span<const Value> rows) {
+  const std::size_t n = target.num_variables();
   std::vector<double> out;
-  for (std::size_t first = 0; first < rows.size(); first += rbm.num_variables()) {
-    out.push_back(rbm.log_prob(rbm.make_state(rows.subspan(first, rbm.num_variables()))));
+  for (std::size_t first = 0; first < rows.size(); first += n) {
+    out.push_back(target.log_prob(target.make_state(rows.subspan(first, n))));
   }
   return out;
 }
@@ -97,6 +100,8 @@ std::shared_ptr<const Network> as_network(const Model& model) {
     add_tables(**graph, *network);
   } else if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
     made = add_table(model, **rbm, *network);
+  } else if (const auto* selection = std::get_if<std::shared_ptr<const SelectionTarget>>(&model.description)) {
+    made = add_table(model, **selection, *network);
   } else if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     made = add_table(model, *callback->target, *network);
   } else {

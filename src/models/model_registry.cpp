@@ -11,6 +11,7 @@
 #include "models/network/independent_set.hpp"
 #include "models/network/potts.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/selection/read_selection.hpp"
 
 namespace poise {
 
@@ -51,7 +52,7 @@ Model sized_model(Network network) {
   return model;
 }
 
-constexpr std::array<ModelRow, 10> kRows = {{
+constexpr std::array<ModelRow, 11> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
@@ -81,6 +82,9 @@ constexpr std::array<ModelRow, 10> kRows = {{
      [](const Spec& spec, const ModelFiles&) { return make_clique(spec); }},
     {"rbm", "", "a restricted Boltzmann machine, hidden units summed out: rbm:weights=FILE (.safetensors, .npz)",
      make_rbm, nullptr},
+    {"selection", "",
+     "which variables belong in a regression: selection:data=FILE.csv,response=y, or selection:z=FILE,ld=FILE,n=N",
+     [](const Spec& spec, const ModelFiles&) { return read_selection_model(spec); }, nullptr},
     {"", ".uai .bif ", "", nullptr, read_network_file},
 }};
 
@@ -150,7 +154,7 @@ Model make_named(const Named& named, const ModelFiles& files) {
   if (named.row == nullptr) refuse_name(named.spec.name);
   check_field(named, files);
   if (!files.evidence.empty() && named.row->network == nullptr) {
-    throw InputError("--evidence: only networks take evidence, which all models but rbm are");
+    throw InputError("--evidence: only networks take evidence, which all models but rbm and selection are");
   }
   if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
   return network_model(std::make_shared<const Network>(network_of(named, files)));

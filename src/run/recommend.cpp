@@ -116,6 +116,9 @@ Advice local_advice(const Model& model) {
       return advice;
     }
   }
+  if (std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description)) {
+    return {parse_sampler(WeightedGibbsRow::name), "all flip ratios are known at once, and it flips what is uncertain"};
+  }
   if (is_rbm(model)) return {parse_sampler(RbmGibbsRow::name), "the units of a layer are independent given the other"};
   return {parse_sampler(GibbsRow::name), "its chains mix, and none of its updates is rejected"};
 }

@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 
-#include <poise/choice.hpp>
 #include <poise/run.hpp>
 #include "run/watch.hpp"
 

@@ -328,6 +328,21 @@ struct RbmGibbsRow : PlainRow {
       "the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none";
 };
 
+/// For selection models only: made in src/engines/cpu/chains/selection_engine.cpp.
+struct WeightedGibbsRow {
+  static constexpr const char* name = "wtgs";
+  static constexpr const char* help =
+      "weighted tempered Gibbs, for selection models: a jump process that flips what is uncertain, and k others, a "
+      "unit "
+      "of time: wtgs:k=1";
+  static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
+    settings.elsewhere = reader.real("k", settings.elsewhere, 1e-3, 1e6);
+    return {"k"};
+  }
+  static constexpr const char* refusal =
+      "the sampler 'wtgs' takes models of variable selection only, and this model is none";
+};
+
 /// For models with a junction tree: made in src/engines/cpu/chains/exact_engine.cpp.
 struct ExactRow {
   static constexpr const char* name = "exact";
@@ -342,9 +357,9 @@ struct ExactRow {
 };
 
 /// In the order of the help.
-using SamplerRows =
-    std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow, DlsbRow,
-               DmalaRow, PasRow, GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow, TemperRow, RbmGibbsRow, ExactRow>;
+using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow,
+                               DlsbRow, DmalaRow, PasRow, GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow,
+                               TemperRow, RbmGibbsRow, WeightedGibbsRow, ExactRow>;
 
 /// Calls `use` with std::type_identity<Row> of the row of a sampler; not at all for a kernel of one's own.
 template <class Use>

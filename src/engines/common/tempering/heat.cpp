@@ -1,4 +1,4 @@
-/// Ising models, networks, RBMs and callback targets at every temperature.
+/// Ising models, networks, RBMs, selection models and callback targets at every temperature.
 #include "engines/common/tempering/heat.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/selection/selection_target.hpp"
 #include "models/user/batch_target.hpp"
 
 namespace poise {
@@ -286,6 +287,28 @@ class CallbackHeat final : public Heat {
   CallbackDescription model_;
 };
 
+/// The likelihood to the power of beta: the hot end is the prior, of which log p has all constants, so log Z is that of
+/// the marginal likelihood over the one of the empty model.
+class SelectionHeat final : public Heat {
+ public:
+  explicit SelectionHeat(std::shared_ptr<const SelectionTarget> target) : target_(std::move(target)) {}
+
+  [[nodiscard]] Description at(double beta) const override {
+    return beta == 1.0 ? target_ : std::make_shared<const SelectionTarget>(target_->heated(beta));
+  }
+  [[nodiscard]] double log_hot() const override { return 0.0; }
+
+  void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
+    const auto& states = dynamic_cast<const StatesOf<SelectionTarget>&>(chains.engine);
+    for (std::size_t k = 0; k < chains.group.count; ++k) {
+      out[k] = (rise.to - rise.from) * target_->log_likelihood(states.state(chains.group.first + k));
+    }
+  }
+
+ private:
+  std::shared_ptr<const SelectionTarget> target_;
+};
+
 template <class T>
 std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const T>& target) {
   return std::make_shared<const IsingHeat<T>>(target);
@@ -294,10 +317,14 @@ std::shared_ptr<const Heat> heat_of(const NetworkDescription& model) { return st
 std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const Rbm>& target) {
   return std::make_shared<RbmHeat>(target);
 }
+std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const SelectionTarget>& target) {
+  return std::make_shared<SelectionHeat>(target);
+}
 std::shared_ptr<const Heat> heat_of(const CallbackDescription& model) { return std::make_shared<CallbackHeat>(model); }
 std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const OwnDescription>&) {
   throw InputError(
-      "the sampler 'temper' takes Ising models, networks, RBMs and callback targets, and cannot heat a C++ target of "
+      "the sampler 'temper' takes Ising models, networks, RBMs, selection models and callback targets, and cannot heat "
+      "a C++ target of "
       "one's own");
 }
 

@@ -14,6 +14,8 @@ TunableEngine make_engine(const std::shared_ptr<const GraphIsing>& target, const
 TunableEngine make_engine(const NetworkDescription& network, const Sampler& sampler, const EngineOptions& options);
 TunableEngine make_engine(const std::shared_ptr<const Rbm>& target, const Sampler& sampler,
                           const EngineOptions& options);
+TunableEngine make_engine(const std::shared_ptr<const SelectionTarget>& target, const Sampler& sampler,
+                          const EngineOptions& options);
 TunableEngine make_engine(const CallbackDescription& target, const Sampler& sampler, const EngineOptions& options);
 TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, const Sampler& sampler,
                           const EngineOptions& options);

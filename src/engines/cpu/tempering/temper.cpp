@@ -18,6 +18,9 @@ Sampler usual_sampler(const Model& model) {
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     return parse_sampler(callback->target->function().has_gradient() ? "gwg" : "gibbs");
   }
+  if (std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description)) {
+    return parse_sampler(WeightedGibbsRow::name);
+  }
   const bool is_rbm = std::holds_alternative<std::shared_ptr<const Rbm>>(model.description);
   return parse_sampler(is_rbm ? "rbm-gibbs" : "gibbs");
 }
