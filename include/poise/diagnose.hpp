@@ -271,6 +271,7 @@ struct ModelChecks {
   Index interchangeable = 0;
   double low = 0.0;  ///< labels of these, where they are two
   double high = 0.0;
+  bool clusters = false;          ///< the model has clusters, which `wolff` moves as a whole
   bool exact = false;             ///< probabilities are those of a junction tree
   std::size_t tested_levels = 0;  ///< levels never visited
   std::size_t tested_gains = 0;   ///< variables whose gain was computed, of all chains and of each

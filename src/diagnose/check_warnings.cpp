@@ -54,7 +54,9 @@ bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChe
 
 /// What to type where chains do not reach all of the distribution.
 std::string remedy(const ModelChecks& checks, const CheckedRun& run) {
-  return checks.exact ? "--sampler exact" : run.facts.better(INFINITY);
+  if (checks.exact) return "--sampler exact";
+  const bool has_moved_them = run.facts.sampler.starts_with("wolff") || run.facts.sampler == "sw";
+  return checks.clusters && !has_moved_them ? "--sampler wolff" : run.facts.better(INFINITY);
 }
 
 }  // namespace
@@ -110,7 +112,7 @@ std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedR
            fmt::format("Chains are in some of several equivalent modes: levels of the model can be exchanged, so each "
                        "has probability {:.3g}, but a level of {} was drawn with frequency {:.3g}",
                        fair, name, frequency),
-           run.facts.better(INFINITY)}};
+           remedy(checks, run)}};
 }
 
 std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run) {

@@ -189,12 +189,24 @@ Index interchangeable_levels(const Model& model) {
   return 0;
 }
 
+bool has_clusters(const Model& model) {
+  if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
+    return lacks_clusters(**lattice).empty();
+  }
+  if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
+    return lacks_clusters(**graph).empty();
+  }
+  const auto* described = std::get_if<NetworkDescription>(&model.description);
+  return described != nullptr && lacks_clusters(*described->network).empty();
+}
+
 }  // namespace
 
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
                       std::uint64_t updates, ModelChecks& checks) {
   const VariableLayout& layout = model.layout;
   checks.interchangeable = interchangeable_levels(model);
+  checks.clusters = has_clusters(model);
   checks.low = layout.label(0);
   checks.high = layout.label(1);
   Suspects suspects;

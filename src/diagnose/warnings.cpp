@@ -126,7 +126,8 @@ void add_mixing(const Groups& groups, std::size_t variables, const RunFacts& fac
                                groups.stuck.count(variables), groups.stuck.example()),
                    facts.better(INFINITY)});
   }
-  if (!groups.disagreeing.empty()) {
+  // Chains that are stuck disagree for that reason.
+  if (!groups.disagreeing.empty() && groups.stuck.empty()) {
     out.push_back({"rhat",
                    fmt::format("Chains disagree: R-hat is over {} by more than chance for {} (worst: {} with {})",
                                r_hat_limit, groups.disagreeing.count(variables), groups.disagreeing.example(),

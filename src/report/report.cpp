@@ -100,8 +100,11 @@ void add_warnings(Report& report, bool ended) {
   // One for each cause: what the model says comes first, and speaks for what the draws show of the same.
   const auto add = [&](const std::vector<Warning>& found) {
     for (const Warning& one : found) {
-      const bool is_known = std::any_of(report.warnings.begin(), report.warnings.end(),
-                                        [&](const Warning& other) { return other.code == one.code; });
+      // Chains that are stuck disagree for that reason, and have few effective draws.
+      const bool follows = one.code == "rhat" || one.code == "ess";
+      const bool is_known = std::any_of(report.warnings.begin(), report.warnings.end(), [&](const Warning& other) {
+        return other.code == one.code || (follows && other.code == "stuck");
+      });
       if (!is_known) report.warnings.push_back(one);
     }
   };
@@ -209,6 +212,7 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   } else {
     checks.interchangeable = 0;
   }
+  checks.clusters = fields.flag("clusters");
   checks.exact = fields.flag("exact");
   checks.tested_levels = fields.count("tested_levels").value_or(0);
   checks.tested_gains = fields.count("tested_gains").value_or(0);

@@ -77,6 +77,7 @@ json checks_json(const ModelChecks& checks) {
   for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
   return {{"interchangeable", checks.interchangeable},
           {"labels", {checks.low, checks.high}},
+          {"clusters", checks.clusters},
           {"exact", checks.exact},
           {"tested_levels", checks.tested_levels},
           {"tested_gains", checks.tested_gains},

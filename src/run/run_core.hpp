@@ -43,6 +43,8 @@ struct Run::Core {
   void share_out();
   [[nodiscard]] WarmupPlan plan_of_options() const;
   /// Steps of a warm-up whose length is not given.
+  /// Steps of a draw where none are given.
+  [[nodiscard]] std::uint64_t usual_thin() const;
   [[nodiscard]] std::uint64_t usual_warmup() const;
   [[nodiscard]] bool stopped() const {
     return broken || (hooks.collective != nullptr ? agreed.stop : is_told_to_stop());

@@ -36,7 +36,7 @@ void RunOptions::describe(OptionVisitor& visit) {
          "1000 sweeps; the later half only while learning continues", 0, many},
         warmup);
   visit({"draws", "N", "Recorded draws per chain", setting, nullptr, 1, many}, draws);
-  visit({"thin", "K", "Steps per draw", identity, "one sweep", 1, many}, thin);
+  visit({"thin", "K", "Steps per draw", identity, "one sweep; 4 where a step changes many variables", 1, many}, thin);
   visit({"seed", "S", "Seed of all random numbers", identity}, seed);
   visit({"threads", "T", "Threads; the draws do not depend on it", setting, "0: all cores, or a rank's share of them",
          0, 1 << 16},

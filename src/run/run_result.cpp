@@ -90,9 +90,15 @@ bool is_gibbs(const Sampler& sampler) {
   return is_row<GibbsRow>(sampler) || is_row<RbmGibbsRow>(sampler);
 }
 
+/// The largest alpha that can be given by hand.
+constexpr double kMostAlpha = 1e6;
+
 /// What warm-up found, as it can be given by hand.
 std::string step_length(const Sampler& sampler, double level) {
-  if (is_row<DmalaRow>(sampler)) return fmt::format("step length found in warm-up: alpha={:.3g}", -0.5 / level);
+  if (is_row<DmalaRow>(sampler)) {
+    // A level of 0 is no penalty at all. The key takes no infinity, but its largest number is none either.
+    return fmt::format("step length found in warm-up: alpha={:.3g}", std::min(0.5 / std::abs(level), kMostAlpha));
+  }
   if (is_row<PasRow>(sampler)) return fmt::format("step length found in warm-up: radius={:.0f}", std::exp(level));
   return fmt::format("step length found in warm-up: tau={:.3g}", std::exp(level));
 }

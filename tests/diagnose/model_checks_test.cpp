@@ -194,6 +194,43 @@ TEST(Symmetry, ChainsThatAllAreInOneModeAreFound) {
   EXPECT_TRUE(codes_of(make_model("ising:size=24,lambda=0.2,mu=1,image=disc"), "gibbs").empty());
 }
 
+TEST(Symmetry, AdviceIsClustersWhereThereAreAny) {
+  RunOptions options;
+  options.draws = 500;
+  options.warmup = 20;
+  options.start = Start::zeros;
+  const auto advice = [&](const Model& model, const std::string& sampler) {
+    const Report report = make_report(run(model, parse_sampler(sampler), options));
+    return report.warnings.empty() ? std::string() : report.warnings.front().next;
+  };
+  EXPECT_EQ(advice(make_model("ising:size=24,lambda=0.55"), "gibbs"), "--sampler wolff");
+  // An antiferromagnet has two modes and no clusters.
+  IsingModel ising;
+  ising.name = "antiferromagnet";
+  ising.variables = 100;
+  ising.field.assign(100, 0.0);
+  for (Index i = 0; i < 100; ++i) {
+    ising.edges.push_back({i, i / 10 * 10 + (i + 1) % 10, -0.6});
+    ising.edges.push_back({i, (i + 10) % 100, -0.6});
+  }
+  EXPECT_EQ(advice(ising_model(ising), "gibbs"), "--sampler temper");
+}
+
+// Chains that are stuck at different levels disagree, which is one cause and one warning.
+TEST(Constant, StuckChainsAreNamedOnce) {
+  IsingModel ising;
+  ising.name = "clique";
+  ising.variables = 6;
+  ising.field.assign(6, 0.01);
+  for (Index j = 1; j < 6; ++j) ising.edges.push_back({j - 1, j, 7.0});
+  RunOptions options;
+  options.draws = 400;
+  options.start = Start::dispersed;
+  const Report report = make_report(run(ising_model(ising), parse_sampler("gibbs"), options));
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0].code, "stuck");
+}
+
 TEST(BlockLaws, AverageToMarginals) {
   const Network network = mixed_network(0.2, 3);
   const auto marginals = cheap_marginals(network, 1e9);

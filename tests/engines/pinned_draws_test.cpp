@@ -207,7 +207,9 @@ std::uint64_t hash_of(const Pinned& row) {
   options.warmup = 30;
   options.draws = 20;
   options.seed = 2024;
-  const RunResult result = run(model_of(row.model), parse_sampler(row.sampler), options);
+  const Sampler sampler = parse_sampler(row.sampler);
+  if (sampler.settings.many) options.thin = 1;  // these pins are of steps
+  const RunResult result = run(model_of(row.model), sampler, options);
   Hash hash;
   hash.add(result.trace.x.data(), result.trace.x.size());
   for (const double log_prob : result.trace.monitors[0]) hash.add(&log_prob, sizeof log_prob);

@@ -67,8 +67,10 @@ class Identities {
     compare("same draws with more threads", [&] { return with_threads(); });
     compare("same draws when resumed", [&] { return resumed(); });
     compare("same draws when made longer", [&] { return extended(); });
-    // Samplers that learn do so from all chains together.
-    const bool stands_alone = !sampler_.learns() && !sampler_.tempers() && !is_row<AutoRow>(sampler_) &&
+    // Samplers that learn do so from all chains together, and so do all that change many variables find out whether a
+    // step length that was given is too long for where they begin.
+    const bool stands_alone = !sampler_.learns() && !sampler_.settings.many && !sampler_.tempers() &&
+                              !is_row<AutoRow>(sampler_) &&
                               !(is_row<WolffRow>(sampler_) && sampler_.settings.clusters == 0);
     if (stands_alone) compare("same chain alone", [&] { return one_by_one(); });
     if (!trial_.program.empty() && !trial_.small->text.empty()) {
