@@ -29,9 +29,7 @@ class ShiftedCosts {
   /// e^log_bound() is no smaller than the product of `network`, at every state, and the same up to rounding but where
   /// an entry would be below the range of doubles.
   [[nodiscard]] Network shifted() const;
-  /// Levels that no state of a logarithm of at least `log_value` has, as an entry 1 at start[variable] + level. Which
-  /// levels a factor loses most with is known after shifting: a level is out where its factors lose more than the
-  /// bound leaves.
+  /// Levels that no state of a logarithm of at least `log_value` has: true for each of them, variable by variable.
   [[nodiscard]] std::vector<bool> ruled_out(double log_value) const;
 
  private:
@@ -54,6 +52,9 @@ class ShiftedCosts {
   std::vector<bool> is_zero_;
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> uses_;  ///< of a variable: factor and place in its scope
   std::vector<std::vector<double>> alone_;                              ///< what is left with each variable
+  /// Of each variable and level: no state with that level has a larger logarithm. Known best when a variable has just
+  /// taken what its factors say, before it is given away.
+  std::vector<std::vector<double>> bound_with_;
   double bound_ = 0.0;
   double range_ = 0.0;
   double operations_ = 0.0;

@@ -13,6 +13,7 @@
 
 #include <poise/marginals.hpp>
 #include "exact/collapse.hpp"
+#include "exact/dominance.hpp"
 #include "exact/max_product.hpp"
 #include "exact/reduced_network.hpp"
 #include "inference/network_search/proof.hpp"
@@ -50,7 +51,8 @@ class NetworkOptimum {
  public:
   NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options,
                  const OptimizeStart& start, const OptimizeHooks& hooks)
-      : model_(model), options_(options), hooks_(hooks), network_(clamped(network, start)), reduced_(network_) {
+      : model_(model), options_(options), hooks_(hooks), network_(clamped(network, start)), possible_(network_),
+        reduced_(options.solutions > 1 ? possible_.network : without_dominated_levels(possible_.network)) {
     if (options.seconds || !options.sweeps) {
       seconds_ = options.seconds.value_or(10.0);
       deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
@@ -62,7 +64,7 @@ class NetworkOptimum {
                                      network_.num_variables()));
       }
       const std::vector<Index> levels(state.begin(), state.end());
-      starts_.push_back(reduced_.reduced_state(levels));
+      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
     }
     answer_.model = model.name;
     answer_.objective = "log_prob";
@@ -140,7 +142,7 @@ class NetworkOptimum {
       std::vector<RankedState> states =
           most_probable_states(reduced_.network, plan, std::max<std::size_t>(1, options_.solutions), exact);
       answer_.solutions.clear();
-      for (const RankedState& state : states) add_solution(reduced_.original_state(state.levels), 1);
+      for (const RankedState& state : states) add_solution(original_state(state.levels), 1);
     } catch (const ExactStopped&) {
       return false;
     }
@@ -149,6 +151,10 @@ class NetworkOptimum {
     answer_.bound = answer_.best().objective;
     answer_.reason = fmt::format("exact: max-product takes {}", exact_cost(plan));
     return true;
+  }
+
+  [[nodiscard]] std::vector<Index> original_state(const std::vector<Index>& levels) const {
+    return possible_.original_state(reduced_.original_state(levels));
   }
 
   void add_solution(const std::vector<Index>& levels, std::uint64_t count) {
@@ -170,13 +176,13 @@ class NetworkOptimum {
     const Collapse collapse(reduced_.network, {.most_entries = kMostEntries,
                                                .memory_limit = options_.memory_limit / 4.0,
                                                .reduction = Reduction::max});
-    const double constant = reduced_.log_constant + collapse.log_constant() + model_.log_constant;
+    const double constant = possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
     const auto original = [&](std::span<const Value> x) {
       Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
       std::vector<Value> levels(reduced_.network.num_variables());
       collapse.draw(x, rng, levels, {});
-      return reduced_.original_state(std::vector<Index>(levels.begin(), levels.end()));
+      return original_state(std::vector<Index>(levels.begin(), levels.end()));
     };
     answer_.solutions.clear();
     if (core.num_variables() == 0) {
@@ -281,7 +287,8 @@ class NetworkOptimum {
   Clock::time_point deadline_ = Clock::time_point::max();
   double seconds_ = std::numeric_limits<double>::infinity();
   const Network network_;
-  const ReducedNetwork reduced_;
+  const ReducedNetwork possible_;  ///< without what zeros rule out
+  const ReducedNetwork reduced_;   ///< and, where one best state is enough, without dominated levels
   std::vector<std::vector<Index>> starts_;
   OptimizeAnswer answer_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exact/cost_shifting.hpp"
+#include "exact/dominance.hpp"
 #include "exact/max_product.hpp"
 #include "exact/mini_buckets.hpp"
 
@@ -70,7 +71,7 @@ bool Proof::prune(double log_value) {
     left_.add_factor(std::vector<Index>{i}, stays);
   }
   try {
-    reduced_.emplace_back(left_);
+    reduced_.emplace_back(without_dominated_levels(left_));
   } catch (const InputError&) {  // no state is as good: those that are known are no better than that
     return true;
   }
