@@ -26,8 +26,8 @@ struct OptimizeOptions {
   /// Limits the search by sweeps of one chain instead: the answer then depends on the seed alone, for any number of
   /// threads.
   std::optional<std::uint64_t> sweeps;
-  std::optional<double> target;  ///< stop as soon as the objective is at least as good
-  std::size_t solutions = 1;     ///< distinct best states to report
+  std::optional<double> target;                          ///< stop as soon as the objective is at least as good
+  std::size_t solutions = 1;                             ///< distinct best states to report
   double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that tables of exact maximisation may take
   Device device = Device::cpu;
   std::uint64_t seed = 1;

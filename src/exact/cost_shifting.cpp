@@ -35,7 +35,8 @@ ShiftedCosts::ShiftedCosts(const Network& network, const ShiftOptions& options)
   const double zero = -(4.0 * range_ + 1.0);
   for (std::size_t f = 0; f < network.num_factors(); ++f) {
     const std::span<const Index> scope = network.scope(f);
-    Factor factor{{scope.begin(), scope.end()}, std::vector<std::size_t>(scope.size()), logs_.size(), network.table_size(f)};
+    Factor factor{
+        {scope.begin(), scope.end()}, std::vector<std::size_t>(scope.size()), logs_.size(), network.table_size(f)};
     std::size_t stride = 1;
     for (std::size_t k = scope.size(); k-- > 0;) {
       factor.strides[k] = stride;

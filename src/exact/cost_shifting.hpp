@@ -34,9 +34,9 @@ class ShiftedCosts {
 
  private:
   struct Factor {
-    std::vector<Index> scope;           ///< by variable, ascending
+    std::vector<Index> scope;  ///< by variable, ascending
     std::vector<std::size_t> strides;
-    std::size_t start;                  ///< in `logs_`
+    std::size_t start;  ///< in `logs_`
     std::size_t size;
   };
   void pass(bool forward);
@@ -50,8 +50,9 @@ class ShiftedCosts {
   std::vector<Factor> factors_;
   std::vector<double> logs_;
   std::vector<bool> is_zero_;
-  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> uses_;  ///< of a variable: factor and place in its scope
-  std::vector<std::vector<double>> alone_;                              ///< what is left with each variable
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
+      uses_;                                ///< of a variable: factor and place in its scope
+  std::vector<std::vector<double>> alone_;  ///< what is left with each variable
   /// Of each variable and level: no state with that level has a larger logarithm. Known best when a variable has just
   /// taken what its factors say, before it is given away.
   std::vector<std::vector<double>> bound_with_;

@@ -24,11 +24,18 @@ namespace poise {
 
 namespace {
 
-/// Of a limit of seconds: planning may take this part, the bound that part, and where exact maximisation is expected to
-/// take longer than the last one, a search comes before it for as long, so that there is an answer if it does not end.
+/// Of a limit of seconds: planning may take this part, an attempt at a proof that part, and the search before exact
+/// maximisation the last one.
 constexpr double kPlanning = 0.1;
 constexpr double kBounding = 0.1;
 constexpr double kSearchFirst = 0.1;
+/// The same search beside the time that exact maximisation is expected to take, and its sweeps.
+constexpr double kSearchBesideExact = 0.5;
+constexpr double kFirstSweeps = 400.0;
+/// Exact maximisation comes first where it is expected to take so many seconds, by an order of elimination that was
+/// found by so many looks at edges for each variable.
+constexpr double kQuick = 0.3;
+constexpr double kQuickLooks = 4000.0;
 /// Exact maximisation is tried where it is expected to take this part of what is left: estimates are right within a
 /// factor of two.
 constexpr double kExact = 0.7;
@@ -49,14 +56,18 @@ double rounding_of(double objective) { return 1e-9 * (1.0 + std::abs(objective))
 
 class NetworkOptimum {
  public:
-  NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options,
-                 const OptimizeStart& start, const OptimizeHooks& hooks)
-      : model_(model), options_(options), hooks_(hooks), network_(clamped(network, start)), possible_(network_),
+  NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options, const OptimizeStart& start,
+                 const OptimizeHooks& hooks)
+      : model_(model),
+        options_(options),
+        hooks_(hooks),
+        network_(clamped(network, start)),
+        possible_(network_),
         reduced_(options.solutions > 1 ? possible_.network : without_dominated_levels(possible_.network)) {
     if (options.seconds || !options.sweeps) {
       seconds_ = options.seconds.value_or(10.0);
-      deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                                 std::min(seconds_, 3e8)));
+      deadline_ = started_ +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds_, 3e8)));
     }
     for (const std::vector<Value>& state : start.states) {
       if (state.size() != network_.num_variables()) {
@@ -71,21 +82,24 @@ class NetworkOptimum {
   }
 
   OptimizeAnswer find() && {
+    ExactPlan plan;
+    plan.tree = plan_elimination(reduced_.network,
+                                 {.memory_limit = options_.memory_limit,
+                                  .most_looks = kQuickLooks * std::max<double>(1.0, reduced_.network.num_variables())});
+    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick && maximise(plan)) return finish();
+    // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
+    const double most = has_deadline() ? kSearchFirst * left() : kPatience;
+    const bool fits = plan.fits(options_.memory_limit);
+    search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+    if (over()) return finish();
     PlanOptions planning{.memory_limit = options_.memory_limit};
-    if (has_deadline()) planning.seconds = kPlanning * seconds_;
-    const ExactPlan plan = plan_exact(reduced_.network, planning);
-    const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
-    const double expected = kMaximising * plan.seconds() / all;
-    const double most = has_deadline() ? kExact * left() : kPatience;
-    if (plan.fits(options_.memory_limit) && expected <= most) {
-      const bool may_fail = has_deadline() && expected > kSearchFirst * left();
-      if (may_fail) search(Clock::now() + (deadline_ - Clock::now()) / 10);
-      if (!over() && maximise(plan)) return finish();
-    }
-    if (!over()) {
-      search(deadline_);
-      answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
-    }
+    if (has_deadline()) planning.seconds = kPlanning * left();
+    plan = plan_exact(reduced_.network, planning);
+    const double patience = has_deadline() ? kExact * left() : kPatience;
+    const bool exact = plan.fits(options_.memory_limit) && expected(plan) <= patience;
+    if (exact && maximise(plan)) return finish();
+    if (!over()) search(left(), std::numeric_limits<double>::infinity());
+    if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
   }
 
@@ -116,6 +130,11 @@ class NetworkOptimum {
     return out;
   }
 
+  /// Seconds of exact maximisation, on all threads.
+  [[nodiscard]] double expected(const ExactPlan& plan) const {
+    const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
+    return kMaximising * plan.seconds() / all;
+  }
   [[nodiscard]] bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   [[nodiscard]] double left() const { return std::max(0.0, seconds_ - seconds_since(started_)); }
   [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
@@ -135,7 +154,6 @@ class NetworkOptimum {
     ExactOptions exact{.memory_limit = options_.memory_limit, .threads = options_.threads};
     exact.progress = [&](double done) {
       tell(done);
-      // Without a state to fall back on there is nothing to stop for but the user.
       return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
     };
     try {
@@ -171,12 +189,18 @@ class NetworkOptimum {
     answer_.history.push_back({seconds_since(started_), sweeps, objective});
   }
 
-  /// The best of chains on what is left when variables are eliminated in small tables, until then.
-  void search(Clock::time_point until) {
-    const Collapse collapse(reduced_.network, {.most_entries = kMostEntries,
-                                               .memory_limit = options_.memory_limit / 4.0,
-                                               .reduction = Reduction::max});
-    const double constant = possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
+  /// The best of chains on what is left when variables are eliminated in small tables, for so long at most.
+  void search(double seconds, double sweeps) {
+    Clock::time_point until = deadline_;
+    if (has_deadline()) {
+      until = std::min(
+          until, Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    }
+    const Collapse collapse(
+        reduced_.network,
+        {.most_entries = kMostEntries, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+    const double constant =
+        possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
     const auto original = [&](std::span<const Value> x) {
       Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
@@ -184,6 +208,10 @@ class NetworkOptimum {
       collapse.draw(x, rng, levels, {});
       return original_state(std::vector<Index>(levels.begin(), levels.end()));
     };
+    for (const Solution& solution : answer_.solutions) {
+      const std::vector<Index> levels(solution.state.begin(), solution.state.end());
+      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
+    }
     answer_.solutions.clear();
     if (core.num_variables() == 0) {
       add_solution(original({}), 1);
@@ -203,7 +231,7 @@ class NetworkOptimum {
     std::vector<Value> better;
     Attempts attempts;
     network_search::SearchOptions search;
-    if (options_.sweeps) search.sweeps = static_cast<double>(*options_.sweeps);
+    if (options_.sweeps) search.sweeps = std::min(sweeps, static_cast<double>(*options_.sweeps));
     search.halt = {until, hooks_.stop};
     if (options_.target) search.target = *options_.target - constant;
     search.solutions = options_.solutions;
@@ -239,7 +267,9 @@ class NetworkOptimum {
     if (answer_.solutions.size() > std::max<std::size_t>(1, options_.solutions)) answer_.solutions.pop_back();
     const double best = answer_.best().objective;
     answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
-    if (answer_.optimal) answer_.bound = best;
+    if (!answer_.optimal) return;
+    answer_.bound = best;
+    answer_.reason = "by search, and proved: costs were shifted, levels ruled out, and the rest maximised exactly";
   }
 
   /// When the next attempt at a proof is due: only for a better state than the last one was made for. Where the answer
@@ -261,8 +291,9 @@ class NetworkOptimum {
 
   [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until) const {
     network_search::ProofOptions proof{.memory = options_.memory_limit / 4.0, .threads = options_.threads};
-    proof.operations = has_deadline() ? kBounding * seconds_ * kOperationsPerSecond : kOperations;
-    proof.seconds = has_deadline() ? kBounding * seconds_ : kPatience;
+    const double share = std::min(kBounding * seconds_, std::chrono::duration<double>(until - Clock::now()).count());
+    proof.operations = has_deadline() ? share * kOperationsPerSecond : kOperations;
+    proof.seconds = has_deadline() ? share : kPatience;
     proof.halt = [this, until] { return stopped() || (has_deadline() && Clock::now() >= until); };
     return proof;
   }
