@@ -36,6 +36,8 @@ constexpr double kFirstSweeps = 400.0;
 /// found by so many looks at edges for each variable.
 constexpr double kQuick = 0.3;
 constexpr double kQuickLooks = 4000.0;
+/// A search for a better order, and for slices, cannot be expected to make it so many times as fast.
+constexpr double kWorthPlanning = 100.0;
 /// Exact maximisation is tried where it is expected to take this part of what is left: estimates are right within a
 /// factor of two.
 constexpr double kExact = 0.7;
@@ -45,9 +47,10 @@ constexpr double kPatience = 60.0;
 constexpr double kMaximising = 0.25;
 /// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
 constexpr double kMostEntries = 64.0;
-/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit.
+/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit, for each entry that
+/// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
-constexpr double kOperations = 2e8;
+constexpr double kOperationsPerLook = 1.0;
 /// An attempt waits until the search has taken so many times as long as the one before.
 constexpr double kSearchToProof = 3.0;
 
@@ -92,13 +95,16 @@ class NetworkOptimum {
     const bool fits = plan.fits(options_.memory_limit);
     search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
     if (over()) return finish();
-    PlanOptions planning{.memory_limit = options_.memory_limit};
-    if (has_deadline()) planning.seconds = kPlanning * left();
-    plan = plan_exact(reduced_.network, planning);
     const double patience = has_deadline() ? kExact * left() : kPatience;
+    if (plan.tree.complete && expected(plan) <= kWorthPlanning * patience) {
+      PlanOptions planning{.memory_limit = options_.memory_limit};
+      if (has_deadline()) planning.seconds = kPlanning * left();
+      plan = plan_exact(reduced_.network, planning);
+    }
     const bool exact = plan.fits(options_.memory_limit) && expected(plan) <= patience;
     if (exact && maximise(plan)) return finish();
-    if (!over()) search(left(), std::numeric_limits<double>::infinity());
+    const bool sweeps_left = !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
+    if (!over() && sweeps_left) search(left(), std::numeric_limits<double>::infinity());
     if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
   }
@@ -226,23 +232,27 @@ class NetworkOptimum {
       for (const Index i : collapse.kept()) starts.back().push_back(static_cast<Value>(start[i]));
     }
     const network_search::LogNetwork logs(core);
-    network_search::Proof proof(core, proof_options(until));
+    std::optional<double> sweeps_now;
+    if (options_.sweeps) sweeps_now = std::min(sweeps, std::max(1.0, static_cast<double>(*options_.sweeps) - swept_));
+    network_search::Proof proof(core, proof_options(until, sweeps_now.value_or(0.0) * logs.sweep_looks()));
     lower_bound(proof.bound() + constant);
     std::vector<Value> better;
     Attempts attempts;
     network_search::SearchOptions search;
-    if (options_.sweeps) search.sweeps = std::min(sweeps, static_cast<double>(*options_.sweeps));
+    search.sweeps = sweeps_now;
     search.halt = {until, hooks_.stop};
     if (options_.target) search.target = *options_.target - constant;
     search.solutions = options_.solutions;
     search.memory = options_.memory_limit / 4.0;
     search.seed = options_.seed;
     search.threads = options_.threads;
-    search.progress = [&](const network_search::Scored& best, double sweeps, double done) {
+    const double before = swept_;
+    search.progress = [&](const network_search::Scored& best, double of_search, double done) {
+      swept_ = before + of_search;
       const double objective = best.value + constant;
       if (logs.is_possible(best.x) &&
           (answer_.history.empty() || objective > answer_.history.back().objective + rounding_of(objective))) {
-        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(sweeps), objective});
+        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(swept_), objective});
       }
       const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
@@ -289,10 +299,10 @@ class NetworkOptimum {
     }
   };
 
-  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until) const {
+  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until, double looks) const {
     network_search::ProofOptions proof{.memory = options_.memory_limit / 4.0, .threads = options_.threads};
     const double share = std::min(kBounding * seconds_, std::chrono::duration<double>(until - Clock::now()).count());
-    proof.operations = has_deadline() ? share * kOperationsPerSecond : kOperations;
+    proof.operations = has_deadline() ? share * kOperationsPerSecond : kOperationsPerLook * looks;
     proof.seconds = has_deadline() ? share : kPatience;
     proof.halt = [this, until] { return stopped() || (has_deadline() && Clock::now() >= until); };
     return proof;
@@ -321,6 +331,7 @@ class NetworkOptimum {
   const ReducedNetwork possible_;  ///< without what zeros rule out
   const ReducedNetwork reduced_;   ///< and, where one best state is enough, without dominated levels
   std::vector<std::vector<Index>> starts_;
+  double swept_ = 0.0;  ///< sweeps of each chain of the searches so far
   OptimizeAnswer answer_;
 };
 

@@ -48,7 +48,8 @@ void Proof::lower_bound_of_rest(double log_value) {
 
 void Proof::cut_into_buckets(const Network& shifted, double constant, double log_value) {
   MiniBucketOptions mini{.largest_table = kFirstTable, .memory_limit = options_.memory / 2.0, .halt = options_.halt};
-  for (double operations = 0.0; operations < options_.operations / 2.0;) {
+  const double room = options_.memory / (2.0 * sizeof(double));
+  for (double operations = 0.0; operations < options_.operations / 2.0 && mini.largest_table < kNextTable * room;) {
     const MiniBucketBound found = mini_bucket_bound(shifted, mini);
     bound_ = std::min(bound_, std::max(log_value, found.log_bound + constant));
     if (found.exact || !std::isfinite(found.log_bound)) break;
