@@ -32,7 +32,8 @@ struct CollapseOptions {
   /// taken. Few on large networks: the search takes some tenths of a second, whatever this is. 0 is the same as 1.
   std::size_t trials = 200;
   /// With Reduction::max the core has the largest product over the removed variables where it would have the sum, and
-  /// `draw` gives levels of removed variables that reach it. log Z then stands for the logarithm of the largest product.
+  /// `draw` gives levels of removed variables that reach it. log Z then stands for the logarithm of the largest
+  /// product.
   Reduction reduction = Reduction::sum;
 };
 

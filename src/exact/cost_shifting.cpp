@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
+#include <span>
 #include <utility>
 
 namespace poise {
@@ -34,7 +35,8 @@ ShiftedCosts::ShiftedCosts(const Network& network, const ShiftOptions& options)
   const double zero = -(4.0 * range_ + 1.0);
   for (std::size_t f = 0; f < network.num_factors(); ++f) {
     const std::span<const Index> scope = network.scope(f);
-    Factor factor{{scope.begin(), scope.end()}, std::vector<std::size_t>(scope.size()), logs_.size(), network.table_size(f)};
+    Factor factor{
+        {scope.begin(), scope.end()}, std::vector<std::size_t>(scope.size()), logs_.size(), network.table_size(f)};
     std::size_t stride = 1;
     for (std::size_t k = scope.size(); k-- > 0;) {
       factor.strides[k] = stride;
@@ -48,17 +50,18 @@ ShiftedCosts::ShiftedCosts(const Network& network, const ShiftOptions& options)
     factors_.push_back(std::move(factor));
   }
   bound_ = largest_sum();
+  for (const Index levels : network.cardinalities) bound_with_.emplace_back(levels, bound_);
   const double first = bound_;
   double before = bound_;
   for (int passes = 0; operations_ < options.operations && !(options.halt && options.halt());) {
     pass(true);
+    bound_ = largest_sum();
     pass(false);
-    bound_ = std::min(bound_, largest_sum());
+    bound_ = largest_sum();
     if (++passes % kWindow > 0) continue;
     if (before - bound_ <= kLeastGain * (first - bound_)) break;
     before = bound_;
   }
-  bound_ = largest_sum();
 }
 
 /// Calls visit(level, first entry, entries) for all stretches of a table in which a variable keeps its level.
@@ -105,6 +108,10 @@ void ShiftedCosts::pass(bool forward) {
       behind += reaches(f, !forward) ? 1 : 0;
       operations_ += 2.0 * static_cast<double>(factors_[f].size);
     }
+    const double largest = *std::max_element(alone.begin(), alone.end());
+    for (Index level = 0; level < alone.size(); ++level) {
+      bound_with_[i][level] = std::min(bound_with_[i][level], bound_ - (largest - alone[level]));
+    }
     if (ahead == 0) continue;
     const double share = 1.0 / static_cast<double>(std::max(ahead, behind));
     for (const auto& [f, member] : uses_[i]) {
@@ -149,22 +156,10 @@ Network ShiftedCosts::shifted() const {
 }
 
 std::vector<bool> ShiftedCosts::ruled_out(double log_value) const {
-  const double rounding = 1e-9 * (1.0 + range_);
+  const double least = log_value - 1e-9 * (1.0 + range_);
   std::vector<bool> out;
-  std::vector<double> marginal;
-  std::vector<double> loss;
-  for (Index i = 0; i < network_.num_variables(); ++i) {
-    const auto lose = [&](const std::vector<double>& by_level) {
-      const double largest = *std::max_element(by_level.begin(), by_level.end());
-      for (Index level = 0; level < loss.size(); ++level) loss[level] += largest - by_level[level];
-    };
-    loss.assign(network_.cardinalities[i], 0.0);
-    lose(alone_[i]);
-    for (const auto& [f, member] : uses_[i]) {
-      max_marginal(factors_[f], member, marginal);
-      lose(marginal);
-    }
-    for (const double lost : loss) out.push_back(bound_ - lost < log_value - rounding);
+  for (const std::vector<double>& of_variable : bound_with_) {
+    for (const double bound : of_variable) out.push_back(bound < least);
   }
   return out;
 }

@@ -29,16 +29,14 @@ class ShiftedCosts {
   /// e^log_bound() is no smaller than the product of `network`, at every state, and the same up to rounding but where
   /// an entry would be below the range of doubles.
   [[nodiscard]] Network shifted() const;
-  /// Levels that no state of a logarithm of at least `log_value` has, as an entry 1 at start[variable] + level. Which
-  /// levels a factor loses most with is known after shifting: a level is out where its factors lose more than the
-  /// bound leaves.
+  /// Levels that no state of a logarithm of at least `log_value` has: true for each of them, variable by variable.
   [[nodiscard]] std::vector<bool> ruled_out(double log_value) const;
 
  private:
   struct Factor {
-    std::vector<Index> scope;           ///< by variable, ascending
+    std::vector<Index> scope;  ///< by variable, ascending
     std::vector<std::size_t> strides;
-    std::size_t start;                  ///< in `logs_`
+    std::size_t start;  ///< in `logs_`
     std::size_t size;
   };
   void pass(bool forward);
@@ -52,8 +50,12 @@ class ShiftedCosts {
   std::vector<Factor> factors_;
   std::vector<double> logs_;
   std::vector<bool> is_zero_;
-  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> uses_;  ///< of a variable: factor and place in its scope
-  std::vector<std::vector<double>> alone_;                              ///< what is left with each variable
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
+      uses_;                                ///< of a variable: factor and place in its scope
+  std::vector<std::vector<double>> alone_;  ///< what is left with each variable
+  /// Of each variable and level: no state with that level has a larger logarithm. Known best when a variable has just
+  /// taken what its factors say, before it is given away.
+  std::vector<std::vector<double>> bound_with_;
   double bound_ = 0.0;
   double range_ = 0.0;
   double operations_ = 0.0;

@@ -86,7 +86,8 @@ class MiniBuckets {
     }
     std::vector<std::ptrdiff_t> places(static_cast<std::size_t>(entries_of(table.places, levels_)));
     exact::combine(levels, strides, places.data());
-    for (const std::ptrdiff_t at : places) table.logs.push_back(std::log(network.values[base + static_cast<std::size_t>(at)]));
+    for (const std::ptrdiff_t at : places)
+      table.logs.push_back(std::log(network.values[base + static_cast<std::size_t>(at)]));
     put(std::move(table));
   }
 
@@ -101,7 +102,8 @@ class MiniBuckets {
 
   /// Tables of the bucket in groups whose product is small enough: the largest first, each into the group that it
   /// enlarges least.
-  [[nodiscard]] std::vector<std::vector<const MiniTable*>> groups_of(Index k, std::vector<std::vector<Index>>& scopes) const {
+  [[nodiscard]] std::vector<std::vector<const MiniTable*>> groups_of(Index k,
+                                                                     std::vector<std::vector<Index>>& scopes) const {
     const double room = std::max(1.0, options_.memory_limit / sizeof(double) - held_);
     const double largest = std::min(options_.largest_table, room);
     std::vector<const MiniTable*> tables;
@@ -133,7 +135,8 @@ class MiniBuckets {
   }
 
   /// The maximum over the first variable of a product, or where `keep` is set, over all but the first.
-  [[nodiscard]] std::vector<double> maximise(std::span<const MiniTable* const> tables, const std::vector<Index>& scope) {
+  [[nodiscard]] std::vector<double> maximise(std::span<const MiniTable* const> tables,
+                                             const std::vector<Index>& scope) {
     std::vector<Index> levels;
     for (const Index place : scope) levels.push_back(levels_[place]);
     std::vector<exact::Digit> digits;
@@ -190,11 +193,13 @@ class MiniBuckets {
       std::vector<std::size_t> strides(scope.size(), 0);
       std::size_t stride = 1;
       for (std::size_t d = table->places.size(); d-- > 0;) {
-        strides[static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), table->places[d]) - scope.begin())] = stride;
+        strides[static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), table->places[d]) -
+                                         scope.begin())] = stride;
         stride *= levels_[table->places[d]];
       }
       exact::combine(levels, strides, places.data());
-      for (std::size_t k = 0; k < places.size(); ++k) product.logs[k] += table->logs[static_cast<std::size_t>(places[k])];
+      for (std::size_t k = 0; k < places.size(); ++k)
+        product.logs[k] += table->logs[static_cast<std::size_t>(places[k])];
     }
     return product;
   }

@@ -8,8 +8,8 @@
 namespace poise {
 
 struct MiniBucketOptions {
-  double largest_table = 65536.0;       ///< entries
-  double memory_limit = 1073741824.0;   ///< bytes; smaller tables are taken where they would not fit
+  double largest_table = 65536.0;        ///< entries
+  double memory_limit = 1073741824.0;    ///< bytes; smaller tables are taken where they would not fit
   std::function<bool()> halt = nullptr;  ///< looked at now and then; true ends with nothing gained
 };
 

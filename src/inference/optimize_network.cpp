@@ -13,6 +13,7 @@
 
 #include <poise/marginals.hpp>
 #include "exact/collapse.hpp"
+#include "exact/dominance.hpp"
 #include "exact/max_product.hpp"
 #include "exact/reduced_network.hpp"
 #include "inference/network_search/proof.hpp"
@@ -23,11 +24,20 @@ namespace poise {
 
 namespace {
 
-/// Of a limit of seconds: planning may take this part, the bound that part, and where exact maximisation is expected to
-/// take longer than the last one, a search comes before it for as long, so that there is an answer if it does not end.
+/// Of a limit of seconds: planning may take this part, an attempt at a proof that part, and the search before exact
+/// maximisation the last one.
 constexpr double kPlanning = 0.1;
 constexpr double kBounding = 0.1;
 constexpr double kSearchFirst = 0.1;
+/// The same search beside the time that exact maximisation is expected to take, and its sweeps.
+constexpr double kSearchBesideExact = 0.5;
+constexpr double kFirstSweeps = 400.0;
+/// Exact maximisation comes first where it is expected to take so many seconds, by an order of elimination that was
+/// found by so many looks at edges for each variable.
+constexpr double kQuick = 0.3;
+constexpr double kQuickLooks = 4000.0;
+/// A search for a better order, and for slices, cannot be expected to make it so many times as fast.
+constexpr double kWorthPlanning = 100.0;
 /// Exact maximisation is tried where it is expected to take this part of what is left: estimates are right within a
 /// factor of two.
 constexpr double kExact = 0.7;
@@ -37,9 +47,10 @@ constexpr double kPatience = 60.0;
 constexpr double kMaximising = 0.25;
 /// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
 constexpr double kMostEntries = 64.0;
-/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit.
+/// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit, for each entry that
+/// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
-constexpr double kOperations = 2e8;
+constexpr double kOperationsPerLook = 1.0;
 /// An attempt waits until the search has taken so many times as long as the one before.
 constexpr double kSearchToProof = 3.0;
 
@@ -48,13 +59,18 @@ double rounding_of(double objective) { return 1e-9 * (1.0 + std::abs(objective))
 
 class NetworkOptimum {
  public:
-  NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options,
-                 const OptimizeStart& start, const OptimizeHooks& hooks)
-      : model_(model), options_(options), hooks_(hooks), network_(clamped(network, start)), reduced_(network_) {
+  NetworkOptimum(const Model& model, const Network& network, const OptimizeOptions& options, const OptimizeStart& start,
+                 const OptimizeHooks& hooks)
+      : model_(model),
+        options_(options),
+        hooks_(hooks),
+        network_(clamped(network, start)),
+        possible_(network_),
+        reduced_(options.solutions > 1 ? possible_.network : without_dominated_levels(possible_.network)) {
     if (options.seconds || !options.sweeps) {
       seconds_ = options.seconds.value_or(10.0);
-      deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                                 std::min(seconds_, 3e8)));
+      deadline_ = started_ +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds_, 3e8)));
     }
     for (const std::vector<Value>& state : start.states) {
       if (state.size() != network_.num_variables()) {
@@ -62,28 +78,34 @@ class NetworkOptimum {
                                      network_.num_variables()));
       }
       const std::vector<Index> levels(state.begin(), state.end());
-      starts_.push_back(reduced_.reduced_state(levels));
+      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
     }
     answer_.model = model.name;
     answer_.objective = "log_prob";
   }
 
   OptimizeAnswer find() && {
-    PlanOptions planning{.memory_limit = options_.memory_limit};
-    if (has_deadline()) planning.seconds = kPlanning * seconds_;
-    const ExactPlan plan = plan_exact(reduced_.network, planning);
-    const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
-    const double expected = kMaximising * plan.seconds() / all;
-    const double most = has_deadline() ? kExact * left() : kPatience;
-    if (plan.fits(options_.memory_limit) && expected <= most) {
-      const bool may_fail = has_deadline() && expected > kSearchFirst * left();
-      if (may_fail) search(Clock::now() + (deadline_ - Clock::now()) / 10);
-      if (!over() && maximise(plan)) return finish();
+    ExactPlan plan;
+    plan.tree = plan_elimination(reduced_.network,
+                                 {.memory_limit = options_.memory_limit,
+                                  .most_looks = kQuickLooks * std::max<double>(1.0, reduced_.network.num_variables())});
+    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick && maximise(plan)) return finish();
+    // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
+    const double most = has_deadline() ? kSearchFirst * left() : kPatience;
+    const bool fits = plan.fits(options_.memory_limit);
+    search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+    if (over()) return finish();
+    const double patience = has_deadline() ? kExact * left() : kPatience;
+    if (plan.tree.complete && expected(plan) <= kWorthPlanning * patience) {
+      PlanOptions planning{.memory_limit = options_.memory_limit};
+      if (has_deadline()) planning.seconds = kPlanning * left();
+      plan = plan_exact(reduced_.network, planning);
     }
-    if (!over()) {
-      search(deadline_);
-      answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
-    }
+    const bool exact = plan.fits(options_.memory_limit) && expected(plan) <= patience;
+    if (exact && maximise(plan)) return finish();
+    const bool sweeps_left = !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
+    if (!over() && sweeps_left) search(left(), std::numeric_limits<double>::infinity());
+    if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
   }
 
@@ -114,6 +136,11 @@ class NetworkOptimum {
     return out;
   }
 
+  /// Seconds of exact maximisation, on all threads.
+  [[nodiscard]] double expected(const ExactPlan& plan) const {
+    const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
+    return kMaximising * plan.seconds() / all;
+  }
   [[nodiscard]] bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   [[nodiscard]] double left() const { return std::max(0.0, seconds_ - seconds_since(started_)); }
   [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
@@ -133,14 +160,13 @@ class NetworkOptimum {
     ExactOptions exact{.memory_limit = options_.memory_limit, .threads = options_.threads};
     exact.progress = [&](double done) {
       tell(done);
-      // Without a state to fall back on there is nothing to stop for but the user.
       return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
     };
     try {
       std::vector<RankedState> states =
           most_probable_states(reduced_.network, plan, std::max<std::size_t>(1, options_.solutions), exact);
       answer_.solutions.clear();
-      for (const RankedState& state : states) add_solution(reduced_.original_state(state.levels), 1);
+      for (const RankedState& state : states) add_solution(original_state(state.levels), 1);
     } catch (const ExactStopped&) {
       return false;
     }
@@ -149,6 +175,10 @@ class NetworkOptimum {
     answer_.bound = answer_.best().objective;
     answer_.reason = fmt::format("exact: max-product takes {}", exact_cost(plan));
     return true;
+  }
+
+  [[nodiscard]] std::vector<Index> original_state(const std::vector<Index>& levels) const {
+    return possible_.original_state(reduced_.original_state(levels));
   }
 
   void add_solution(const std::vector<Index>& levels, std::uint64_t count) {
@@ -165,19 +195,29 @@ class NetworkOptimum {
     answer_.history.push_back({seconds_since(started_), sweeps, objective});
   }
 
-  /// The best of chains on what is left when variables are eliminated in small tables, until then.
-  void search(Clock::time_point until) {
-    const Collapse collapse(reduced_.network, {.most_entries = kMostEntries,
-                                               .memory_limit = options_.memory_limit / 4.0,
-                                               .reduction = Reduction::max});
-    const double constant = reduced_.log_constant + collapse.log_constant() + model_.log_constant;
+  /// The best of chains on what is left when variables are eliminated in small tables, for so long at most.
+  void search(double seconds, double sweeps) {
+    Clock::time_point until = deadline_;
+    if (has_deadline()) {
+      until = std::min(
+          until, Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    }
+    const Collapse collapse(
+        reduced_.network,
+        {.most_entries = kMostEntries, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+    const double constant =
+        possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
     const auto original = [&](std::span<const Value> x) {
       Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
       std::vector<Value> levels(reduced_.network.num_variables());
       collapse.draw(x, rng, levels, {});
-      return reduced_.original_state(std::vector<Index>(levels.begin(), levels.end()));
+      return original_state(std::vector<Index>(levels.begin(), levels.end()));
     };
+    for (const Solution& solution : answer_.solutions) {
+      const std::vector<Index> levels(solution.state.begin(), solution.state.end());
+      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
+    }
     answer_.solutions.clear();
     if (core.num_variables() == 0) {
       add_solution(original({}), 1);
@@ -192,23 +232,27 @@ class NetworkOptimum {
       for (const Index i : collapse.kept()) starts.back().push_back(static_cast<Value>(start[i]));
     }
     const network_search::LogNetwork logs(core);
-    network_search::Proof proof(core, proof_options(until));
+    std::optional<double> sweeps_now;
+    if (options_.sweeps) sweeps_now = std::min(sweeps, std::max(1.0, static_cast<double>(*options_.sweeps) - swept_));
+    network_search::Proof proof(core, proof_options(until, sweeps_now.value_or(0.0) * logs.sweep_looks()));
     lower_bound(proof.bound() + constant);
     std::vector<Value> better;
     Attempts attempts;
     network_search::SearchOptions search;
-    if (options_.sweeps) search.sweeps = static_cast<double>(*options_.sweeps);
+    search.sweeps = sweeps_now;
     search.halt = {until, hooks_.stop};
     if (options_.target) search.target = *options_.target - constant;
     search.solutions = options_.solutions;
     search.memory = options_.memory_limit / 4.0;
     search.seed = options_.seed;
     search.threads = options_.threads;
-    search.progress = [&](const network_search::Scored& best, double sweeps, double done) {
+    const double before = swept_;
+    search.progress = [&](const network_search::Scored& best, double of_search, double done) {
+      swept_ = before + of_search;
       const double objective = best.value + constant;
       if (logs.is_possible(best.x) &&
           (answer_.history.empty() || objective > answer_.history.back().objective + rounding_of(objective))) {
-        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(sweeps), objective});
+        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(swept_), objective});
       }
       const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
@@ -233,7 +277,9 @@ class NetworkOptimum {
     if (answer_.solutions.size() > std::max<std::size_t>(1, options_.solutions)) answer_.solutions.pop_back();
     const double best = answer_.best().objective;
     answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
-    if (answer_.optimal) answer_.bound = best;
+    if (!answer_.optimal) return;
+    answer_.bound = best;
+    answer_.reason = "by search, and proved: costs were shifted, levels ruled out, and the rest maximised exactly";
   }
 
   /// When the next attempt at a proof is due: only for a better state than the last one was made for. Where the answer
@@ -253,10 +299,11 @@ class NetworkOptimum {
     }
   };
 
-  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until) const {
+  [[nodiscard]] network_search::ProofOptions proof_options(Clock::time_point until, double looks) const {
     network_search::ProofOptions proof{.memory = options_.memory_limit / 4.0, .threads = options_.threads};
-    proof.operations = has_deadline() ? kBounding * seconds_ * kOperationsPerSecond : kOperations;
-    proof.seconds = has_deadline() ? kBounding * seconds_ : kPatience;
+    const double share = std::min(kBounding * seconds_, std::chrono::duration<double>(until - Clock::now()).count());
+    proof.operations = has_deadline() ? share * kOperationsPerSecond : kOperationsPerLook * looks;
+    proof.seconds = has_deadline() ? share : kPatience;
     proof.halt = [this, until] { return stopped() || (has_deadline() && Clock::now() >= until); };
     return proof;
   }
@@ -281,8 +328,10 @@ class NetworkOptimum {
   Clock::time_point deadline_ = Clock::time_point::max();
   double seconds_ = std::numeric_limits<double>::infinity();
   const Network network_;
-  const ReducedNetwork reduced_;
+  const ReducedNetwork possible_;  ///< without what zeros rule out
+  const ReducedNetwork reduced_;   ///< and, where one best state is enough, without dominated levels
   std::vector<std::vector<Index>> starts_;
+  double swept_ = 0.0;  ///< sweeps of each chain of the searches so far
   OptimizeAnswer answer_;
 };
 

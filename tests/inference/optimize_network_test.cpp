@@ -6,8 +6,12 @@
 #include <memory>
 
 #include "exact/collapse.hpp"
+#include "exact/cost_shifting.hpp"
+#include "exact/dominance.hpp"
+#include "exact/max_product.hpp"
 #include "exact/mini_buckets.hpp"
 #include "exact/reduced_network.hpp"
+#include "inference/network_search/proof.hpp"
 #include "inference/network_search/search.hpp"
 #include "inference/optimize_network.hpp"
 #include "support/input.hpp"
@@ -38,7 +42,7 @@ void for_each_network(int trials, const Check& check) {
 
 Network wide_network(Index levels, double zeros) {
   std::vector<std::vector<Index>> scopes;
-  const Index side = 24;
+  const Index side = 16;
   for (Index i = 0; i < side * side; ++i) {
     if (i % side + 1 < side) scopes.push_back({i, i + 1});
     if (i + side < side * side) scopes.push_back({i, i + side});
@@ -140,7 +144,74 @@ TEST(MiniBuckets, AreNeverBelowTheOptimum) {
     }
     EXPECT_NEAR(previous, truth[0].log_value, 1e-11);
   });
-  EXPECT_GT(cut, 100);
+  EXPECT_GT(cut, 20);
+}
+
+TEST(ShiftedCosts, BoundEveryStateAndKeepTheGoodOnes) {
+  int out = 0;
+  for_each_network(120, [&](const Network& original, const std::vector<ListedState>&, Rng&) {
+    const Network network = ReducedNetwork(original).network;
+    if (network.num_variables() == 0) return;
+    const std::vector<ListedState> truth = testing::listed_states(network);
+    const ShiftedCosts costs(network, {.operations = 1e5});
+    EXPECT_GE(costs.log_bound(), truth[0].log_value - 1e-9);
+    const std::vector<ListedState> shifted = testing::listed_states(costs.shifted());
+    ASSERT_EQ(shifted.size(), truth.size());
+    for (std::size_t k = 0; k < truth.size(); ++k) {
+      EXPECT_NEAR(shifted[k].log_value + costs.log_bound(), truth[k].log_value, 1e-9);
+    }
+    const ListedState& known = truth[truth.size() / 4];
+    const std::vector<bool> ruled_out = costs.ruled_out(known.log_value);
+    for (const ListedState& state : truth) {
+      if (state.log_value < known.log_value) break;
+      std::size_t start = 0;
+      for (Index i = 0; i < network.num_variables(); start += network.cardinalities[i++]) {
+        EXPECT_FALSE(ruled_out[start + state.levels[i]]);
+      }
+    }
+    out += static_cast<int>(std::count(ruled_out.begin(), ruled_out.end(), true));
+  });
+  EXPECT_GT(out, 20);
+}
+
+TEST(Dominance, KeepsABestState) {
+  double before = 0.0;
+  double after = 0.0;
+  for_each_network(120, [&](const Network& original, const std::vector<ListedState>&, Rng&) {
+    const Network network = ReducedNetwork(original).network;
+    if (network.num_variables() == 0) return;
+    const std::vector<ListedState> truth = testing::listed_states(network);
+    const std::vector<ListedState> left = testing::listed_states(without_dominated_levels(network));
+    ASSERT_FALSE(left.empty());
+    EXPECT_NEAR(left[0].log_value, truth[0].log_value, 1e-11);
+    before += static_cast<double>(truth.size());
+    after += static_cast<double>(left.size());
+  });
+  EXPECT_LT(after, 0.5 * before);
+}
+
+TEST(Proof, BoundsAndProvesOrFindsBetter) {
+  int proved = 0;
+  for_each_network(60, [&](const Network& original, const std::vector<ListedState>&, Rng&) {
+    const Network network = ReducedNetwork(original).network;
+    if (network.num_variables() == 0) return;
+    const std::vector<ListedState> truth = testing::listed_states(network);
+    for (const ListedState& known : {truth.front(), truth[truth.size() / 2]}) {
+      // Without time for the exact part, and with it.
+      for (const double seconds : {0.0, 1e9}) {
+        network_search::Proof proof(network, {.operations = 1e5, .seconds = seconds, .threads = 1});
+        EXPECT_GE(proof.bound(), truth[0].log_value - 1e-9);
+        const network_search::Proof::Outcome outcome = proof.attempt(known.log_value);
+        EXPECT_GE(proof.bound(), truth[0].log_value - 1e-8);
+        if (!outcome.proved) continue;
+        ++proved;
+        const std::vector<Index> better(outcome.better.begin(), outcome.better.end());
+        const double value = better.empty() ? known.log_value : log_value(network, better);
+        EXPECT_NEAR(value, truth[0].log_value, 1e-8);
+      }
+    }
+  });
+  EXPECT_GT(proved, 60);
 }
 
 TEST(Part, IsTheBestOfItsChoices) {
@@ -237,7 +308,7 @@ TEST(NetworkSearch, WideNetworksByTheSeedAlone) {
     const Network network = wide_network(4, zeros);
     std::vector<OptimizeAnswer> answers;
     for (const unsigned threads : {1U, 3U}) {
-      answers.push_back(best_of(network, {.sweeps = 300, .solutions = 3, .memory_limit = 1e8, .threads = threads}));
+      answers.push_back(best_of(network, {.sweeps = 100, .solutions = 3, .memory_limit = 2e6, .threads = threads}));
     }
     EXPECT_FALSE(answers[0].optimal);
     ASSERT_TRUE(answers[0].bound);
@@ -250,7 +321,7 @@ TEST(NetworkSearch, WideNetworksByTheSeedAlone) {
     }
     EXPECT_TRUE(std::isfinite(answers[0].best().objective));
     // A given state is never lost.
-    const OptimizeAnswer again = best_of(network, {.sweeps = 20, .memory_limit = 1e8, .threads = 1},
+    const OptimizeAnswer again = best_of(network, {.sweeps = 10, .memory_limit = 2e6, .threads = 1},
                                          {.states = {answers[0].best().state}, .fixed = {}});
     EXPECT_GE(again.best().objective, answers[0].best().objective - 1e-9);
   }
@@ -260,7 +331,7 @@ TEST(NetworkSearch, StopsWhenTold) {
   const Network network = wide_network(4, 0.0);
   Model model;
   const std::atomic<bool> stop = true;
-  const OptimizeAnswer answer = find_best_of_network(model, network, {.sweeps = 1000000, .memory_limit = 1e8}, {},
+  const OptimizeAnswer answer = find_best_of_network(model, network, {.sweeps = 1000000, .memory_limit = 2e6}, {},
                                                      {.progress = nullptr, .stop = &stop});
   EXPECT_TRUE(answer.interrupted);
   EXPECT_TRUE(std::isfinite(answer.best().objective));

@@ -31,7 +31,7 @@ TEST(MpeTest, RefusesWhatAreNoStates) {
   EXPECT_EQ(reject(""), "m, line 1: the file ends, expected MPE or MAP");
   EXPECT_EQ(reject("PR\n-3.5"), "m, line 1: found 'PR', expected MPE or MAP");
   EXPECT_EQ(reject("MPE\n"), "m, line 1: the file ends, expected the number of variables");
-  EXPECT_EQ(reject("MPE\n2 0"), "m, line 2: the file ends, expected the level of x[1]");
+  EXPECT_EQ(reject("MPE\n2 0"), "m, line 2: found only 2 more bytes, expected 2 levels");
   EXPECT_EQ(reject("MPE\n2 0 256"), "m, line 2: found '256', expected the level of x[1], from 0 to 255");
   EXPECT_EQ(reject("MPE\n2 0 1\n7"), "m, line 3: found '7', expected nothing after 2 variables");
   EXPECT_EQ(reject("MPE\n900 0"), "m, line 2: found '900', expected the number of variables, from 1 to 9");

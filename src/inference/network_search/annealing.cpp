@@ -16,8 +16,7 @@ constexpr double kZeroScales = 2.0;
 
 }  // namespace
 
-Annealer::Annealer(const LogNetwork& network)
-    : network_(network), logs_(network.logs().begin(), network.logs().end()) {
+Annealer::Annealer(const LogNetwork& network) : network_(network), logs_(network.logs().begin(), network.logs().end()) {
   Rng rng(kScaleSeed, 0);
   scale_ = scale_of(rng);
   zero_ = -(network.widest() + kZeroScales * scale_);
@@ -51,8 +50,7 @@ double Annealer::scale_of(Rng& rng) const {
   return counted == 0 ? 1.0 : sum / static_cast<double>(counted);
 }
 
-double Annealer::run(const Schedule& schedule, std::span<Value> x, Rng& rng,
-                     const std::function<bool()>& halt) const {
+double Annealer::run(const Schedule& schedule, std::span<Value> x, Rng& rng, const std::function<bool()>& halt) const {
   const Index n = network_.size();
   std::vector<std::size_t> place(network_.num_factors());
   for (std::size_t f = 0; f < place.size(); ++f) place[f] = network_.place(f, x);

@@ -100,10 +100,10 @@ class Part {
 
   const LogNetwork& network_;
   PartOrder order_;
-  std::vector<Choice> choice_;            ///< by variable, of those in the part
-  std::vector<std::uint64_t> taken_;      ///< of a factor: the call that put it into a bucket last
+  std::vector<Choice> choice_;        ///< by variable, of those in the part
+  std::vector<std::uint64_t> taken_;  ///< of a factor: the call that put it into a bucket last
   std::uint64_t call_ = 0;
-  std::vector<Index> member_;             ///< of a variable, in the bucket at hand
+  std::vector<Index> member_;  ///< of a variable, in the bucket at hand
   std::vector<Entry> entries_;
   std::vector<std::size_t> entry_start_;  ///< buckets + 1
   std::vector<exact::Digit> digits_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exact/cost_shifting.hpp"
+#include "exact/dominance.hpp"
 #include "exact/max_product.hpp"
 #include "exact/mini_buckets.hpp"
 
@@ -47,7 +48,8 @@ void Proof::lower_bound_of_rest(double log_value) {
 
 void Proof::cut_into_buckets(const Network& shifted, double constant, double log_value) {
   MiniBucketOptions mini{.largest_table = kFirstTable, .memory_limit = options_.memory / 2.0, .halt = options_.halt};
-  for (double operations = 0.0; operations < options_.operations / 2.0;) {
+  const double room = options_.memory / (2.0 * sizeof(double));
+  for (double operations = 0.0; operations < options_.operations / 2.0 && mini.largest_table < kNextTable * room;) {
     const MiniBucketBound found = mini_bucket_bound(shifted, mini);
     bound_ = std::min(bound_, std::max(log_value, found.log_bound + constant));
     if (found.exact || !std::isfinite(found.log_bound)) break;
@@ -70,7 +72,7 @@ bool Proof::prune(double log_value) {
     left_.add_factor(std::vector<Index>{i}, stays);
   }
   try {
-    reduced_.emplace_back(left_);
+    reduced_.emplace_back(without_dominated_levels(left_));
   } catch (const InputError&) {  // no state is as good: those that are known are no better than that
     return true;
   }

@@ -13,16 +13,16 @@
 namespace poise::network_search {
 
 struct ProofOptions {
-  double operations = 2e8;  ///< table entries that one attempt may look at
+  double operations = 2e8;                                   ///< table entries that one attempt may look at
   double seconds = std::numeric_limits<double>::infinity();  ///< expected time of the exact part of an attempt
   double memory = 1073741824.0;
   unsigned threads = 0;
   std::function<bool()> halt = nullptr;
 };
 
-/// What is known of the largest product: a bound, and which levels the best state cannot have. Costs are shifted between
-/// factors, levels go that would put the bound below a state that is known, and where what is left has small width, its
-/// best state is found exactly.
+/// What is known of the largest product: a bound, and which levels the best state cannot have. Costs are shifted
+/// between factors, levels go that would put the bound below a state that is known, and where what is left has small
+/// width, its best state is found exactly.
 class Proof {
  public:
   /// `network` has no observed variables. The first bound is found at once.
@@ -46,8 +46,8 @@ class Proof {
   void cut_into_buckets(const Network& shifted, double constant, double log_value);
 
   ProofOptions options_;
-  Network left_;                        ///< without the levels that are out
-  double constant_ = 0.0;               ///< to be added to its logarithms
+  Network left_;                         ///< without the levels that are out
+  double constant_ = 0.0;                ///< to be added to its logarithms
   std::vector<ReducedNetwork> reduced_;  ///< the way from the network to what is left
   double bound_ = std::numeric_limits<double>::infinity();
 };

@@ -35,8 +35,8 @@ class Elite {
       found.count += arrivals;
       return;
     }
-    const auto after = std::find_if(found_.begin(), found_.end(),
-                                    [&](const Found& found) { return found.state.value < state.value; });
+    const auto after =
+        std::find_if(found_.begin(), found_.end(), [&](const Found& found) { return found.state.value < state.value; });
     found_.insert(after, {state, arrivals});
     if (found_.size() > count_) found_.pop_back();
   }
@@ -58,7 +58,8 @@ std::optional<Scored> possible_state(const LogNetwork& network, const SearchOpti
   const Domains domains = propagate_zeros(network.network());
   try {
     Scored state;
-    state.x = repair(network.network(), domains, std::vector<Value>(network.size(), 0), rng, {.stop = options.halt.stop});
+    state.x =
+        repair(network.network(), domains, std::vector<Value>(network.size(), 0), rng, {.stop = options.halt.stop});
     state.value = network.value(state.x);
     return state;
   } catch (const InputError& error) {
@@ -75,7 +76,8 @@ std::vector<Found> search(const LogNetwork& network, const std::vector<std::vect
   const double entries = std::clamp(options.memory / (2.0 * kChains * sizeof(double)), 4096.0, kMostEntries);
   std::vector<std::unique_ptr<Chain>> chains;
   for (std::size_t c = 0; c < kChains; ++c) {
-    chains.push_back(std::make_unique<Chain>(network, annealer, make_rng(options.seed, Stream::network_search, c), entries));
+    chains.push_back(
+        std::make_unique<Chain>(network, annealer, make_rng(options.seed, Stream::network_search, c), entries));
   }
   Elite elite(options.solutions);
   for (std::size_t k = 0; k < starts.size(); ++k) {
