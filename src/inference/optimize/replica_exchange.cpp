@@ -21,7 +21,7 @@ constexpr unsigned kHarvested = 8;  // lanes a round
 ReplicaExchange::ReplicaExchange(const SpinProblem& problem, TemperatureRange range, std::uint64_t seed,
                                  std::uint64_t number)
     : problem_(&problem),
-      lanes_(make_spin_lanes(problem, seed, 2 * number)),
+      lanes_(make_spin_lanes(problem, range.hot, seed, 2 * number)),
       crossover_(problem),
       rungs_(lanes_->lanes()),
       best_(std::numeric_limits<std::int64_t>::min()),

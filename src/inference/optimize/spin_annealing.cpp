@@ -52,7 +52,7 @@ SpinAnnealing::SpinAnnealing(const SpinProblem& problem, TemperatureRange range,
                              std::uint64_t number)
     : problem_(&problem),
       range_(range),
-      lanes_(make_spin_lanes(problem, seed, 2 * number)),
+      lanes_(make_spin_lanes(problem, range.hot, seed, 2 * number)),
       crossover_(problem),
       best_(lanes_->lanes()),
       reheat_(0.5 * range.hot),
