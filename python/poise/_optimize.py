@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ from ._target import Target, as_model
 _OPTIONS = {row["name"]: row for row in _core.optimize_options()}
 
 
-class Solution(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Solution:
     """One of the best states, and how often the search arrived there."""
 
     objective: float

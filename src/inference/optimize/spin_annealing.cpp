@@ -34,7 +34,7 @@ TemperatureRange measure_temperatures(const SpinProblem& problem, Rng& rng) {
   const auto loose = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 20);
   std::nth_element(losses.begin(), loose, losses.end());
   const double hot = 0.4 * typical;
-  return {std::clamp(0.25 * *loose, hot / 100.0, hot / 4.0), hot};
+  return {std::clamp(0.25 * *loose, hot / 1000.0, hot / 4.0), hot};
 }
 
 bool Champion::take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng) {
