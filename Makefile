@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu peers sanitize torture laws fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -18,6 +18,7 @@ help:
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
+	@echo "make bench-optimize  poise optimize beside dwave-samplers and OpenJij: GRAPHS=FOLDER, FULL=1"
 	@echo "make sanitize     the tests under address, undefined-behaviour and thread sanitizers"
 	@echo "make torture      runs that are killed KILLS (default 1000) times at random and resumed"
 	@echo "make laws         random models against enumeration, by every sampler: SECONDS (default 600), SEED (default 1)"
@@ -72,6 +73,12 @@ peers:
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target _core
 	@bench/peers.py
+
+bench-optimize:
+	@tools/install-packages build python
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+	@bench/optimize.py $(GRAPHS)
 
 sanitize:
 	@tools/install-packages build test

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,13 @@ from . import _core
 from ._arguments import described, documented, real
 from ._models import Model
 from ._progress import _somebody_looks, _tqdm
+from ._target import Target, as_model
 
 _OPTIONS = {row["name"]: row for row in _core.optimize_options()}
 
 
-class Solution(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Solution:
     """One of the best states, and how often the search arrived there."""
 
     objective: float
@@ -80,11 +83,11 @@ class Optimum:
 
 @documented(list(_OPTIONS.values()))
 def optimize(
-    model: Model,
+    model: Model | Target,
     *,
     target: float | None = None,
     init: npt.ArrayLike | None = None,
-    fix: Mapping[int | str, int] | None = None,
+    fix: Mapping[Any, int] | None = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Optimum:
@@ -106,18 +109,19 @@ def optimize(
     >>> best.state.tolist()
     [1, -1, 1, -1, 1, -1]
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: found {type(model).__name__}, expected a model of Poise")
+    if not isinstance(model, (Model, Target)):
+        raise TypeError(f"model: found {type(model).__name__}, expected a model or a target of Poise")
     for name in options:
         if name not in _OPTIONS:
             raise TypeError(f"optimize: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
     settings = {name: described(_OPTIONS[name], value) for name, value in options.items() if value is not None}
     limit = None if target is None else real("target", target)
     show = _somebody_looks() if progress is None else bool(progress)
+    look = _Look(*as_model(model), model.shape)
     bar = _Bar() if show else None
     try:
         core = _core.optimize(
-            model._core, settings, limit, _states(model, init), _fixed(model, fix), bar.update if bar else None
+            look.core, settings, limit, look.states(init), look.fixed(fix), bar.update if bar else None
         )
     finally:
         if bar:
@@ -125,44 +129,49 @@ def optimize(
     return Optimum(core)
 
 
-def _levels(model: Model, labels: npt.NDArray[Any], name: str) -> npt.NDArray[np.uint8]:
-    known = model.labels
-    if known:
-        levels = np.full(labels.shape, 255, dtype=np.uint8)
-        for level, label in enumerate(known):
-            levels[labels == label] = level
-        wrong = levels == 255
-    else:
-        wrong = (labels < 0) | (labels > 254) | (labels != np.floor(labels))
-        levels = np.where(wrong, 0, labels).astype(np.uint8)
-    if wrong.any():
-        expected = f"one of {', '.join(map(str, known))}" if known else "numbers of levels from 0 on"
-        raise ValueError(f"{name}: found {labels[wrong][0]}, expected {expected}")
-    return levels
+class _Look:
+    """How states and labels of a model look, for what users give."""
 
+    def __init__(self, core: _core.Model, user: _core.UserModel | None, shape: tuple[int, ...]) -> None:
+        self.core = core
+        self.user = user  # kept alive: it has the code of a target
+        self.shape = shape
 
-def _states(model: Model, init: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
-    if init is None:
-        return np.zeros((0, model.variables), dtype=np.uint8)
-    states = np.atleast_2d(np.asarray(init))
-    if states.shape[-2:] == model.shape and len(model.shape) == 2:
-        states = states.reshape(-1, model.variables)
-    if states.ndim != 2 or states.shape[1] != model.variables:
-        raise ValueError(f"init: found an array of shape {np.shape(init)}, expected rows of {model.variables} labels")
-    return np.ascontiguousarray(_levels(model, states, "init"))
+    def levels(self, labels: npt.NDArray[Any], name: str) -> npt.NDArray[np.uint8]:
+        known = self.core.labels
+        if known:
+            levels = np.full(labels.shape, 255, dtype=np.uint8)
+            for level, label in enumerate(known):
+                levels[labels == label] = level
+            wrong = levels == 255
+        else:
+            wrong = (labels < 0) | (labels > 254) | (labels != np.floor(labels))
+            levels = np.where(wrong, 0, labels).astype(np.uint8)
+        if wrong.any():
+            expected = f"one of {', '.join(map(str, known))}" if known else "numbers of levels from 0 on"
+            raise ValueError(f"{name}: found {labels[wrong][0]}, expected {expected}")
+        return levels
 
+    def states(self, init: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
+        variables = self.core.variables
+        if init is None:
+            return np.zeros((0, variables), dtype=np.uint8)
+        states = np.asarray(init)
+        if states.shape[-len(self.shape) :] != self.shape and states.shape[-1:] != (variables,):
+            raise ValueError(f"init: found an array of shape {states.shape}, expected rows of {variables} labels")
+        return np.ascontiguousarray(self.levels(states.reshape(-1, variables), "init"))
 
-def _fixed(model: Model, fix: Mapping[int | str, int] | None) -> npt.NDArray[np.int16]:
-    if not fix:
-        return np.zeros(0, dtype=np.int16)
-    fixed = np.full(model.variables, -1, dtype=np.int16)
-    names = model.names
-    for variable, label in fix.items():
-        number = names.index(variable) if variable in names else variable
-        if not isinstance(number, (int, np.integer)) or not 0 <= number < model.variables:
-            raise ValueError(f"fix: found the variable {variable!r}, expected a name or a number below {model.variables}")
-        fixed[number] = _levels(model, np.asarray([label]), "fix")[0]
-    return fixed
+    def fixed(self, fix: Mapping[Any, int] | None) -> npt.NDArray[np.int16]:
+        if not fix:
+            return np.zeros(0, dtype=np.int16)
+        variables, names = self.core.variables, self.core.names
+        fixed = np.full(variables, -1, dtype=np.int16)
+        for variable, label in fix.items():
+            number = names.index(variable) if variable in names else variable
+            if not isinstance(number, (int, np.integer)) or not 0 <= number < variables:
+                raise ValueError(f"fix: found the variable {variable!r}, expected a name or a number below {variables}")
+            fixed[number] = self.levels(np.asarray([label]), "fix")[0]
+        return fixed
 
 
 class _Bar:

@@ -67,6 +67,16 @@ Best find(const Model& model, const nb::dict& settings, std::optional<double> ta
     }
     if (heard) progress(heard->objective, heard->seconds, part);
   };
+  if (model.fibers() != nullptr) {  // the code of a target runs on this thread, and hears of signals itself
+    hooks.progress = [&](const Improvement& improvement, double part) {
+      if (progress.is_none()) return;
+      const nb::gil_scoped_acquire acquire;
+      progress(improvement.objective, improvement.seconds, part);
+    };
+    const nb::gil_scoped_release release;
+    out.answer = find_best(model, options, start, hooks);
+    return out;
+  }
   place.run([&] { out.answer = find_best(model, options, start, hooks); },
             progress.is_none() ? std::function<void()>() : std::function<void()>(look));
   return out;

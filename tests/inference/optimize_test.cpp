@@ -140,7 +140,7 @@ TEST(SpinLanes, ValuesFollowSweepsAndExchanges) {
       RandomProblem(70, 1.0, 3, small, true).problem(), spin_problem(std::vector<double>(301, 0.0), star),
       spin_problem({300000.0, 1.0}, {{0, 1, -70001.0}})};
   for (const SpinProblem& problem : problems) {
-    const auto lanes = make_spin_lanes(problem, 1, 0);
+    const auto lanes = make_spin_lanes(problem, 6.0, 1, 0);
     lanes->set_random();
     for (unsigned lane = 0; lane < lanes->lanes(); ++lane) lanes->temperatures[lane] = 0.1 * lane;
     lanes->renew();
@@ -159,7 +159,7 @@ TEST(SpinLanes, ValuesFollowSweepsAndExchanges) {
 
 TEST(SpinLanes, ChainsAtTemperatureZeroOnlyClimb) {
   const SpinProblem problem = RandomProblem(200, 0.05, 4, small, true).problem();
-  const auto lanes = make_spin_lanes(problem, 1, 0);
+  const auto lanes = make_spin_lanes(problem, 6.0, 1, 0);
   lanes->set_random();
   std::fill(lanes->temperatures.begin(), lanes->temperatures.end(), 0.0);
   lanes->renew();

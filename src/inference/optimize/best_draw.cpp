@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include <poise/run.hpp>
 #include "base/thread_pool.hpp"
 
@@ -96,23 +98,31 @@ OptimizeAnswer find_best_draw(const Model& model, const OptimizeOptions& options
       answer.history.push_back({seconds_since(begun), sweeps, log_prob[chain]});
     }
   };
-  look();
-  run.warm_up();
-  sweeps += kWarmup;
-  look();
-  while (!is_over()) {
-    run.advance(run.engine().traits().steps_per_sweep);
-    ++sweeps;
+  bool stopped = false;  // by the target
+  try {
     look();
-    if (!hooks.progress) continue;
-    const double by_sweeps = options.sweeps ? static_cast<double>(sweeps) / static_cast<double>(*options.sweeps) : 0.0;
-    const double by_clock = options.seconds ? seconds_since(begun) / *options.seconds : 0.0;
-    hooks.progress(answer.history.back(), std::min(1.0, std::max(by_sweeps, by_clock)));
+    run.warm_up();
+    sweeps += kWarmup;
+    look();
+    while (!is_over()) {
+      run.advance(run.engine().traits().steps_per_sweep);
+      ++sweeps;
+      look();
+      if (!hooks.progress) continue;
+      const double by_sweeps =
+          options.sweeps ? static_cast<double>(sweeps) / static_cast<double>(*options.sweeps) : 0.0;
+      const double by_clock = options.seconds ? seconds_since(begun) / *options.seconds : 0.0;
+      hooks.progress(answer.history.back(), std::min(1.0, std::max(by_sweeps, by_clock)));
+    }
+  } catch (const RunStopped&) {
+    stopped = true;
   }
   answer.solutions = best.take();
+  if (answer.solutions.empty())
+    throw InputError(fmt::format("{}: interrupted before there was a state to show", model.name));
   answer.reason = "the best state that chains came across, by replica exchange";
   answer.seconds = seconds_since(begun);
-  answer.interrupted = interrupted();
+  answer.interrupted = stopped || interrupted();
   return answer;
 }
 

@@ -21,7 +21,7 @@ constexpr unsigned kHarvested = 8;  // lanes a round
 ReplicaExchange::ReplicaExchange(const SpinProblem& problem, TemperatureRange range, std::uint64_t seed,
                                  std::uint64_t number)
     : problem_(&problem),
-      lanes_(make_spin_lanes(problem, seed, 2 * number)),
+      lanes_(make_spin_lanes(problem, range.hot, seed, 2 * number)),
       crossover_(problem),
       rungs_(lanes_->lanes()),
       best_(std::numeric_limits<std::int64_t>::min()),
@@ -115,9 +115,10 @@ void ReplicaExchange::harvest(SearchRecord& record) {
     while (next_ % rungs_ >= rungs_ / 2) next_ = (next_ + 1) % lanes_->lanes();
     lanes_->get(next_, spins);
     next_ = (next_ + 1) % lanes_->lanes();
+    record.add(problem_->value(spins), spins);  // a list of best states has some that are no local optima
     climb(*problem_, spins);
     const std::int64_t value = problem_->value(spins);
-    record.add(value, spins);
+    record.add_better(value, spins);
     champion_.take(value, spins, crossover_, rng_);
   }
   record.add_better(champion_.value, champion_.spins);

@@ -34,7 +34,7 @@ TemperatureRange measure_temperatures(const SpinProblem& problem, Rng& rng) {
   const auto loose = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 20);
   std::nth_element(losses.begin(), loose, losses.end());
   const double hot = 0.4 * typical;
-  return {std::clamp(0.25 * *loose, hot / 100.0, hot / 4.0), hot};
+  return {std::clamp(0.25 * *loose, hot / 1000.0, hot / 4.0), hot};
 }
 
 bool Champion::take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng) {
@@ -52,7 +52,7 @@ SpinAnnealing::SpinAnnealing(const SpinProblem& problem, TemperatureRange range,
                              std::uint64_t number)
     : problem_(&problem),
       range_(range),
-      lanes_(make_spin_lanes(problem, seed, 2 * number)),
+      lanes_(make_spin_lanes(problem, range.hot, seed, 2 * number)),
       crossover_(problem),
       best_(lanes_->lanes()),
       reheat_(0.5 * range.hot),

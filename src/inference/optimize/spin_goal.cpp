@@ -94,7 +94,9 @@ std::vector<Value> repaired(const HardCore& core, const std::vector<std::vector<
 
 /// sum gain_i x_i - sum price_ij x_i x_j with x = (1 + s) / 2. With the smaller gain of both ends as the price,
 /// dropping the lighter end of a conflict loses nothing, so the best state without conflicts is among the best ones.
-SpinGoal goal_of(const Model& model, HardCore core) {
+/// A search then moves along conflicts freely. In a list they would take the place of states without, so there the
+/// price is twice as high.
+SpinGoal goal_of(const Model& model, HardCore core, Wanted wanted) {
   std::vector<double> field(core.gain.size());
   std::vector<Edge> edges;
   for (std::size_t i = 0; i < field.size(); ++i) field[i] = core.gain[i] / 2;

@@ -34,21 +34,58 @@ struct SweepView {
   const T* weight;
   const Index* neighbour;
   const std::size_t* start;
-  const std::size_t* middle;  // where negative weights begin
+  const std::size_t* middle;       // where negative weights begin
+  const std::int32_t* strength;    // of a variable: what bounds its local field
+  const std::int32_t* wide_field;  // the field where it may be wider than a lane
+  const std::size_t* chunk_start;  // chunks of neighbours whose sums fit a lane; one where all of them do
+  const std::size_t* chunks;       // ends of chunks
   std::size_t variables;
   std::size_t threshold_row;  // to begin with
   std::int64_t* gained;       // per lane, in halves
 };
 
-/// Adds sums of a few narrow numbers to wide ones.
+/// Numbers of twice the width, for sums of what fits a lane and for local fields that do not.
 template <class T>
 struct Track {
   using Wide = std::conditional_t<sizeof(T) == 1, std::int16_t, std::int32_t>;
   // NOLINTNEXTLINE(modernize-use-using): the attribute needs the old form
   typedef Wide Sums __attribute__((vector_size(32 * sizeof(Wide) / sizeof(T))));
-  /// Additions that cannot overflow a sum.
-  static constexpr unsigned kMost = sizeof(T) == 1 ? 256 : sizeof(T) == 2 ? 65536 : 1;
+  static constexpr std::int64_t kMost = std::numeric_limits<Wide>::max();
 };
+
+/// Adds the rows of neighbours `first` to `last` to a sum.
+template <class T, unsigned kParts, bool kUnit>
+POISE_INLINE void add_rows(const SweepView<T>& view, std::size_t i, std::size_t first, std::size_t last,
+                           typename Lanes<T>::Half* sum) {
+  using Vector = typename Lanes<T>::Half;
+  constexpr unsigned kWidth = Lanes<T>::kHalf;
+  const auto add_row = [&](std::size_t k, auto&& add) {
+    const T* from = view.spins + std::size_t{view.neighbour[k]} * (kParts * kWidth);
+    for (unsigned part = 0; part < kParts; ++part) {
+      Vector spin;
+      std::memcpy(&spin, from + part * kWidth, sizeof spin);
+      add(sum[part], spin);
+    }
+  };
+  std::size_t k = first;
+  if constexpr (kUnit) {
+    const std::size_t middle = view.middle[i] < last ? view.middle[i] : last;
+    for (; k < middle; ++k) add_row(k, [](Vector& to, const Vector& spin) { to += spin; });
+    for (; k < last; ++k) add_row(k, [](Vector& to, const Vector& spin) { to -= spin; });
+  } else {
+    for (; k < last; ++k) {
+      const T weight = view.weight[k];
+      if constexpr (sizeof(T) == 1) {  // there are no products of bytes
+        add_row(k, [weight](Vector& to, const Vector& spin) {
+          const Vector negative = reinterpret_cast<Vector>(spin < 0);
+          to += (negative ^ weight) - negative;
+        });
+      } else {
+        add_row(k, [weight](Vector& to, const Vector& spin) { to += spin * weight; });
+      }
+    }
+  }
+}
 
 template <class T, unsigned kLanes, bool kUnit, bool kTracked>
 POISE_INLINE void sweep_rows(const SweepView<T> view) {
@@ -57,59 +94,74 @@ POISE_INLINE void sweep_rows(const SweepView<T> view) {
   constexpr unsigned kParts = kLanes / kWidth;
   using Sums = typename Track<T>::Sums;
   Sums sums[kParts] = {};
-  unsigned added = 0;
+  std::int64_t bound = 0;  // of the sums
   const auto drain = [&] {
     for (unsigned part = 0; part < kParts; ++part) {
       for (unsigned lane = 0; lane < kWidth; ++lane) view.gained[part * kWidth + lane] += sums[part][lane];
       sums[part] = Sums{};
     }
-    added = 0;
+    bound = 0;
   };
   std::size_t row = view.threshold_row;
   for (std::size_t i = 0; i < view.variables; ++i) {
-    Vector field[kParts] = {};
-    for (unsigned part = 0; part < kParts; ++part) field[part] += view.field[i];
-    const auto add_row = [&](std::size_t k, auto&& add) {
-      const T* from = view.spins + std::size_t{view.neighbour[k]} * kLanes;
-      for (unsigned part = 0; part < kParts; ++part) {
-        Vector spin;
-        std::memcpy(&spin, from + part * kWidth, sizeof spin);
-        add(field[part], spin);
-      }
-    };
-    const std::size_t end = view.start[i + 1];
-    std::size_t k = view.start[i];
-    if constexpr (kUnit) {
-      for (; k < view.middle[i]; ++k) add_row(k, [](Vector& sum, const Vector& spin) { sum += spin; });
-      for (; k < end; ++k) add_row(k, [](Vector& sum, const Vector& spin) { sum -= spin; });
-    } else {
-      for (; k < end; ++k) {
-        const T weight = view.weight[k];
-        if constexpr (sizeof(T) == 1) {  // there are no products of bytes
-          add_row(k, [weight](Vector& sum, const Vector& spin) {
-            const Vector negative = reinterpret_cast<Vector>(spin < 0);
-            sum += (negative ^ weight) - negative;
-          });
-        } else {
-          add_row(k, [weight](Vector& sum, const Vector& spin) { sum += spin * weight; });
-        }
-      }
-    }
     T* own = view.spins + i * kLanes;
     const T* limit = view.thresholds + row * kLanes;
     row = row + 1 == kThresholdRows ? 0 : row + 1;
-    for (unsigned part = 0; part < kParts; ++part) {
+    if (kTracked) {
+      if (bound + view.strength[i] > Track<T>::kMost) drain();
+      bound += view.strength[i];
+    }
+    // What is common to fields of both widths: flips the spins whose loss is within the threshold.
+    const auto flip = [&](unsigned part, const Vector& loss) {
       Vector spin, threshold;
       std::memcpy(&spin, own + part * kWidth, sizeof spin);
       std::memcpy(&threshold, limit + part * kWidth, sizeof threshold);
-      const Vector negative = reinterpret_cast<Vector>(spin < 0);
-      const Vector loss = (field[part] ^ negative) - negative;
       const Vector accepted = reinterpret_cast<Vector>(loss <= threshold);
       spin = (spin ^ accepted) - accepted;
       std::memcpy(own + part * kWidth, &spin, sizeof spin);
-      if constexpr (kTracked) sums[part] -= __builtin_convertvector(loss & accepted, Sums);
+      return accepted;
+    };
+    const auto negative_of = [&](unsigned part) {
+      Vector spin;
+      std::memcpy(&spin, own + part * kWidth, sizeof spin);
+      return reinterpret_cast<Vector>(spin < 0);
+    };
+    const std::size_t first_chunk = view.chunk_start[i];
+    const std::size_t last_chunk = view.chunk_start[i + 1];
+    if (sizeof(T) > 1 || first_chunk == last_chunk) {
+      Vector field[kParts] = {};
+      for (unsigned part = 0; part < kParts; ++part) field[part] += view.field[i];
+      add_rows<T, kParts, kUnit>(view, i, view.start[i], view.start[i + 1], field);
+      for (unsigned part = 0; part < kParts; ++part) {
+        const Vector negative = negative_of(part);
+        const Vector loss = (field[part] ^ negative) - negative;
+        const Vector accepted = flip(part, loss);
+        if constexpr (kTracked) sums[part] -= __builtin_convertvector(loss & accepted, Sums);
+      }
+    } else {
+      // A loss beyond a lane is accepted or not whatever it is exactly, but values need all of it.
+      Sums field[kParts] = {};
+      for (unsigned part = 0; part < kParts; ++part) {
+        field[part] += static_cast<typename Track<T>::Wide>(view.wide_field[i]);
+      }
+      std::size_t from = view.start[i];
+      for (std::size_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
+        Vector sum[kParts] = {};
+        add_rows<T, kParts, kUnit>(view, i, from, view.chunks[chunk], sum);
+        for (unsigned part = 0; part < kParts; ++part) field[part] += __builtin_convertvector(sum[part], Sums);
+        from = view.chunks[chunk];
+      }
+      constexpr auto most = std::numeric_limits<T>::max();
+      for (unsigned part = 0; part < kParts; ++part) {
+        const Sums negative = __builtin_convertvector(negative_of(part), Sums);
+        const Sums loss = (field[part] ^ negative) - negative;
+        const Sums too_large = reinterpret_cast<Sums>(loss > most);
+        const Sums too_small = reinterpret_cast<Sums>(loss < -most);
+        const Sums clamped = (loss & ~(too_large | too_small)) | (too_large & most) | (too_small & -most);
+        const Vector accepted = flip(part, __builtin_convertvector(clamped, Vector));
+        if constexpr (kTracked) sums[part] -= loss & __builtin_convertvector(accepted, Sums);
+      }
     }
-    if (kTracked && ++added == Track<T>::kMost) drain();
   }
   if (kTracked) drain();
 }
@@ -132,7 +184,15 @@ class LanesOf final : public SpinLanes {
     for (const std::int64_t value : problem.field) field_.push_back(narrow(value));
     for (const std::int64_t value : problem.weight) weight_.push_back(narrow(value));
     neighbour_ = problem.neighbour;
-    for (Index i = 0; i < n; ++i) sort_by_sign(i);
+    chunk_start_.push_back(0);
+    for (Index i = 0; i < n; ++i) {
+      sort_by_sign(i);
+      strength_.push_back(static_cast<std::int32_t>((problem.strength(i) >> shift_) + 1 +
+                                                    static_cast<std::int64_t>(problem.degree(i))));
+      wide_field_.push_back(static_cast<std::int32_t>(problem.field[i] >> shift_));
+      if (problem.strength(i) > std::numeric_limits<T>::max() && shift_ == 0) divide(i);
+      chunk_start_.push_back(chunks_.size());
+    }
     unit_ = std::all_of(weight_.begin(), weight_.end(), [](T value) { return value == 1 || value == -1; });
     exponentials_.resize(kExponentials + kLanes);
     for (float& value : exponentials_) value = static_cast<float>(-std::log1p(-rng_.uniform()));
@@ -223,6 +283,20 @@ class LanesOf final : public SpinLanes {
     }
   }
 
+  /// Chunks of neighbours whose weights add up to no more than a lane holds.
+  void divide(Index i) {
+    std::int64_t sum = 0;
+    for (std::size_t k = problem_->start[i]; k < problem_->start[i + 1]; ++k) {
+      const std::int64_t weight = std::abs(static_cast<std::int64_t>(weight_[k]));
+      if (sum + weight > std::numeric_limits<T>::max()) {
+        chunks_.push_back(k);
+        sum = 0;
+      }
+      sum += weight;
+    }
+    chunks_.push_back(problem_->start[i + 1]);
+  }
+
   void renew_rows(std::size_t count) {
     constexpr auto most = static_cast<float>(std::numeric_limits<T>::max() / 2);
     float scale[kLanes];
@@ -251,6 +325,10 @@ class LanesOf final : public SpinLanes {
                       neighbour_.data(),
                       problem_->start.data(),
                       middle_.data(),
+                      strength_.data(),
+                      wide_field_.data(),
+                      chunk_start_.data(),
+                      chunks_.data(),
                       field_.size(),
                       static_cast<std::size_t>(rng_.uniform() * static_cast<double>(kThresholdRows)),
                       gained};
@@ -270,20 +348,28 @@ class LanesOf final : public SpinLanes {
   std::vector<T> weight_;
   std::vector<Index> neighbour_;
   std::vector<std::size_t> middle_;
+  std::vector<std::int32_t> strength_;
+  std::vector<std::int32_t> wide_field_;
+  std::vector<std::size_t> chunk_start_;
+  std::vector<std::size_t> chunks_;
   std::vector<float> exponentials_;
 };
 
 }  // namespace
 
-std::unique_ptr<SpinLanes> make_spin_lanes(const SpinProblem& problem, std::uint64_t seed, std::uint64_t number) {
+std::unique_ptr<SpinLanes> make_spin_lanes(const SpinProblem& problem, double hottest, std::uint64_t seed,
+                                           std::uint64_t number) {
+  constexpr std::int64_t byte = std::numeric_limits<std::int8_t>::max();
+  constexpr std::int64_t word = std::numeric_limits<std::int16_t>::max();
   std::int64_t strongest = 0;
+  std::int64_t heaviest = 0;
   for (Index i = 0; i < problem.num_variables(); ++i) strongest = std::max(strongest, problem.strength(i));
-  if (strongest <= std::numeric_limits<std::int8_t>::max()) {
+  for (const std::int64_t weight : problem.weight) heaviest = std::max(heaviest, std::abs(weight));
+  constexpr double kRareLoss = 4.0;  // in temperatures: thresholds beyond it are cut off where lanes are narrow
+  if (heaviest <= byte && strongest < word && kRareLoss * hottest <= static_cast<double>(byte)) {
     return std::make_unique<LanesOf<std::int8_t>>(problem, 0, seed, number);
   }
-  if (strongest <= std::numeric_limits<std::int16_t>::max()) {
-    return std::make_unique<LanesOf<std::int16_t>>(problem, 0, seed, number);
-  }
+  if (strongest <= word) return std::make_unique<LanesOf<std::int16_t>>(problem, 0, seed, number);
   unsigned shift = 0;
   while (strongest >> shift > std::numeric_limits<std::int32_t>::max() / 2) ++shift;
   return std::make_unique<LanesOf<std::int32_t>>(problem, shift, seed, number);

@@ -53,8 +53,9 @@ class SpinLanes {
   Rng rng_;
 };
 
-/// Lanes as narrow as the weights allow: 64 chains of bytes, or 32 of 16 or 32 bits. The problem must outlive them.
-[[nodiscard]] std::unique_ptr<SpinLanes> make_spin_lanes(const SpinProblem& problem, std::uint64_t seed,
+/// Lanes as narrow as the weights and the highest temperature allow: 64 chains of bytes, or 32 of 16 or 32 bits. Where
+/// many weights add up to more than a byte holds, they are summed in chunks. The problem must outlive them.
+[[nodiscard]] std::unique_ptr<SpinLanes> make_spin_lanes(const SpinProblem& problem, double hottest, std::uint64_t seed,
                                                          std::uint64_t number);
 
 }  // namespace poise
