@@ -34,12 +34,13 @@ TEST(SelectionInput, TablesInEveryUsualForm) {
     EXPECT_EQ(table.x, (std::vector<double>{2, 5, 3, 6}));
   }
   // Row names, as R and pandas write them.
-  EXPECT_EQ(read_regression(std::string_view(",y,a\n0,1,2\n1,3,4\n"), "t", "y").names,
-            std::vector<std::string>{"a"});
+  EXPECT_EQ(read_regression(std::string_view(",y,a\n0,1,2\n1,3,4\n"), "t", "y").names, std::vector<std::string>{"a"});
 }
 
 TEST(SelectionInput, WhatIsWrongWithATable) {
-  const auto read = [](const char* text) { return refusal_of([&] { (void)read_regression(std::string_view(text), "t.csv", "y"); }); };
+  const auto read = [](const char* text) {
+    return refusal_of([&] { (void)read_regression(std::string_view(text), "t.csv", "y"); });
+  };
   EXPECT_EQ(read("y,a\n1,2\n3,NA\n"),
             "t.csv, line 3: found no value in column 'a', expected a number; leave the row out or fill the value in");
   EXPECT_EQ(read("y,a\n1,x\n"), "t.csv, line 2: found 'x' in column 'a', expected a number");
@@ -51,7 +52,8 @@ TEST(SelectionInput, WhatIsWrongWithATable) {
 
 TEST(SelectionInput, SummariesKeepTheirColumns) {
   const SummaryTable table = read_summary(
-      "rsid chromosome position allele1 allele2 maf beta se\nrs1 1 5 A G 0.2 0.1 0.05\nrs2 1 9 C T 0.3 -0.3 0.1\n", "z");
+      "rsid chromosome position allele1 allele2 maf beta se\nrs1 1 5 A G 0.2 0.1 0.05\nrs2 1 9 C T 0.3 -0.3 0.1\n",
+      "z");
   EXPECT_EQ(table.names, (std::vector<std::string>{"rs1", "rs2"}));
   EXPECT_EQ(table.z, (std::vector<double>{0.1 / 0.05, -0.3 / 0.1}));
   EXPECT_EQ(table.extra[1][2], "C");
@@ -92,8 +94,8 @@ TEST(SelectionInput, MatricesThatNoDataHaveAreShrunk) {
   SymmetricMatrix matrix;
   matrix.dense = {1, 0.9, -0.9, 0.9, 1, 0.9, -0.9, 0.9, 1};
   const auto problem = summary_problem(table, matrix, {});
-  ASSERT_EQ(problem->warnings.size(), 1U);
-  EXPECT_NE(problem->warnings[0].text.find("not positive semidefinite"), std::string::npos);
+  ASSERT_EQ(problem->doubts.size(), 1U);
+  EXPECT_NE(problem->doubts[0].find("not positive semidefinite"), std::string::npos);
 }
 
 TEST(SelectionInput, ColumnsThatCannotBeTold) {
@@ -111,7 +113,8 @@ TEST(SelectionInput, ColumnsThatCannotBeTold) {
             std::string::npos);
   prior.always = {"w2"};
   prior.inclusion = 2.0;
-  const std::string both = refusal_of([&] { (void)regression_problem(drawn_table(30, 4, 1), Scaling::standard, prior); });
+  const std::string both =
+      refusal_of([&] { (void)regression_problem(drawn_table(30, 4, 1), Scaling::standard, prior); });
   EXPECT_NE(both.find("is no variable"), std::string::npos);
   EXPECT_NE(both.find("expected a probability"), std::string::npos);
 }

@@ -86,8 +86,8 @@ void add_inconsistencies(const SelectionProblem& problem, std::vector<Warning>& 
     warnings.push_back(
         {"flipped",
          fmt::format("{} to have alleles in {} that are the other way round in R: {}",
-                    flipped.size() == 1 ? "One variant seems" : fmt::format("{} variants seem", flipped.size()),
-                    problem.summary.source, some_of(flipped)),
+                     flipped.size() == 1 ? "One variant seems" : fmt::format("{} variants seem", flipped.size()),
+                     problem.summary.source, some_of(flipped)),
          "the sign of its z reversed, or without it"});
   }
   if (!odd.empty()) {
