@@ -4,7 +4,7 @@
     PYTHONPATH=build/release/python build/python/bin/python bench/select.py FOLDER [speed convergence traits loci wide]
 
 FOLDER holds data of susieR as .npz files: N3finemapping (X, Y) and FinemappingConvergence (XtX, Xty, yty, n). Times are
-processor time of one thread, so that what else the machine does counts less. millipede, from PyPI, is put beside the
+processor time of one thread, so that what else the machine does counts less. millipede (millipede-regression on PyPI) is put beside the
 speed where it is installed.
 """
 
