@@ -137,6 +137,12 @@ std::string lacks_precision(const Model& model, const Sampler& sampler) {
   return graph != nullptr ? loses_terms(**graph) : "";
 }
 
+/// The same for all other samplers, some of which take a gradient.
+std::string why_not_others(const Model& model, const Sampler& sampler) {
+  if (is_selection(model) && sampler.settings.first_order) return "it takes a gradient, and selection models have none";
+  return lacks_precision(model, sampler);
+}
+
 /// Refuses a sampler that does not take the model with the sampler's own sentence.
 TunableEngine make_on_cpu(const Model& model, const Sampler& sampler, const EngineOptions& options) {
   return std::visit([&](const auto& description) { return make_engine(description, sampler, options); },
@@ -162,7 +168,7 @@ void add_cpu(EngineTable& table) {
       {Device::cpu, "`sw`, `wolff`", "Ising and Potts models without field whose couplings are not negative",
        kReproducible, is_any, is_of<ClusterRow>, why_no_clusters, seconds_on_cpu, make_on_cpu},
       {Device::cpu, "all others", "all models; gradient samplers take targets of your own that have a gradient",
-       kReproducible, is_any, takes_all_models, lacks_precision, seconds_on_cpu, make_on_cpu},
+       kReproducible, is_any, takes_all_models, why_not_others, seconds_on_cpu, make_on_cpu},
   };
   table.rows.insert(table.rows.end(), std::begin(rows), std::end(rows));
 }

@@ -204,6 +204,13 @@ StepInfo WeightedGibbs::step(const SelectionTarget& target, SelectionTarget::Sta
   for (;;) {
     if (!scratch.known) look(target, state, scratch);
     if (scratch.failure != nullptr) break;
+    if (scratch.total == 0.0) {  // nothing may change
+      scratch.rao_blackwell.count += static_cast<std::uint64_t>(kTicks);
+      if (!scratch.rao_blackwell.sums.empty()) {
+        add_probs(numbers_of(scratch.probs), kTicks, scratch.rao_blackwell.sums);
+      }
+      break;
+    }
     const double mean = scratch.scale / scratch.total;
     const double ticks = std::nearbyint(-std::expm1(-left / mean) * mean * kTicks);
     if (!scratch.rao_blackwell.sums.empty() && ticks > 0.0) {

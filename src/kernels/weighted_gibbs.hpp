@@ -50,7 +50,7 @@ class WeightedGibbs {
   /// Variables whose rates are summed together.
   static constexpr std::size_t kTogether = 64;
   /// Ticks of time in a step. Whole numbers of them add up exactly.
-  static constexpr double kTicks = 4294967296.0;
+  static constexpr double kTicks = 1048576.0;
 
   /// `elsewhere` is k.
   explicit WeightedGibbs(double elsewhere) : elsewhere_(elsewhere) {}

@@ -34,6 +34,7 @@ std::vector<Model> small_models() {
           make_model("potts:size=2,levels=3,coupling=0.4"),
           network_model(std::make_shared<const Network>(mixed_network(0.2, 4))),
           rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(8, 4, 0.8, 4))),
+          selection_model(make_case({"default", {}}, 7)),
           table_model(small_categorical()),
           callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {})};
 }

@@ -18,6 +18,7 @@
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
 #include "models/ising/ising_model.hpp"
+#include "support/selection_cases.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 
@@ -154,6 +155,10 @@ const Pinned kPinned[] = {
     {"rbm", "dlsb", 0xda1c8fb9980b7119},
     {"rbm", "dmala", 0xcfe91f280d73c6b1},
     {"rbm", "pas", 0x8e2a50ee495fff13},
+    {"selection", "wtgs", 0x0},
+    {"selection", "lb", 0x0},
+    {"selection", "gibbs", 0x0},
+    {"selection", "temper", 0x0},
 };
 // clang-format on
 
@@ -198,6 +203,7 @@ Model model_of(const std::string& name) {
   if (name == "graph") return chorded_ring();
   if (name == "potts") return make_model("potts:size=6,levels=3,coupling=0.7");
   if (name == "zeros") return network_with_zeros();
+  if (name == "selection") return selection_model(make_case({"default", {}}, 30));
   return rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(36, 20, 0.7, 5)));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/rows.hpp"
+#include "support/selection_cases.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
 #include "support/table_model.hpp"
@@ -36,12 +37,15 @@ TEST(EngineRows, SayWhatTheCpuRuns) {
   const Model ising = make_model("ising:size=4"), potts = make_model("potts:size=4"),
               field = make_model("ising:size=4,mu=0.5,sigma=1"),
               rbm = rbm_model("rbm", std::make_shared<const Rbm>(testing::random_rbm(6, 4, 0.6, 4))),
-              own = testing::table_model(testing::small_categorical());
-  for (const Model* model : {&ising, &potts, &field, &rbm, &own}) {
+              own = testing::table_model(testing::small_categorical()),
+              selection = selection_model(testing::make_case({"default", {}}, 5));
+  for (const Model* model : {&ising, &potts, &field, &rbm, &own, &selection}) {
     for (const char* sampler : {"gibbs", "lb", "lsb", "hb"}) EXPECT_TRUE(runs(*model, sampler));
     EXPECT_EQ(runs(*model, "temper"), model != &own);
     EXPECT_EQ(runs(*model, "exact"), model != &own);
     EXPECT_EQ(runs(*model, "rbm-gibbs"), model == &rbm);
+    EXPECT_EQ(runs(*model, "wtgs"), model == &selection);
+    EXPECT_EQ(runs(*model, "gwg"), model != &selection);
     EXPECT_EQ(runs(*model, "wolff"), model == &ising || model == &potts);
   }
 }

@@ -10,6 +10,7 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/image.hpp>
 #include <poise/network.hpp>
+#include <poise/selection.hpp>
 #include "base/file.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/network/independent_set.hpp"
@@ -45,6 +46,22 @@ int replay(const std::vector<std::filesystem::path>& files,
     }
   }
   return accepted;
+}
+
+TEST(CorpusTest, Tables) {
+  const auto read = [](const auto& path) {
+    const std::string text = read_file(path);
+    static_cast<void>(read_summary(text, path.string()));
+    static_cast<void>(read_regression(text, path.string(), "y"));
+  };
+  replay(corpus("table"), read);
+}
+
+TEST(CorpusTest, Correlations) {
+  const auto read = [](const auto& path) {
+    EXPECT_FALSE(read_correlations(read_file(path), path.string()).dense.empty());
+  };
+  EXPECT_GT(replay(corpus("correlations"), read), 0);
 }
 
 TEST(CorpusTest, Specs) {

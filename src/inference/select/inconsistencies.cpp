@@ -85,9 +85,9 @@ void add_inconsistencies(const SelectionProblem& problem, std::vector<Warning>& 
   if (!flipped.empty()) {
     warnings.push_back(
         {"flipped",
-         fmt::format("{} of {} to have the alleles of {} and {} the other way round: {}",
-                     flipped.size() == 1 ? "A variant seems" : fmt::format("{} variants seem", flipped.size()),
-                     z.size(), problem.summary.source, "R", some_of(flipped)),
+         fmt::format("{} to have alleles in {} that are the other way round in R: {}",
+                     flipped.size() == 1 ? "One variant seems" : fmt::format("{} variants seem", flipped.size()),
+                     problem.summary.source, some_of(flipped)),
          "the sign of its z reversed, or without it"});
   }
   if (!odd.empty()) {

@@ -212,7 +212,9 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
   answer.summary = problem->summary;
   answer.coverage = options.coverage;
   answer.notes = problem->notes;
-  answer.warnings = problem->warnings;
+  for (const std::string& doubt : problem->doubts) {
+    answer.warnings.push_back({"correlations", doubt, "correlations from the sample that z scores come from"});
+  }
   answer.interrupted = result.interrupted;
   for (Index j = 0; j < problem->law->size(); ++j) {
     SelectedVariable& variable = answer.variables.emplace_back();

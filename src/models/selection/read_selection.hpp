@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <poise/selection.hpp>
+#include <poise/extend/models/selection_data.hpp>
 #include "models/selection/cross_products.hpp"
 
 namespace poise {

@@ -13,7 +13,7 @@ namespace poise {
 namespace {
 
 /// Part of a column's squared length below which nothing is left of it: rounding makes as much.
-constexpr double kNothingLeft = 1e-9;
+constexpr double kNothingLeft = 1e-8;
 /// The slab variance that fine-mapping without n starts from: that of z scores.
 constexpr double kVarianceOfScores = 50.0;
 constexpr double kUsualVariance = 0.2;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/selection.hpp>
+#include <poise/extend/models/selection_data.hpp>
 #include <poise/types.hpp>
 #include "models/selection/cross_products.hpp"
 

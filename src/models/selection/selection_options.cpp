@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/spec.hpp>
-#include <poise/selection.hpp>
+#include <poise/extend/models/selection_data.hpp>
 #include "base/options.hpp"
 #include "models/selection/read_selection.hpp"
 

@@ -272,7 +272,7 @@ double make_positive(DenseCrossProducts& r, const std::string& source, Selection
     if (shrinkage < 0.01) {
       problem.notes.push_back(sentence);
     } else {
-      problem.warnings.push_back({"correlations", sentence, "correlations from the sample that z scores come from"});
+      problem.doubts.push_back(sentence);
     }
     return shrinkage;
   }

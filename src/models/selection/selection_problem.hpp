@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/selection.hpp>
+#include <poise/extend/models/selection_data.hpp>
 #include "models/selection/selection_target.hpp"
 
 namespace poise {
@@ -21,7 +21,7 @@ class SelectionProblem {
   std::vector<double> scale;
   double response_centre = 0.0;
   std::vector<std::string> notes;
-  std::vector<Warning> warnings;
+  std::vector<std::string> doubts;  ///< about the correlations, a sentence each
   SummaryTable summary;  ///< of fine-mapping
   /// R, where it is in memory and small enough to be factored; for looking whether z and R belong together.
   std::shared_ptr<const DenseCrossProducts> correlations;

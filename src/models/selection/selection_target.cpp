@@ -185,6 +185,17 @@ void SelectionTarget::exclude(State& state, Index k) const {
   };
   std::vector<double> a(s);
   std::vector<Term> terms;
+  // What is left of a column that others nearly determine is known to few digits, and removing it would hand these on.
+  bool rebuild = false;
+  for (const Part& part : state.parts) {
+    rebuild = rebuild || 1.0 / part.inverse[m * s + m] < kNearlyDetermined * law_->products().diagonal()[k];
+  }
+  if (rebuild) {
+    state.active[m] = state.active.back();
+    state.active.pop_back();
+    reset(state);
+    return;
+  }
   for (Part& part : state.parts) {
     for (std::size_t i = 0; i < s; ++i) a[i] = part.inverse[i * s + m];
     const double v = 1.0 / a[m];

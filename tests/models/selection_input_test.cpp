@@ -1,0 +1,123 @@
+/// What selection reads: tables, z scores, correlations; and the sentences for what is wrong with them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include <poise/selection.hpp>
+#include "models/selection/read_selection.hpp"
+#include "models/selection/selection_problem.hpp"
+#include "support/selection_cases.hpp"
+
+namespace poise {
+namespace {
+
+using namespace poise::testing;
+
+template <class Work>
+std::string refusal_of(Work&& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+TEST(SelectionInput, TablesInEveryUsualForm) {
+  for (const char* text : {"y,a,b\n1,2,3\n4,5,6\n", "y\ta\tb\r\n1\t2\t3\r\n4\t5\t6\r\n", "y;a;b\n1;2;3\n\n4;5;6",
+                           "  y a  b\n 1 2 3\n4   5 6 \n", "\xef\xbb\xbf\"y\",\"a\",b\n1,2,3\n4,\"5\",6\n"}) {
+    SCOPED_TRACE(text);
+    const RegressionTable table = read_regression(std::string_view(text), "t", "y");
+    EXPECT_EQ(table.names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(table.y, (std::vector<double>{1, 4}));
+    EXPECT_EQ(table.x, (std::vector<double>{2, 5, 3, 6}));
+  }
+  // Row names, as R and pandas write them.
+  EXPECT_EQ(read_regression(std::string_view(",y,a\n0,1,2\n1,3,4\n"), "t", "y").names, std::vector<std::string>{"a"});
+}
+
+TEST(SelectionInput, WhatIsWrongWithATable) {
+  const auto read = [](const char* text) {
+    return refusal_of([&] { (void)read_regression(std::string_view(text), "t.csv", "y"); });
+  };
+  EXPECT_EQ(read("y,a\n1,2\n3,NA\n"),
+            "t.csv, line 3: found no value in column 'a', expected a number; leave the row out or fill the value in");
+  EXPECT_EQ(read("y,a\n1,x\n"), "t.csv, line 2: found 'x' in column 'a', expected a number");
+  EXPECT_EQ(read("y,a\n1,2,3\n"), "t.csv, line 2: found 3 fields, expected 2 as in the head");
+  EXPECT_NE(read("Y,a\n1,2\n").find("is no column of t.csv"), std::string::npos);
+  EXPECT_NE(read("").find("found nothing in it"), std::string::npos);
+  EXPECT_NE(read("y,\"a\n1,2\n").find("without an end"), std::string::npos);
+}
+
+TEST(SelectionInput, SummariesKeepTheirColumns) {
+  const SummaryTable table = read_summary(
+      "rsid chromosome position allele1 allele2 maf beta se\nrs1 1 5 A G 0.2 0.1 0.05\nrs2 1 9 C T 0.3 -0.3 0.1\n",
+      "z");
+  EXPECT_EQ(table.names, (std::vector<std::string>{"rs1", "rs2"}));
+  EXPECT_EQ(table.z, (std::vector<double>{0.1 / 0.05, -0.3 / 0.1}));
+  EXPECT_EQ(table.extra[1][2], "C");
+  EXPECT_EQ(table.extra_heads.front(), "chromosome");
+  EXPECT_EQ(read_summary("SNP Z N\na 1 100\nb 2 102\nc 3 101\n", "z").n, 101.0);
+  EXPECT_NE(refusal_of([] { (void)read_summary("rsid p\nrs1 0.5\n", "z"); }).find("expected one named z"),
+            std::string::npos);
+}
+
+TEST(SelectionInput, CorrelationsThatAreNone) {
+  const auto make = [](std::vector<double> r, double n = 100.0) {
+    return refusal_of([&] {
+      SummaryTable table;
+      table.names = {"a", "b"};
+      table.z = {1.0, 2.0};
+      table.n = n;
+      SymmetricMatrix matrix;
+      matrix.dense = std::move(r);
+      (void)summary_problem(table, matrix, {});
+    });
+  };
+  EXPECT_EQ(make({1, 0.5, 0.5, 1}), "(accepted)");
+  EXPECT_NE(make({1, 0.5, 0.4, 1}).find("expected a symmetric matrix"), std::string::npos);
+  EXPECT_NE(make({1, 1.5, 1.5, 1}).find("expected a correlation"), std::string::npos);
+  EXPECT_NE(make({2, 0.5, 0.5, 1}).find("expected a correlation"), std::string::npos);
+  EXPECT_NE(make({0.5, 0.5, 0.5, 1}).find("on the diagonal for a, expected 1"), std::string::npos);
+  EXPECT_NE(make({1, std::nan(""), 0.5, 1}).find("found nan for a and b"), std::string::npos);
+  EXPECT_NE(make({1, 0.5, 0.5, 1, 0}).find("columns, expected 2"), std::string::npos);
+  EXPECT_NE(make({1, 0.5, 0.5, 1}, 1.0).find("sample size"), std::string::npos);
+  EXPECT_NE(refusal_of([] { (void)read_correlations("1 0.5\n0.5\n", "R"); }).find("line 2"), std::string::npos);
+}
+
+TEST(SelectionInput, MatricesThatNoDataHaveAreShrunk) {
+  SummaryTable table;
+  table.names = {"a", "b", "c"};
+  table.z = {1.0, 2.0, 1.0};
+  table.n = 50;
+  SymmetricMatrix matrix;
+  matrix.dense = {1, 0.9, -0.9, 0.9, 1, 0.9, -0.9, 0.9, 1};
+  const auto problem = summary_problem(table, matrix, {});
+  ASSERT_EQ(problem->doubts.size(), 1U);
+  EXPECT_NE(problem->doubts[0].find("not positive semidefinite"), std::string::npos);
+}
+
+TEST(SelectionInput, ColumnsThatCannotBeTold) {
+  RegressionTable table = drawn_table(30, 4, 1);
+  std::fill_n(table.x.begin(), 30, 7.0);
+  for (std::size_t i = 0; i < 30; ++i) table.x[90 + i] = -2.0 * table.x[60 + i];
+  const auto problem = regression_problem(table, Scaling::standard, {});
+  ASSERT_EQ(problem->notes.size(), 2U);
+  EXPECT_NE(problem->notes[0].find("v2 and v3"), std::string::npos) << problem->notes[0];
+  EXPECT_NE(problem->notes[1].find("constant"), std::string::npos);
+  EXPECT_TRUE(problem->law->is_fixed(0));
+  SelectionPrior prior;
+  prior.always = {"v0"};
+  EXPECT_NE(refusal_of([&] { (void)regression_problem(table, Scaling::standard, prior); }).find("constant"),
+            std::string::npos);
+  prior.always = {"w2"};
+  prior.inclusion = 2.0;
+  const std::string both =
+      refusal_of([&] { (void)regression_problem(drawn_table(30, 4, 1), Scaling::standard, prior); });
+  EXPECT_NE(both.find("is no variable"), std::string::npos);
+  EXPECT_NE(both.find("expected a probability"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace poise
