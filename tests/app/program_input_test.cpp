@@ -4,7 +4,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_input_test {
 
 class ProgramInputTest : public ProgramTest {
  protected:
@@ -140,5 +140,5 @@ TEST_F(ProgramInputTest, SummaryRefusesWhatIsNotARun) {
   expect_refused({"summary", "."}, ".");
 }
 
-}  // namespace
+}  // namespace program_input_test
 }  // namespace poise::testing_program

@@ -7,7 +7,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_network_test {
 
 using nlohmann::json;
 
@@ -253,5 +253,5 @@ TEST_F(NetworkProgram, InterruptedBeforeTheFirstDrawNothingIsWritten) {
   EXPECT_NE(outcome.err.find("no marginals"), std::string::npos) << outcome.err;
 }
 
-}  // namespace
+}  // namespace program_network_test
 }  // namespace poise::testing_program

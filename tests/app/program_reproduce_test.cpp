@@ -8,7 +8,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_reproduce_test {
 
 using ProgramReproduce = ProgramTest;
 
@@ -85,5 +85,5 @@ TEST_F(ProgramReproduce, TheReportOpensInABrowserWithoutErrors) {
   EXPECT_GT(std::filesystem::file_size(work() / "page.png"), 50'000U);
 }
 
-}  // namespace
+}  // namespace program_reproduce_test
 }  // namespace poise::testing_program

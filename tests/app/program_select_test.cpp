@@ -8,7 +8,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_select_test {
 
 using nlohmann::json;
 
@@ -92,5 +92,5 @@ TEST_F(SelectProgram, RefusesBadInputInASentence) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace program_select_test
 }  // namespace poise::testing_program

@@ -10,7 +10,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_test {
 
 using nlohmann::json;
 
@@ -285,5 +285,5 @@ TEST_F(ProgramTest, CompareSetsSamplersSideBySide) {
   EXPECT_EQ(json::parse(piped.out)["results"].size(), 1U);
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace poise::testing_program

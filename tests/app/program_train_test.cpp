@@ -11,7 +11,7 @@
 #include "support/program.hpp"
 
 namespace poise::testing_program {
-namespace {
+namespace program_train_test {
 
 class TrainProgramTest : public ProgramTest {
  protected:
@@ -158,5 +158,5 @@ TEST_F(TrainProgramTest, HelpShowsExamples) {
   EXPECT_NE(outcome.out.find("poise train rbm --data digits --out rbm.safetensors"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace program_train_test
 }  // namespace poise::testing_program

@@ -6,7 +6,7 @@
 #include "support/output.hpp"
 
 namespace poise {
-namespace {
+namespace file_test {
 
 using namespace poise::testing;
 
@@ -62,5 +62,5 @@ TEST_F(FileTest, DevicesAreWrittenTo) {
   }
 }
 
-}  // namespace
+}  // namespace file_test
 }  // namespace poise

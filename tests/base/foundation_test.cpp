@@ -8,7 +8,7 @@
 #include <poise/extend/base/weight_tree.hpp>
 
 namespace poise {
-namespace {
+namespace foundation_test {
 
 // Known answers of Philox 4x32-10 from the Random123 distribution.
 TEST(Philox, KnownAnswers) {
@@ -110,5 +110,5 @@ TEST(WeightTree, NeverSelectsAZeroWeight) {
   EXPECT_EQ(tree.select(std::nextafter(tree.total(), 2.0)), 20U);
 }
 
-}  // namespace
+}  // namespace foundation_test
 }  // namespace poise

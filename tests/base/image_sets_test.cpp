@@ -13,7 +13,7 @@
 #include "support/bytes.hpp"
 
 namespace poise {
-namespace {
+namespace image_sets_test {
 
 using testing::crc;
 using testing::deflated;
@@ -146,5 +146,5 @@ TEST(DigitsTest, LookLikeDigits) {
   EXPECT_GT(own, count * 6 / 10);
 }
 
-}  // namespace
+}  // namespace image_sets_test
 }  // namespace poise

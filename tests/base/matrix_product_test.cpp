@@ -9,7 +9,7 @@
 #include "base/matrix_product.hpp"
 
 namespace poise {
-namespace {
+namespace matrix_product_test {
 
 std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   Rng rng = make_rng(seed, Stream::training_weights);
@@ -77,5 +77,5 @@ TEST(MatrixProduct, ScalarProductsAddSixteenSumsAsATree) {
   }
 }
 
-}  // namespace
+}  // namespace matrix_product_test
 }  // namespace poise

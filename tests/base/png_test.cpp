@@ -9,7 +9,7 @@
 #include "support/output.hpp"
 
 namespace poise {
-namespace {
+namespace png_test {
 
 using namespace poise::testing;
 
@@ -189,5 +189,5 @@ TEST_F(PngTest, SegmentationPanels) {
   EXPECT_THROW(static_cast<void>(segmentation_panels(1, 2, two, one, two)), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace png_test
 }  // namespace poise

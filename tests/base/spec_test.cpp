@@ -9,7 +9,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace spec_test {
 
 using testing::holds;
 using testing::refusal;
@@ -156,5 +156,5 @@ TEST(SpecTest, ReportsAllProblemsOfTheSettingsAtOnce) {
   }
 }
 
-}  // namespace
+}  // namespace spec_test
 }  // namespace poise

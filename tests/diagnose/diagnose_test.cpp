@@ -15,7 +15,7 @@
 #include <poise/diagnose.hpp>
 
 namespace poise {
-namespace {
+namespace diagnose_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -509,5 +509,5 @@ TEST(DiagnoseWarnings, ChainsThatDifferDoWarn) {
   EXPECT_EQ(codes(warnings(monitors, {}, {.chains = 4, .draws = 1000})), Codes{"rhat"});
 }
 
-}  // namespace
+}  // namespace diagnose_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/program.hpp"
 
 namespace poise {
-namespace {
+namespace mmd_test {
 
 using Labels = std::vector<std::int8_t>;
 
@@ -339,11 +339,11 @@ TEST(Thinning, MakesTheTestHoldForChains) {
   EXPECT_GT(rejected_as_they_are, repetitions / 2);
 }
 
-}  // namespace
+}  // namespace mmd_test
 }  // namespace poise
 
 namespace poise::testing_program {
-namespace {
+namespace mmd_test {
 
 using nlohmann::json;
 
@@ -437,5 +437,5 @@ TEST_F(MmdProgram, BadInputGetsASentence) {
   expect_refused({"mmd", "spins.nc", "spins.nc", "--json", "no/such/place"}, "no/such/place");
 }
 
-}  // namespace
+}  // namespace mmd_test
 }  // namespace poise::testing_program

@@ -22,7 +22,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace model_checks_test {
 
 using testing::mixed_network;
 
@@ -457,5 +457,5 @@ TEST(LocalGain, RightRunsAreQuiet) {
   EXPECT_EQ(run(make_model("ising:size=6,lambda=0.3"), parse_sampler("gibbs"), options).checks.tested_gains, 0U);
 }
 
-}  // namespace
+}  // namespace model_checks_test
 }  // namespace poise

@@ -14,7 +14,7 @@
 #include "support/run_cases.hpp"
 
 namespace poise {
-namespace {
+namespace every_sampler_test {
 
 using namespace poise::testing;
 
@@ -79,5 +79,5 @@ TEST(EverySampler, KeepsTheLawOnEveryModelThatTakesIt) {
   for (const std::string& name : samplers_with_chains()) EXPECT_EQ(ran.count(name), 1U) << name << " ran nowhere";
 }
 
-}  // namespace
+}  // namespace every_sampler_test
 }  // namespace poise

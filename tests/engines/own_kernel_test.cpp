@@ -17,7 +17,7 @@
 #include "support/run_cases.hpp"
 
 namespace poise {
-namespace {
+namespace own_kernel_test {
 
 using namespace poise::testing;
 
@@ -154,5 +154,5 @@ TEST(Docs, CodeInAddingIsThatOfTheExamples) {
   EXPECT_GE(blocks, 3);
 }
 
-}  // namespace
+}  // namespace own_kernel_test
 }  // namespace poise

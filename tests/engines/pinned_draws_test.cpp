@@ -23,7 +23,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace pinned_draws_test {
 
 using namespace poise::testing;
 
@@ -250,5 +250,5 @@ TEST(EverySampler, HasPinnedDraws) {
 
 INSTANTIATE_TEST_SUITE_P(Runs, PinnedDraws, ::testing::ValuesIn(kPinned), name_of);
 
-}  // namespace
+}  // namespace pinned_draws_test
 }  // namespace poise

@@ -8,7 +8,7 @@
 #include "support/table_model.hpp"
 
 namespace poise {
-namespace {
+namespace rows_test {
 
 TEST(EngineRows, AreComplete) {
   for (const EngineRow& row : engine_table().rows) {
@@ -58,5 +58,5 @@ TEST(EngineRows, AGpuIsFasterForManyChainsWhereThereIsOne) {
             has_gpu ? Device::cuda : Device::cpu);
 }
 
-}  // namespace
+}  // namespace rows_test
 }  // namespace poise

@@ -14,7 +14,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace collapse_test {
 
 using testing::hub_network;
 using testing::mixed_network;
@@ -499,5 +499,5 @@ TEST(Collapse, RandomNetworks) {
   EXPECT_GT(possible, 250);
 }
 
-}  // namespace
+}  // namespace collapse_test
 }  // namespace poise

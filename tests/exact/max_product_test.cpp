@@ -9,7 +9,7 @@
 #include "support/ranked_states.hpp"
 
 namespace poise {
-namespace {
+namespace max_product_test {
 
 using testing::ListedState;
 using testing::TiedNetwork;
@@ -103,5 +103,5 @@ TEST(MaxProduct, StopsAndRefuses) {
   EXPECT_THROW((void)most_probable_states(network, plan, 1, {.memory_limit = 10.0}), InputError);
 }
 
-}  // namespace
+}  // namespace max_product_test
 }  // namespace poise

@@ -11,7 +11,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace log_partition_test {
 
 using namespace poise::testing;
 
@@ -170,11 +170,11 @@ TEST(LogPartition, RefusesWhatItCannotDo) {
   EXPECT_FALSE(find_log_partition(large, {.chains = 2, .temperatures = 1}).exact);
 }
 
-}  // namespace
+}  // namespace log_partition_test
 }  // namespace poise
 
 namespace poise::testing_program {
-namespace {
+namespace log_partition_test {
 
 using nlohmann::json;
 
@@ -247,5 +247,5 @@ TEST_F(LogzProgram, BadInputGetsASentence) {
   refused({"rbm:weights=small.npz", "--json", "nowhere/z.json"}, "--json: cannot write");
 }
 
-}  // namespace
+}  // namespace log_partition_test
 }  // namespace poise::testing_program

@@ -13,7 +13,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace marginals_test {
 
 using namespace poise::testing;
 
@@ -418,5 +418,5 @@ TEST(BatchMeans, ChainsThatDisagreeAreWorthOneBatchEach) {
   EXPECT_NEAR(standard_error(chains, 0), std::sqrt(1.0 / 3.0) / 2.0, 1e-12);
 }
 
-}  // namespace
+}  // namespace marginals_test
 }  // namespace poise

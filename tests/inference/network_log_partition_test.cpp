@@ -18,7 +18,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace network_log_partition_test {
 
 using testing::hub_network;
 using testing::mixed_network;
@@ -195,11 +195,11 @@ TEST(NetworkLogPartition, InTheUaiFormat) {
   EXPECT_EQ(pr_text(169.408360916 * std::numbers::ln10), "PR\n169.408360916\n");
 }
 
-}  // namespace
+}  // namespace network_log_partition_test
 }  // namespace poise
 
 namespace poise::testing_program {
-namespace {
+namespace network_log_partition_test {
 
 using nlohmann::json;
 
@@ -281,5 +281,5 @@ TEST_F(NetworkLogz, BadInputGetsASentence) {
   refused({"ring.uai", "--out", "nowhere/ring.PR"}, "--out: cannot write");
 }
 
-}  // namespace
+}  // namespace network_log_partition_test
 }  // namespace poise::testing_program

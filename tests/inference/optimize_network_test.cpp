@@ -19,7 +19,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace optimize_network_test {
 
 using network_search::Choice;
 using network_search::LogNetwork;
@@ -337,5 +337,5 @@ TEST(NetworkSearch, StopsWhenTold) {
   EXPECT_TRUE(std::isfinite(answer.best().objective));
 }
 
-}  // namespace
+}  // namespace optimize_network_test
 }  // namespace poise

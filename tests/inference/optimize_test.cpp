@@ -21,7 +21,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace optimize_test {
 
 using namespace testing_program;
 
@@ -436,5 +436,5 @@ TEST_F(OptimizeProgram, FixesVariablesFromAFileAndRefusesBadOnes) {
   EXPECT_EQ(run({"optimize", "maxcut:file=graph.mc", "--device", "cuda"}).code, 2);
 }
 
-}  // namespace
+}  // namespace optimize_test
 }  // namespace poise

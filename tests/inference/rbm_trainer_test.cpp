@@ -13,7 +13,7 @@
 #include "support/rbm_training.hpp"
 
 namespace poise {
-namespace {
+namespace rbm_trainer_test {
 
 using namespace poise::testing;
 
@@ -213,5 +213,5 @@ TEST(RbmTrainerTest, RefusesWhatItCannotLearnFrom) {
   }
 }
 
-}  // namespace
+}  // namespace rbm_trainer_test
 }  // namespace poise

@@ -10,7 +10,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace adapt_test {
 
 using namespace poise::testing;
 
@@ -291,5 +291,5 @@ TEST(Optimizer, BothFindTheMinimumOfABowl) {
   }
 }
 
-}  // namespace
+}  // namespace adapt_test
 }  // namespace poise

@@ -34,7 +34,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace poise {
-namespace {
+namespace allocation_test {
 
 using namespace poise::testing;
 
@@ -128,7 +128,7 @@ TEST(Allocation, NeitherDoTotalsOutOfRange) {
   EXPECT_EQ(allocations, before);
 }
 
-}  // namespace
+}  // namespace allocation_test
 }  // namespace poise
 
 #endif

@@ -12,7 +12,7 @@
 #include "support/table_target.hpp"
 
 namespace poise {
-namespace {
+namespace block_kernel_test {
 
 using namespace poise::testing;
 
@@ -134,5 +134,5 @@ TEST(BlockKernels, NumbersOfConfigurationsAreThoseOfTheWalks) {
   }
 }
 
-}  // namespace
+}  // namespace block_kernel_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/steps.hpp"
 
 namespace poise {
-namespace {
+namespace clusters_test {
 
 using namespace poise::testing;
 
@@ -265,5 +265,5 @@ TEST(Clusters, AgreeWithGibbs) {
   }
 }
 
-}  // namespace
+}  // namespace clusters_test
 }  // namespace poise

@@ -18,7 +18,7 @@
 #include "support/table_target.hpp"
 
 namespace poise {
-namespace {
+namespace dense_kernel_test {
 
 using namespace poise::testing;
 
@@ -284,5 +284,5 @@ TEST(Law, DenseAndBlockKernelsKeepIt) {
   expect_law_kept(table, InformedProposal<TableTarget>(BalancingFunction()), 5);
 }
 
-}  // namespace
+}  // namespace dense_kernel_test
 }  // namespace poise

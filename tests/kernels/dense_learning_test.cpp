@@ -14,7 +14,7 @@
 #include "support/table_target.hpp"
 
 namespace poise {
-namespace {
+namespace dense_learning_test {
 
 using namespace poise::testing;
 
@@ -177,5 +177,5 @@ TEST(DenseLearning, ChainsDoNotDependOnThreadsOrCompany) {
   }
 }
 
-}  // namespace
+}  // namespace dense_learning_test
 }  // namespace poise

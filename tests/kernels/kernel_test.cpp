@@ -10,7 +10,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace kernel_test {
 
 using namespace poise::testing;
 
@@ -215,5 +215,5 @@ TEST(Law, TheTestSeesAMissingAcceptStep) {
   EXPECT_FALSE(check_kernel("always accepts", AlwaysAccepts{}, small_torus()).ok());
 }
 
-}  // namespace
+}  // namespace kernel_test
 }  // namespace poise

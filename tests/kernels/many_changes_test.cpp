@@ -18,7 +18,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace many_changes_test {
 
 using namespace poise::testing;
 
@@ -241,5 +241,5 @@ TEST(Rbm, ManyChangesAreThoseOneByOne) {
   }
 }
 
-}  // namespace
+}  // namespace many_changes_test
 }  // namespace poise

@@ -17,7 +17,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace many_learning_test {
 
 using namespace poise::testing;
 
@@ -205,5 +205,5 @@ TEST(ManyLearning, IndependentVariablesAreDrawnAnewAtEveryStep) {
   for (const char* name : {"dlmc", "dlsb"}) EXPECT_NEAR(acceptance(run(model, name)), 1.0, 1.0 / 32) << name;
 }
 
-}  // namespace
+}  // namespace many_learning_test
 }  // namespace poise

@@ -21,7 +21,7 @@
 #include "support/steps.hpp"
 
 namespace poise {
-namespace {
+namespace mixture_test {
 
 using namespace poise::testing;
 
@@ -239,5 +239,5 @@ TEST(Tuning, OfChainsThatHardlyMoveGoesByTheirChanges) {
   EXPECT_NEAR(accepted, static_cast<double>(changes), 6.0 * std::sqrt(accepted) + 1.0);
 }
 
-}  // namespace
+}  // namespace mixture_test
 }  // namespace poise

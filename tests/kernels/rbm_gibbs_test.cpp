@@ -10,7 +10,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace rbm_gibbs_test {
 
 using namespace poise::testing;
 
@@ -233,5 +233,5 @@ TEST(RbmUnits, ListWhicheverAreFewer) {
   }
 }
 
-}  // namespace
+}  // namespace rbm_gibbs_test
 }  // namespace poise

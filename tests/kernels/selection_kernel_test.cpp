@@ -8,7 +8,7 @@
 #include "support/selection_cases.hpp"
 
 namespace poise {
-namespace {
+namespace selection_kernel_test {
 
 using namespace poise::testing;
 
@@ -209,5 +209,5 @@ TEST(WeightedGibbs, RatesOutOfRangeAreScaled) {
   EXPECT_EQ(state.x[0], 1);
 }
 
-}  // namespace
+}  // namespace selection_kernel_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/table_target.hpp"
 
 namespace poise {
-namespace {
+namespace batch_target_test {
 
 using namespace poise::testing;
 
@@ -407,5 +407,5 @@ TEST(FiberScheduler, RefusesToBeginAnewInsideOfItsService) {
   EXPECT_THROW(turns.for_each(1, [&](std::size_t) { turns.wait(); }), std::runtime_error);
 }
 
-}  // namespace
+}  // namespace batch_target_test
 }  // namespace poise

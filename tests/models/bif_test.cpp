@@ -8,7 +8,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace bif_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -206,5 +206,5 @@ TEST(BifTest, ADefaultMakesNoTableOfAnySize) {
             "b, line 80: found 39 parents of 'x0', expected no more than 16777216 numbers in all tables");
 }
 
-}  // namespace
+}  // namespace bif_test
 }  // namespace poise

@@ -19,7 +19,7 @@
 #include "studies/images/idx.hpp"
 
 namespace poise {
-namespace {
+namespace corpus_test {
 
 std::vector<std::filesystem::path> corpus(const std::string& reader) {
   const std::filesystem::path folder = std::filesystem::path(POISE_TEST_DATA) / ".." / "fuzz" / "corpus" / reader;
@@ -167,5 +167,5 @@ TEST(CorpusTest, Runs) {
   EXPECT_EQ(replay(corpus("run"), read), 2);  // with names, and without draws
 }
 
-}  // namespace
+}  // namespace corpus_test
 }  // namespace poise

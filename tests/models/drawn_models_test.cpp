@@ -14,7 +14,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace drawn_models_test {
 
 using namespace poise::testing;
 
@@ -171,5 +171,5 @@ TEST(IsingDisc, IsHalfOfTheSquare) {
   EXPECT_TRUE(holds(model.name, "image=disc"));
 }
 
-}  // namespace
+}  // namespace drawn_models_test
 }  // namespace poise

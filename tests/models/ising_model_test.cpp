@@ -10,7 +10,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace ising_model_test {
 
 using testing::holds;
 using testing::refusal;
@@ -405,5 +405,5 @@ TEST(IsingModelTest, GraphExcludesTheLattice) {
   }
 }
 
-}  // namespace
+}  // namespace ising_model_test
 }  // namespace poise

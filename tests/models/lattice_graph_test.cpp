@@ -9,7 +9,7 @@
 #include "models/ising/lattice_ising.hpp"
 
 namespace poise {
-namespace {
+namespace lattice_graph_test {
 
 const LatticeIsing& lattice_of(const Model& model) {
   return *std::get<std::shared_ptr<const LatticeIsing>>(model.description);
@@ -53,5 +53,5 @@ TEST(LatticeGraph, LaddersAreTheSame) {
   EXPECT_EQ(here.tempering->log_partition, there.tempering->log_partition);
 }
 
-}  // namespace
+}  // namespace lattice_graph_test
 }  // namespace poise

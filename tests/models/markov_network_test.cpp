@@ -9,7 +9,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace markov_network_test {
 
 using namespace poise::testing;
 
@@ -149,5 +149,5 @@ TEST(LocallyBalanced, AnIsolatedStateIsKept) {
   EXPECT_EQ(target.level(state, 0), 1);
 }
 
-}  // namespace
+}  // namespace markov_network_test
 }  // namespace poise

@@ -5,7 +5,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace mpe_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -37,5 +37,5 @@ TEST(MpeTest, RefusesWhatAreNoStates) {
   EXPECT_EQ(reject("MPE\n900 0"), "m, line 2: found '900', expected the number of variables, from 1 to 9");
 }
 
-}  // namespace
+}  // namespace mpe_input_test
 }  // namespace poise

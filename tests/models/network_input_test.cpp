@@ -11,7 +11,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace network_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -358,5 +358,5 @@ TEST(MarTest, RefusesWhatAreNoMarginals) {
   EXPECT_EQ(reject("MAR\n900 2 0 1"), "m, line 2: found '900', expected the number of variables, from 1 to 13");
 }
 
-}  // namespace
+}  // namespace network_input_test
 }  // namespace poise

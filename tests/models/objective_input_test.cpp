@@ -14,7 +14,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace objective_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -184,5 +184,5 @@ TEST(QuboTest, RefusesWithFileLineAndWord) {
       "found 'maximum', expected min or max");
 }
 
-}  // namespace
+}  // namespace objective_input_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/bytes.hpp"
 
 namespace poise {
-namespace {
+namespace rbm_files_test {
 
 using testing::crc;
 using testing::deflated;
@@ -312,5 +312,5 @@ TEST(NpzTest, RefusesMalformedZipFiles) {
       [](const std::string& content) { (void)parse_npz(content, "file"); });
 }
 
-}  // namespace
+}  // namespace rbm_files_test
 }  // namespace poise

@@ -10,7 +10,7 @@
 #include "support/selection_cases.hpp"
 
 namespace poise {
-namespace {
+namespace selection_input_test {
 
 using namespace poise::testing;
 
@@ -119,5 +119,5 @@ TEST(SelectionInput, ColumnsThatCannotBeTold) {
   EXPECT_NE(both.find("expected a probability"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace selection_input_test
 }  // namespace poise

@@ -10,7 +10,7 @@
 #include "support/selection_cases.hpp"
 
 namespace poise {
-namespace {
+namespace selection_target_test {
 
 using namespace poise::testing;
 
@@ -196,5 +196,5 @@ TEST(SelectionTarget, BlocksOfCorrelationsGiveTheSameOdds) {
   }
 }
 
-}  // namespace
+}  // namespace selection_target_test
 }  // namespace poise

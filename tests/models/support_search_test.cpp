@@ -11,7 +11,7 @@
 #include "models/network/support.hpp"
 
 namespace poise {
-namespace {
+namespace support_search_test {
 
 using State = std::vector<Value>;
 using Holds = std::function<bool(std::span<const Index>)>;
@@ -401,5 +401,5 @@ TEST(Repair, EndsWhereItIsToldTo) {
   EXPECT_NE(message.find(", among them factor "), std::string::npos);
 }
 
-}  // namespace
+}  // namespace support_search_test
 }  // namespace poise

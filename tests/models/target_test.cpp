@@ -9,7 +9,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace target_test {
 
 using namespace poise::testing;
 
@@ -111,5 +111,5 @@ TEST(GraphIsing, ASmallFieldBesideAHugeOneIsNotLost) {
   EXPECT_EQ(target.log_ratio(state, target.move_at(state, 1)), -2.0);
 }
 
-}  // namespace
+}  // namespace target_test
 }  // namespace poise

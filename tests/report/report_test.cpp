@@ -5,7 +5,7 @@
 #include "report/draws_report.hpp"
 
 namespace poise {
-namespace {
+namespace report_test {
 
 Report report_of(const std::string& sampler, std::vector<Warning> warnings) {
   Report report;
@@ -54,5 +54,5 @@ TEST(ReportWarnings, FollowTheBudgetAndTheSampler) {
   EXPECT_EQ(report.warnings[0].code, "interrupted");
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace poise

@@ -10,7 +10,7 @@
 #include <poise/types.hpp>
 
 namespace poise {
-namespace {
+namespace svg_test {
 
 /// Whether every tag is closed in its order and no text holds a bare '&' or '<'.
 bool is_well_formed(const std::string& svg) {
@@ -159,5 +159,5 @@ TEST(SvgTest, PanelsHoldTheirPictures) {
   EXPECT_EQ(count(svg, "a &lt; b"), 5U);
 }
 
-}  // namespace
+}  // namespace svg_test
 }  // namespace poise

@@ -28,7 +28,7 @@
 #include "support/table_model.hpp"
 
 namespace poise {
-namespace {
+namespace auto_test {
 
 using namespace poise::testing;
 
@@ -452,5 +452,5 @@ TEST(Auto, BadInputIsRefused) {
   EXPECT_NE(refusal([&] { run_auto(make_model("ising:size=6"), none); }).find("chains"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace auto_test
 }  // namespace poise

@@ -13,7 +13,7 @@
 #include "support/output.hpp"
 
 namespace poise {
-namespace {
+namespace bounded_memory_test {
 
 using namespace poise::testing;
 
@@ -297,5 +297,5 @@ TEST(ChunkCoder, ZlibUnpacksItsStreams) {
   EXPECT_LT(netcdf::ChunkCoder(-1, 1)(noise).size(), noise.size() * 3 / 16 + 200);
 }
 
-}  // namespace
+}  // namespace bounded_memory_test
 }  // namespace poise

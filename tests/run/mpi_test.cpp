@@ -10,7 +10,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace mpi_test {
 
 using testing_program::Arguments;
 using testing_program::MpiProgramTest;
@@ -221,5 +221,5 @@ TEST_F(Mpi, RanksThatKnowNothingOfEachOtherAreRefused) {
   EXPECT_NE(outcome.err.find("srun has started 4 ranks, but MPI knows of 1"), std::string::npos) << outcome.err;
 }
 
-}  // namespace
+}  // namespace mpi_test
 }  // namespace poise

@@ -10,7 +10,7 @@
 #include "base/options.hpp"
 
 namespace poise {
-namespace {
+namespace options_test {
 
 RunOptions unusual_options() {
   RunOptions options;
@@ -152,5 +152,5 @@ TEST(Options, TheFingerprintFollowsFromThem) {
   }
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace poise

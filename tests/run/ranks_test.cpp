@@ -12,7 +12,7 @@
 #include "support/thread_ranks.hpp"
 
 namespace poise {
-namespace {
+namespace ranks_test {
 
 using namespace poise::testing;
 
@@ -381,5 +381,5 @@ TEST(Ranks, RanksWithoutChainsAreNamed) {
   EXPECT_EQ(notes[0], "7 ranks for 5 chains: 2 of them have nothing to do");
 }
 
-}  // namespace
+}  // namespace ranks_test
 }  // namespace poise

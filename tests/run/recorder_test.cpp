@@ -12,7 +12,7 @@
 #include "run/start.hpp"
 
 namespace poise {
-namespace {
+namespace recorder_test {
 
 /// Chains of which several draws are made at once, in one group, as on a GPU.
 class DrawsAtOnce final : public Engine {
@@ -108,5 +108,5 @@ TEST(Recorder, ManyChainsAreThoseOfSmallerRuns) {
   }
 }
 
-}  // namespace
+}  // namespace recorder_test
 }  // namespace poise

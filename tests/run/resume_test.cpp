@@ -14,7 +14,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace resume_test {
 
 using testing_program::Arguments;
 using testing_program::MpiProgramTest;
@@ -367,5 +367,5 @@ TEST_F(Resume, WhateverCallFailsTheDrawsAreTheSame) {
 }
 #endif
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace poise

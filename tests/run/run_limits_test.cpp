@@ -14,7 +14,7 @@
 #include "support/small_networks.hpp"
 
 namespace poise {
-namespace {
+namespace run_limits_test {
 
 using namespace poise::testing;
 
@@ -203,5 +203,5 @@ TEST(Limits, RoundsOfSamplingBeginShort) {
   for (std::size_t k = 0; k < rounds.size(); ++k) EXPECT_LE(rounds[k], std::size_t{1} << k) << k;
 }
 
-}  // namespace
+}  // namespace run_limits_test
 }  // namespace poise

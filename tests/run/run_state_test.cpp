@@ -7,7 +7,7 @@
 #include "support/run_cases.hpp"
 
 namespace poise {
-namespace {
+namespace run_state_test {
 
 using namespace poise::testing;
 
@@ -64,5 +64,5 @@ TEST(RunState, NothingCanBeTunedOnceSamplingHasBegun) {
   EXPECT_THROW(run.warm_up({.steps = 10}), std::logic_error);
 }
 
-}  // namespace
+}  // namespace run_state_test
 }  // namespace poise

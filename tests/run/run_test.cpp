@@ -15,7 +15,7 @@
 #include "support/table_model.hpp"
 
 namespace poise {
-namespace {
+namespace run_test {
 
 using namespace poise::testing;
 
@@ -331,5 +331,5 @@ TEST(Run, RefusesSamplersThatWouldLoseTerms) {
   }
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace poise

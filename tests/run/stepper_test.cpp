@@ -9,7 +9,7 @@
 #include "support/input.hpp"
 
 namespace poise {
-namespace {
+namespace stepper_test {
 
 using namespace poise::testing;
 
@@ -128,5 +128,5 @@ TEST(Stepper, LearnsAndStops) {
   EXPECT_TRUE(std::isfinite(stepper.acceptance_rate()));
 }
 
-}  // namespace
+}  // namespace stepper_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/output.hpp"
 
 namespace poise {
-namespace {
+namespace damaged_run_test {
 
 using namespace poise::testing;
 
@@ -196,5 +196,5 @@ TEST_F(IsolatedReaderTest, TheChildHasNoFilesAndLittleMemory) {
   EXPECT_EQ(read_file(path("file")), "untouched");
 }
 
-}  // namespace
+}  // namespace damaged_run_test
 }  // namespace poise

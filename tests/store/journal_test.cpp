@@ -16,7 +16,7 @@
 #include "store/journal.hpp"
 
 namespace poise {
-namespace {
+namespace journal_test {
 
 class JournalTest : public ::testing::Test {
  protected:
@@ -262,5 +262,5 @@ TEST(LabelBits, AreThoseOfTheLabels) {
   }
 }
 
-}  // namespace
+}  // namespace journal_test
 }  // namespace poise

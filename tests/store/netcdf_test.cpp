@@ -18,7 +18,7 @@
 #include "support/output.hpp"
 
 namespace poise {
-namespace {
+namespace netcdf_test {
 
 using namespace poise::testing;
 
@@ -400,5 +400,5 @@ TEST_F(NetcdfTest, TruncatedFilesAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace netcdf_test
 }  // namespace poise

@@ -20,7 +20,7 @@
 #include "support/idx_file.hpp"
 
 namespace poise {
-namespace {
+namespace reproduce_test {
 
 namespace fs = std::filesystem;
 
@@ -281,5 +281,5 @@ TEST_F(Reproduce, MissingDataIsAnInputError) {
   EXPECT_THROW(reproduce(options), InputError);
 }
 
-}  // namespace
+}  // namespace reproduce_test
 }  // namespace poise

@@ -18,7 +18,7 @@
 #include "support/steps.hpp"
 
 namespace poise {
-namespace {
+namespace step_guards_test {
 
 using namespace poise::testing;
 using cuda::GradientForm;
@@ -233,5 +233,5 @@ TEST(StepGuards, StepsLeaveTheDistributionAlone) {
   }
 }
 
-}  // namespace
+}  // namespace step_guards_test
 }  // namespace poise

@@ -15,7 +15,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace bit_gibbs_test {
 
 using namespace poise::testing;
 
@@ -329,5 +329,5 @@ TEST(BitGibbs, GroupsCoverAllChainsOnce) {
   }
 }
 
-}  // namespace
+}  // namespace bit_gibbs_test
 }  // namespace poise

@@ -16,7 +16,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace lane_gibbs_test {
 
 using namespace poise::testing;
 
@@ -410,5 +410,5 @@ TEST(LaneGibbs, GroupsCoverAllChainsOnce) {
   }
 }
 
-}  // namespace
+}  // namespace lane_gibbs_test
 }  // namespace poise

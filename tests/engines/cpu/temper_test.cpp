@@ -26,7 +26,7 @@
 #include "support/table_model.hpp"
 
 namespace poise {
-namespace {
+namespace temper_test {
 
 using namespace poise::testing;
 
@@ -450,5 +450,5 @@ TEST(Temper, RefusesWhatItCannotHeat) {
   EXPECT_NE(message(wheels(), "temper:of=gwg").find("gradient"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace temper_test
 }  // namespace poise

@@ -19,7 +19,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace tempered_lanes_test {
 
 using namespace poise::testing;
 
@@ -411,5 +411,5 @@ TEST(TemperedLanes, RefusesWhatItCannotTemper) {
   EXPECT_NE(sentence("temper:g=sqrt").find("g"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace tempered_lanes_test
 }  // namespace poise

@@ -14,7 +14,7 @@
 #include "support/parity.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_graph_flips_test {
 
 using namespace poise::testing;
 
@@ -237,5 +237,5 @@ TEST_F(OnGpuGraphFlips, TooManyChainsAreASentence) {
   EXPECT_THROW((void)make_engine(model, parse_sampler("lb"), options), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_graph_flips_test
 }  // namespace poise

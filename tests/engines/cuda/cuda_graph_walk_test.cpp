@@ -13,7 +13,7 @@
 #include "engines/cuda/flips/graph_walk.cuh"
 
 namespace poise {
-namespace {
+namespace cuda_graph_walk_test {
 
 using namespace poise::testing;
 
@@ -186,5 +186,5 @@ TEST(CudaGraphFlips, PlansFitTheDevice) {
   EXPECT_EQ(plan(100000, 100, large), cuda::Held::nodes);
 }
 
-}  // namespace
+}  // namespace cuda_graph_walk_test
 }  // namespace poise

@@ -9,7 +9,7 @@
 #include "support/on_gpu.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_lane_record_test {
 
 using namespace poise::testing;
 
@@ -124,5 +124,5 @@ TEST_F(CudaLaneRecord, RecordedNumbersAreThoseOfTheCpu) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_lane_record_test
 }  // namespace poise

@@ -16,7 +16,7 @@
 #include "support/on_gpu.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_lanes_test {
 
 using namespace poise::testing;
 
@@ -322,5 +322,5 @@ TEST_F(CudaLanes, RefusesOtherSamplers) {
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("gibbs:block=2"), options), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_lanes_test
 }  // namespace poise

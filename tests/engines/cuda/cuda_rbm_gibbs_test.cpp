@@ -16,7 +16,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_rbm_gibbs_test {
 
 using namespace poise::testing;
 
@@ -331,5 +331,5 @@ TEST_F(OnGpuRbmGibbs, SavedStatesGoOn) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_rbm_gibbs_test
 }  // namespace poise

@@ -16,7 +16,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_rbm_temper_test {
 
 using namespace poise::testing;
 
@@ -358,5 +358,5 @@ TEST_F(OnGpuRbmTemper, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(model, parse_sampler("temper:of=gwg"), short_run_on(Device::cuda, 4)), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_rbm_temper_test
 }  // namespace poise

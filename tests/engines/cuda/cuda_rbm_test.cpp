@@ -13,7 +13,7 @@
 #include "support/steps.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_rbm_test {
 
 using namespace poise::testing;
 
@@ -342,5 +342,5 @@ TEST_F(OnGpuRbm, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(model, parse_sampler("pas"), short_run_on(Device::cuda, 4)), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_rbm_test
 }  // namespace poise

@@ -12,7 +12,7 @@
 #include "support/rbm_training.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_rbm_trainer_test {
 
 using namespace poise::testing;
 
@@ -132,5 +132,5 @@ TEST(RbmTrainerTest, ADeviceThatIsNotThereIsRefused) {
   EXPECT_EQ(RbmTrainer(rbm, {.device = Device::automatic}).device(), Device::cpu);
 }
 
-}  // namespace
+}  // namespace cuda_rbm_trainer_test
 }  // namespace poise

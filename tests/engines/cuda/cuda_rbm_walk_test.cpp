@@ -51,7 +51,7 @@ inline long long __float2ll_rn(float x) { return std::llrint(x); }
 #include "engines/cuda/rbm/rbm_walk.cuh"
 
 namespace poise {
-namespace {
+namespace cuda_rbm_walk_test {
 
 using namespace poise::testing;
 
@@ -302,5 +302,5 @@ TEST(CudaRbmWalk, ProposalsAreThoseOfTheHost) {
   EXPECT_FALSE(changes);
 }
 
-}  // namespace
+}  // namespace cuda_rbm_walk_test
 }  // namespace poise

@@ -9,7 +9,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_rows_test {
 
 /// The samplers of the row that makes a sampler's chains on a GPU, and its models; empty where none does.
 std::string row_of(const Model& model, const std::string& sampler) {
@@ -74,5 +74,5 @@ TEST(CudaRows, TheDocsHaveTheTable) {
   EXPECT_NE(text.str().find(table), std::string::npos) << "docs/gpu.md should have\n" << table;
 }
 
-}  // namespace
+}  // namespace cuda_rows_test
 }  // namespace poise

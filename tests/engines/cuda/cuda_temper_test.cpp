@@ -17,7 +17,7 @@
 #include "support/on_gpu.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_temper_test {
 
 using namespace poise::testing;
 
@@ -407,5 +407,5 @@ TEST_F(CudaTemper, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(network, parse_sampler("temper:of=gibbs,block=2"), options), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_temper_test
 }  // namespace poise

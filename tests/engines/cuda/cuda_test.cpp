@@ -15,7 +15,7 @@
 #include "support/small_targets.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_test {
 
 using namespace poise::testing;
 
@@ -365,5 +365,5 @@ TEST(Devices, WithoutAGpuThereIsASentence) {
   EXPECT_THROW(poise::Run(spec_model("ising:size=4"), parse_sampler("gibbs"), short_run(2, Device::cuda)), InputError);
 }
 
-}  // namespace
+}  // namespace cuda_test
 }  // namespace poise

@@ -16,7 +16,7 @@
 #include "engines/cuda/gradient/user_chains.hpp"
 
 namespace poise {
-namespace {
+namespace cuda_user_test {
 
 using namespace poise::testing;
 
@@ -497,5 +497,5 @@ TEST_F(OnGpuUser, RefusesWhatDoesNotRunThere) {
   EXPECT_EQ(poise::Run(model, parse_sampler("gibbs"), options).options().device, Device::cpu);
 }
 
-}  // namespace
+}  // namespace cuda_user_test
 }  // namespace poise

@@ -8,7 +8,7 @@
 #include "engines/cuda/common/draw_batches.hpp"
 
 namespace poise::cuda {
-namespace {
+namespace draw_batches_test {
 
 /// A device that fills slots when it is waited for.
 struct Slots {
@@ -76,5 +76,5 @@ TEST(DrawBatches, WhatIsThrownComesOut) {
   for (const auto& looks : again.looks) EXPECT_EQ(looks, 1U);
 }
 
-}  // namespace
+}  // namespace draw_batches_test
 }  // namespace poise::cuda

@@ -10,7 +10,7 @@
 #include "support/small_rbms.hpp"
 
 namespace poise {
-namespace {
+namespace flip_law_test {
 
 using namespace poise::testing;
 
@@ -189,5 +189,5 @@ TEST(Rbm, FirstOrderRatiosInFloatsAreThoseInDoubles) {
   }
 }
 
-}  // namespace
+}  // namespace flip_law_test
 }  // namespace poise

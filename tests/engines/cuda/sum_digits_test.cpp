@@ -10,7 +10,7 @@
 #include "engines/cuda/common/sum_digits.hpp"
 
 namespace poise::cuda {
-namespace {
+namespace sum_digits_test {
 
 std::int64_t from_digits(std::int64_t number) {
   const auto digits = sum_digits(number);
@@ -77,5 +77,5 @@ TEST(SumDigits, WhatIsMissingIsZero) {
   for (const std::uint32_t word : rows_of_sums(40, {}, {})) EXPECT_EQ(word, 0U);
 }
 
-}  // namespace
+}  // namespace sum_digits_test
 }  // namespace poise::cuda
