@@ -22,6 +22,8 @@
 
 namespace poise {
 
+namespace network_optimum {
+
 namespace {
 
 /// Of a limit of seconds: planning may take this part, an attempt at a proof that part, and the search before exact
@@ -157,7 +159,9 @@ class NetworkOptimum {
 
   /// False where there was no time to end.
   bool maximise(const ExactPlan& plan) {
-    ExactOptions exact{.memory_limit = options_.memory_limit, .threads = options_.threads};
+    ExactOptions exact;
+    exact.memory_limit = options_.memory_limit;
+    exact.threads = options_.threads;
     exact.progress = [&](double done) {
       tell(done);
       return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
@@ -337,9 +341,11 @@ class NetworkOptimum {
 
 }  // namespace
 
+}  // namespace network_optimum
+
 OptimizeAnswer find_best_of_network(const Model& model, const Network& network, const OptimizeOptions& options,
                                     const OptimizeStart& start, const OptimizeHooks& hooks) {
-  return NetworkOptimum(model, network, options, start, hooks).find();
+  return network_optimum::NetworkOptimum(model, network, options, start, hooks).find();
 }
 
 }  // namespace poise

@@ -22,7 +22,6 @@ constexpr double kRounds = 16.0;
 constexpr double kFirstRound = 400.0;
 constexpr double kLongestRound = 20000.0;
 constexpr double kGrowth = 1.3;
-constexpr double kCrossing = 65536.0;
 
 /// The best different states.
 class Elite {
