@@ -22,6 +22,8 @@
 
 namespace poise {
 
+namespace network_optimum {
+
 namespace {
 
 /// Of a limit of seconds: planning may take this part, an attempt at a proof that part, and the search before exact
@@ -46,7 +48,7 @@ constexpr double kPatience = 60.0;
 /// Max-product beside sums and marginals: one pass instead of two, without exponentials. Measured.
 constexpr double kMaximising = 0.25;
 /// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
-constexpr double kMostCollapsed = 64.0;
+constexpr double kMostEntries = 64.0;
 /// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit, for each entry that
 /// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
@@ -157,7 +159,9 @@ class NetworkOptimum {
 
   /// False where there was no time to end.
   bool maximise(const ExactPlan& plan) {
-    ExactOptions exact{.memory_limit = options_.memory_limit, .threads = options_.threads};
+    ExactOptions exact;
+    exact.memory_limit = options_.memory_limit;
+    exact.threads = options_.threads;
     exact.progress = [&](double done) {
       tell(done);
       return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
@@ -204,7 +208,7 @@ class NetworkOptimum {
     }
     const Collapse collapse(
         reduced_.network,
-        {.most_entries = kMostCollapsed, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+        {.most_entries = kMostEntries, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
     const double constant =
         possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
@@ -337,9 +341,11 @@ class NetworkOptimum {
 
 }  // namespace
 
+}  // namespace network_optimum
+
 OptimizeAnswer find_best_of_network(const Model& model, const Network& network, const OptimizeOptions& options,
                                     const OptimizeStart& start, const OptimizeHooks& hooks) {
-  return NetworkOptimum(model, network, options, start, hooks).find();
+  return network_optimum::NetworkOptimum(model, network, options, start, hooks).find();
 }
 
 }  // namespace poise

@@ -15,8 +15,6 @@ constexpr std::array kWidths{64.0, 1024.0, 16384.0, 131072.0};
 constexpr std::size_t kTries = 4;
 /// Of the tables of a part most are smaller than the largest: by about that factor.
 constexpr double kUsualFraction = 0.15;
-/// Tables of a crossing.
-constexpr double kCrossing = 65536.0;
 
 /// The first annealing is long and starts hot; later ones start warm, so that much of the state survives them.
 constexpr Schedule kFirst{.hot = 1.0, .cold = 0.02, .sweeps = 400};

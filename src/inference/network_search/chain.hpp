@@ -39,6 +39,9 @@ struct Scored {
 [[nodiscard]] Scored cross(const LogNetwork& network, Part& part, const Scored& a, const Scored& b,
                            const PartLimits& limits, Rng& rng);
 
+/// Entries of the largest table of a crossing.
+inline constexpr double kCrossing = 65536.0;
+
 /// Entries of all tables of a part at most.
 inline constexpr double kMostEntries = 4e6;
 

@@ -89,7 +89,9 @@ std::optional<Proof::Outcome> Proof::solve(double log_value) {
     plan.tree = plan_elimination(
         left_, PlanOptions{.memory_limit = options_.memory, .most_looks = kOrderLooks * left_.num_variables()});
     if (!plan.fits(options_.memory) || kOfSums * plan.seconds() > options_.seconds) return {};
-    ExactOptions exact{.memory_limit = options_.memory, .threads = options_.threads};
+    ExactOptions exact;
+    exact.memory_limit = options_.memory;
+    exact.threads = options_.threads;
     exact.progress = [&](double) { return !(options_.halt && options_.halt()); };
     try {
       levels = most_probable_states(left_, plan, 1, exact).front().levels;

@@ -22,7 +22,6 @@ constexpr double kRounds = 16.0;
 constexpr double kFirstRound = 400.0;
 constexpr double kLongestRound = 20000.0;
 constexpr double kGrowth = 1.3;
-constexpr double kMostCrossed = 65536.0;
 
 /// The best different states.
 class Elite {
@@ -113,7 +112,7 @@ std::vector<Found> search(const LogNetwork& network, const std::vector<std::vect
     }
     Scored champion = elite.best();
     for (const std::unique_ptr<Chain>& chain : chains) {
-      champion = cross(network, part, champion, chain->best(), {kMostCrossed, entries}, rng);
+      champion = cross(network, part, champion, chain->best(), {kCrossing, entries}, rng);
     }
     elite.add(champion, 0);
     // The others keep to themselves: crossed with each other they would soon be all the same.
