@@ -298,7 +298,9 @@ class LanesOf final : public SpinLanes {
   }
 
   void renew_rows(std::size_t count) {
-    constexpr auto most = static_cast<float>(std::numeric_limits<T>::max() / 2);
+    constexpr T largest = std::numeric_limits<T>::max();
+    constexpr T below_largest = largest - largest / 64;  // so that rounding to a float stays within the type
+    constexpr auto most = static_cast<float>(below_largest);
     float scale[kLanes];
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       scale[lane] = static_cast<float>(std::ldexp(temperatures[lane], -static_cast<int>(shift_)));
