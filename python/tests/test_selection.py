@@ -167,6 +167,6 @@ def test_bad_summaries_are_a_sentence():
         poise.finemap(np.zeros(4), r + np.triu(np.full((4, 4), 0.3), 1), 100, progress=False)
     with pytest.raises(ValueError, match="on the diagonal"):
         poise.finemap(np.zeros(4), 0.5 * r, 100, progress=False)
-    bad = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    bad = np.array([[1.0, 0.6, -0.6], [0.6, 1.0, 0.6], [-0.6, 0.6, 1.0]])
     with pytest.warns(poise.PoiseWarning, match="not positive semidefinite"):
         poise.finemap(np.ones(3), bad, 100, draws=50, progress=False)

@@ -92,7 +92,7 @@ TEST(SelectionInput, MatricesThatNoDataHaveAreShrunk) {
   table.z = {1.0, 2.0, 1.0};
   table.n = 50;
   SymmetricMatrix matrix;
-  matrix.dense = {1, 0.9, -0.9, 0.9, 1, 0.9, -0.9, 0.9, 1};
+  matrix.dense = {1, 0.6, -0.6, 0.6, 1, 0.6, -0.6, 0.6, 1};
   const auto problem = summary_problem(table, matrix, {});
   ASSERT_EQ(problem->doubts.size(), 1U);
   EXPECT_NE(problem->doubts[0].find("not positive semidefinite"), std::string::npos);
