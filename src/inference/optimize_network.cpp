@@ -48,7 +48,7 @@ constexpr double kPatience = 60.0;
 /// Max-product beside sums and marginals: one pass instead of two, without exponentials. Measured.
 constexpr double kMaximising = 0.25;
 /// Tables that variables are eliminated in before a search: a variable of two levels with five neighbours.
-constexpr double kMostEntries = 64.0;
+constexpr double kMostCollapsed = 64.0;
 /// Table entries that an attempt at a proof looks at: in a second, and where sweeps are the limit, for each entry that
 /// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
@@ -208,7 +208,7 @@ class NetworkOptimum {
     }
     const Collapse collapse(
         reduced_.network,
-        {.most_entries = kMostEntries, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+        {.most_entries = kMostCollapsed, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
     const double constant =
         possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
