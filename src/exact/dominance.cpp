@@ -14,7 +14,7 @@ namespace {
 
 /// Table entries that all comparisons look at, for each entry of the tables: variables of very many levels in large
 /// tables are left alone.
-constexpr double kLooksPerEntry = 200.0;
+constexpr double kLooksPerTableEntry = 200.0;
 
 class Dominance {
  public:
@@ -23,7 +23,7 @@ class Dominance {
     logs_.reserve(network.values.size());
     for (const double value : network.values) logs_.push_back(std::log(value));
     for (std::size_t f = 0; f < network.num_factors(); ++f) {
-      most_looks_ += kLooksPerEntry * static_cast<double>(network.table_size(f));
+      most_looks_ += kLooksPerTableEntry * static_cast<double>(network.table_size(f));
       std::size_t stride = 1;
       const std::span<const Index> scope = network.scope(f);
       for (std::size_t k = scope.size(); k-- > 0;) {

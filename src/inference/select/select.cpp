@@ -20,7 +20,7 @@ constexpr std::uint64_t kUsualThin = 8;
 constexpr std::size_t kMostGreedy = 20;
 constexpr std::size_t kMostRandom = 10;
 /// Chains whose inclusion probabilities differ by more, and by as many standard errors, disagree.
-constexpr double kFar = 0.1;
+constexpr double kFarApart = 0.1;
 constexpr double kSure = 5.0;
 
 std::vector<Value> empty_start(const SelectionLaw& law) {
@@ -94,7 +94,7 @@ void compare_chains(const RunResult& result, const SelectionProblem& problem, st
       if (own.mean > most.mean) most = own;
     }
     const double apart = most.mean - least.mean;
-    if (apart > kFar && apart > kSure * std::hypot(least.error, most.error)) {
+    if (apart > kFarApart && apart > kSure * std::hypot(least.error, most.error)) {
       found.emplace_back(-apart, fmt::format("{} ({:.2f} to {:.2f})", problem.names[j], least.mean, most.mean));
     }
   }

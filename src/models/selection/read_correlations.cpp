@@ -20,7 +20,7 @@ namespace {
 
 /// Bytes up to which a matrix is read into memory.
 constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 28;
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNumpyMagic = "\x93NUMPY";
 
 /// What the head of a .npy file says.
 struct NpyHead {
@@ -46,7 +46,7 @@ NpyHead read_npy_head(std::string_view bytes, const std::string& name) {
     for (std::size_t k = count; k-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + k]);
     return value;
   };
-  if (bytes.size() < 12 || bytes.substr(0, kMagic.size()) != kMagic) {
+  if (bytes.size() < 12 || bytes.substr(0, kNumpyMagic.size()) != kNumpyMagic) {
     throw InputError(fmt::format("{}: found a file without the head of .npy, expected one made by numpy.save", name));
   }
   const std::size_t version = number(6, 1);
@@ -215,7 +215,7 @@ SymmetricMatrix read_rows(std::string_view text, const std::string& name) {
 }  // namespace
 
 SymmetricMatrix read_correlations(std::string_view bytes, const std::string& name) {
-  if (bytes.substr(0, kMagic.size()) != kMagic) return read_rows(bytes, name);
+  if (bytes.substr(0, kNumpyMagic.size()) != kNumpyMagic) return read_rows(bytes, name);
   const NpyHead head = read_npy_head(bytes, name);
   SymmetricMatrix out;
   out.source = name;
