@@ -1,8 +1,9 @@
-/// The options of marginals and of partition functions, described.
+/// The options of marginals, of partition functions and of optimisation, described.
 #include "base/options.hpp"
 
 #include <poise/log_partition.hpp>
 #include <poise/marginals.hpp>
+#include <poise/optimize.hpp>
 
 namespace poise {
 
@@ -10,9 +11,10 @@ namespace {
 
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
-void describe_memory(OptionVisitor& visit, double& bytes) {
+void describe_memory(OptionVisitor& visit, double& bytes,
+                     const char* help = "GiB that the tables of exact inference may take") {
   double gibibytes = bytes / kGibibyte;
-  visit({"memory", "GIB", "GiB that the tables of exact inference may take"}, gibibytes);
+  visit({"memory", "GIB", help}, gibibytes);
   bytes = gibibytes * kGibibyte;
 }
 
@@ -80,6 +82,30 @@ void LogPartitionOptions::describe(OptionVisitor& visit) {
          .least = 1,
          .most = 1'000'000'000},
         temperatures);
+  describe_seed_and_threads(visit, seed, threads);
+}
+
+void OptimizeOptions::describe(OptionVisitor& visit) {
+  visit({.name = "seconds", .value = "S", .help = "Time for the search", .unset = "10 where there is no other limit"},
+        seconds);
+  visit({.name = "sweeps",
+         .value = "N",
+         .help = "Sweeps of one chain, in place of a time: the answer then depends on the seed alone",
+         .unset = "no limit",
+         .least = 1},
+        sweeps);
+  visit({.name = "solutions",
+         .value = "N",
+         .help = "Distinct best states to report; a state and its mirror image are one where both are equally good",
+         .least = 1,
+         .most = 100'000},
+        solutions);
+  describe_memory(visit, memory_limit, "GiB that the tables of exact maximisation may take");
+  visit({.name = "device",
+         .value = "DEVICE",
+         .help = "Where the search runs: cpu, or auto, which is the same",
+         .choices = {"cpu", "cuda", "auto"}},
+        device);
   describe_seed_and_threads(visit, seed, threads);
 }
 

@@ -9,7 +9,6 @@
 #include <poise/network.hpp>
 #include "inference/optimize_network.hpp"
 
-#include "base/options.hpp"
 #include "inference/optimize/best_draw.hpp"
 #include "inference/optimize/spin_goal.hpp"
 
@@ -17,7 +16,6 @@ namespace poise {
 
 namespace {
 
-constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 constexpr double kSeconds = 10.0;  // where there is no limit
 
 /// Throws an InputError with everything that is wrong.
@@ -57,33 +55,6 @@ void check(const Model& model, const OptimizeOptions& options, const OptimizeSta
 }
 
 }  // namespace
-
-void OptimizeOptions::describe(OptionVisitor& visit) {
-  visit({.name = "seconds", .value = "S", .help = "Time for the search", .unset = "10 where there is no other limit"},
-        seconds);
-  visit({.name = "sweeps",
-         .value = "N",
-         .help = "Sweeps of one chain, in place of a time: the answer then depends on the seed alone",
-         .unset = "no limit",
-         .least = 1},
-        sweeps);
-  visit({.name = "solutions",
-         .value = "N",
-         .help = "Distinct best states to report; a state and its mirror image are one where both are equally good",
-         .least = 1,
-         .most = 100'000},
-        solutions);
-  double gibibytes = memory_limit / kGibibyte;
-  visit({"memory", "GIB", "GiB that the tables of exact maximisation may take"}, gibibytes);
-  memory_limit = gibibytes * kGibibyte;
-  visit({.name = "device",
-         .value = "DEVICE",
-         .help = "Where the search runs: cpu, or auto, which is the same",
-         .choices = {"cpu", "cuda", "auto"}},
-        device);
-  visit({"seed", "S", "Seed of all random numbers"}, seed);
-  visit({.name = "threads", .value = "T", .help = "Threads", .unset = "0: all cores", .most = 1 << 16}, threads);
-}
 
 OptimizeAnswer find_best(const Model& model, const OptimizeOptions& options, const OptimizeStart& start,
                          const OptimizeHooks& hooks) {
