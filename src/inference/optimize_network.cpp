@@ -95,7 +95,11 @@ class NetworkOptimum {
     // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
     const double most = has_deadline() ? kSearchFirst * left() : kPatience;
     const bool fits = plan.fits(options_.memory_limit);
-    search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+    try {
+      search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+    } catch (const InputError&) {
+      // Where zeros leave few states a search may meet none: what comes now has the last word.
+    }
     if (over()) return finish();
     const double patience = has_deadline() ? kExact * left() : kPatience;
     if (plan.tree.complete && expected(plan) <= kWorthPlanning * patience) {
@@ -105,7 +109,8 @@ class NetworkOptimum {
     }
     const bool exact = plan.fits(options_.memory_limit) && expected(plan) <= patience;
     if (exact && maximise(plan)) return finish();
-    const bool sweeps_left = !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
+    const bool sweeps_left =
+        answer_.solutions.empty() || !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
     if (!over() && sweeps_left) search(left(), std::numeric_limits<double>::infinity());
     if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
