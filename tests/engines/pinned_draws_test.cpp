@@ -214,8 +214,10 @@ std::uint64_t hash_of(const Pinned& row) {
   options.draws = 20;
   options.seed = 2024;
   const Sampler sampler = parse_sampler(row.sampler);
-  if (sampler.settings.many) options.thin = 1;  // these pins are of steps
-  const RunResult result = run(model_of(row.model), sampler, options);
+  const Model model = model_of(row.model);
+  // These pins are of a sweep a draw, also where a draw has more steps by default.
+  if (sampler.settings.many) options.thin = Run(model, sampler, options).engine().traits().steps_per_sweep;
+  const RunResult result = run(model, sampler, options);
   Hash hash;
   hash.add(result.trace.x.data(), result.trace.x.size());
   for (const double log_prob : result.trace.monitors[0]) hash.add(&log_prob, sizeof log_prob);
