@@ -69,7 +69,6 @@ std::optional<HardCore> hard_core(const Network& network) {
       return std::nullopt;
     }
   }
-  if (out.edges.empty()) return std::nullopt;
   std::sort(out.edges.begin(), out.edges.end());
   out.edges.erase(std::unique(out.edges.begin(), out.edges.end()), out.edges.end());
   return out;
