@@ -155,10 +155,10 @@ const Pinned kPinned[] = {
     {"rbm", "dlsb", 0xda1c8fb9980b7119},
     {"rbm", "dmala", 0xcfe91f280d73c6b1},
     {"rbm", "pas", 0x8e2a50ee495fff13},
-    {"selection", "wtgs", 0x0},
-    {"selection", "lb", 0x0},
-    {"selection", "gibbs", 0x0},
-    {"selection", "temper", 0x0},
+    {"selection", "wtgs", 0x1c5a3eceb62e3c99},
+    {"selection", "lb", 0x9eadb63c24136f59},
+    {"selection", "gibbs", 0xae05e8c7ca54d523},
+    {"selection", "temper", 0xb0f637e6093d3573},
 };
 // clang-format on
 

@@ -138,7 +138,7 @@ class MappedCorrelations final : public CrossProducts {
     }
     diagonal_.assign(size, scale);
     for (Index k = 0; k < size; ++k) {
-      const double one = entry(k, k);
+      const double one = stored(k, k);
       if (std::abs(one - 1.0) <= kSloppy) continue;
       throw InputError(fmt::format("{}: found {} on the diagonal in row {}, expected 1", path, one, k + 1));
     }
@@ -149,7 +149,7 @@ class MappedCorrelations final : public CrossProducts {
       const auto made = std::make_shared<LineVector>(lines_of(size()));
       double* const out = numbers_of(*made);
       for (Index j = 0; j < size(); ++j) {
-        const double r = j == k ? 1.0 : entry(k, j);
+        const double r = j == k ? 1.0 : stored(k, j);
         if (!(std::abs(r) <= 1.0 + kSloppy)) {
           throw InputError(
               fmt::format("{}: found {} in row {} and column {}, expected a correlation", path_, r, k + 1, j + 1));
@@ -165,7 +165,7 @@ class MappedCorrelations final : public CrossProducts {
   static constexpr double kHeldBytes = 1073741824.0;
   static constexpr double kSloppy = 1e-3;
 
-  [[nodiscard]] double entry(std::size_t row, std::size_t column) const {
+  [[nodiscard]] double stored(std::size_t row, std::size_t column) const {
     return number_in(file_.bytes().data() + head_.at + (row * head_.size + column) * head_.bytes, head_.bytes);
   }
 

@@ -67,7 +67,7 @@ class SelectionTarget {
   /// Changes after which a state is computed anew.
   static constexpr std::uint32_t kRefresh = 1024;
   /// Part of a column's squared length below which removing it has the state computed anew.
-  static constexpr double kNearlyDetermined = 1e-4;
+  static constexpr double kNearlyDetermined = 1e-2;
 
   explicit SelectionTarget(std::shared_ptr<const SelectionLaw> law, double beta = 1.0)
       : law_(std::move(law)), beta_(beta) {}
