@@ -26,7 +26,7 @@ struct RankedState {
 
 /// The `count` most probable states, best first; fewer where fewer have positive probability. Of states with the same
 /// value the choice at the end of the list is arbitrary, but always the same one, for any number of threads. A plan of
-/// `network` takes less memory and about a third of the time that it states, because nothing is handed out.
+/// `network` takes less memory and less than half of the time that it states, because nothing is handed out.
 ///
 /// Throws InputError where the plan exceeds the memory, and where no state has positive probability; ExactStopped when
 /// told to.
