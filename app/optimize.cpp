@@ -10,6 +10,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/model.hpp>
+#include <poise/network.hpp>
 #include <poise/optimize.hpp>
 #include <poise/report.hpp>
 #include "base/file.hpp"
@@ -73,9 +74,22 @@ std::string read_named(const char* flag, const std::string& path) {
   }
 }
 
+/// The UAI format of a most probable state, by the ending of a file.
+bool is_mpe(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  return ending == ".MPE" || ending == ".MAP" || ending == ".mpe" || ending == ".map";
+}
+
 OptimizeStart read_start(const Wanted& wanted, const VariableLayout& layout) {
   OptimizeStart start;
-  if (!wanted.init.empty()) start.states = parse_states(read_named("--init", wanted.init), wanted.init, layout);
+  if (!wanted.init.empty()) {
+    const std::string content = read_named("--init", wanted.init);
+    if (is_mpe(wanted.init)) {
+      start.states = {parse_mpe(content, wanted.init)};
+    } else {
+      start.states = parse_states(content, wanted.init, layout);
+    }
+  }
   if (!wanted.fix.empty()) start.fixed = parse_fixed(read_named("--fix", wanted.fix), wanted.fix, layout);
   return start;
 }
@@ -99,7 +113,9 @@ nlohmann::json command_of(const Wanted& wanted) {
 }
 
 void write_results(const Wanted& wanted, const OptimizeAnswer& answer, const VariableLayout& layout) {
-  if (!wanted.out.empty()) write_output(wanted.out, states_text(answer, layout));
+  if (!wanted.out.empty()) {
+    write_output(wanted.out, is_mpe(wanted.out) ? mpe_text(answer.best().state) : states_text(answer, layout));
+  }
   if (!wanted.json.empty()) write_output(wanted.json, json_text(optimize_json(answer, layout)));
   if (!wanted.plot.empty()) write_output(wanted.plot, optimize_plot(answer));
   const bool taken = wanted.out == "-" || wanted.json == "-" || wanted.plot == "-";
@@ -187,9 +203,12 @@ Command add_optimize(CLI::App& program) {
   };
   flags->options.declare(*command, OptimizeOptions());
   add("--target", flags->target, "Stop as soon as the objective is at least as good", "V");
-  add("--init", wanted.init, "States to start from, one a line, as --out writes them", "FILE");
+  add("--init", wanted.init, "States to start from, as --out writes them", "FILE");
   add("--fix", wanted.fix, "Variables that keep a level: lines 'variable label'", "FILE");
-  add("--out", wanted.out, "Write the best states, one a line; - is standard output", "FILE");
+  add("--out", wanted.out,
+      "Write the best states, one a line, or the best in the format of UAI where FILE ends in .MPE; - is standard "
+      "output",
+      "FILE");
   add("--json", wanted.json, "Write the result as JSON; - is standard output", "FILE");
   add("--plot", wanted.plot, "Draw the objective over time as SVG; - is standard output", "FILE");
   declare(*command, flags->checkpoints);
