@@ -96,8 +96,8 @@ void bind_selection(nb::module_& module) {
         table.x.assign(x.data(), x.data() + x.size());
         table.y = vector_of(y);
         table.response = response;
-        return Problem{
-            regression_problem(std::move(table), static_cast<Scaling>(scaling), prior_of(settings, inclusions, always))};
+        return Problem{regression_problem(std::move(table), static_cast<Scaling>(scaling),
+                                          prior_of(settings, inclusions, always))};
       },
       nb::arg("x"), nb::arg("y"), nb::arg("names"), nb::arg("response"), nb::arg("scaling"), nb::arg("settings"),
       nb::arg("inclusions").none(), nb::arg("always"));

@@ -102,7 +102,8 @@ inline std::vector<RunCase> run_cases() {
       {"many changes of an rbm", rbm_model("rbm", std::make_shared<const Rbm>(random_rbm(12, 5, 0.6, 4))), many});
   out.push_back({"many changes by callback",
                  callback_model("coins", {std::vector<Index>(6, 2), {}}, std::make_shared<Coins>(), {}), many});
-  out.push_back({"selection", selection_model(make_case({"default", {}}, 12)),
+  out.push_back({"selection",
+                 selection_model(make_case({"default", {}}, 12)),
                  {"wtgs", "gibbs", "lb", "lsb", "temper", "temper:of=gibbs", "dlmc"}});
   add_samplers_not_listed(out);
   return out;

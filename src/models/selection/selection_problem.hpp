@@ -22,7 +22,7 @@ class SelectionProblem {
   double response_centre = 0.0;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;  ///< about the correlations, a sentence each
-  SummaryTable summary;  ///< of fine-mapping
+  SummaryTable summary;             ///< of fine-mapping
   /// R, where it is in memory and small enough to be factored; for looking whether z and R belong together.
   std::shared_ptr<const DenseCrossProducts> correlations;
 
