@@ -18,6 +18,7 @@
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
 #include "models/rbm/rbm.hpp"
+#include "models/selection/selection_target.hpp"
 #include "models/user/batch_target.hpp"
 #include "support/conformance.hpp"
 #include "support/small_networks.hpp"
