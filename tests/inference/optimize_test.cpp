@@ -13,9 +13,9 @@
 #include <poise/optimize.hpp>
 #include "inference/optimize/crossover.hpp"
 #include "inference/optimize/enumerate_spins.hpp"
-#include "inference/optimize/reduction.hpp"
 #include "inference/optimize/spin_goal.hpp"
 #include "inference/optimize/spin_lanes.hpp"
+#include "inference/optimize/spin_reduction.hpp"
 #include "models/ising/ising_model.hpp"
 #include "support/program.hpp"
 #include "support/small_rbms.hpp"
@@ -99,12 +99,12 @@ TEST(Crossover, GainIsThatOfRecomputation) {
   }
 }
 
-TEST(Reduction, LosesNothingAndExpandsToTheBest) {
+TEST(SpinReduction, LosesNothingAndExpandsToTheBest) {
   for (const auto& draw : {sign, small}) {
     for (const bool fields : {false, true}) {
       for (std::uint64_t seed = 0; seed < 40; ++seed) {
         const SpinProblem problem = RandomProblem(12, 0.25, seed, draw, fields).problem();
-        const Reduction reduction(problem, {});
+        const SpinReduction reduction(problem, {});
         SearchRecord record{SolutionPool(1, false), 0, {}, {}};
         enumerate_spins(reduction.core(), record);
         const std::vector<Spin> spins = reduction.expand(record.pool.best().spins);
@@ -114,11 +114,11 @@ TEST(Reduction, LosesNothingAndExpandsToTheBest) {
   }
 }
 
-TEST(Reduction, SolvesTreesAndKeepsWhatIsFixed) {
+TEST(SpinReduction, SolvesTreesAndKeepsWhatIsFixed) {
   std::vector<Edge> edges;
   for (Index i = 1; i < 1000; ++i) edges.push_back({i / 2, i, i % 3 == 0 ? 1.0 : -2.0});
   const SpinProblem problem = spin_problem(std::vector<double>(1000, 0.0), edges);
-  const Reduction free(problem, {});
+  const SpinReduction free(problem, {});
   EXPECT_EQ(free.core().num_variables(), 0U);
   std::int64_t all = 0;
   for (const Edge& edge : edges) all += static_cast<std::int64_t>(std::abs(edge.coupling));
@@ -126,7 +126,7 @@ TEST(Reduction, SolvesTreesAndKeepsWhatIsFixed) {
   std::vector<Spin> fixed(1000, 0);
   fixed[7] = -1;
   fixed[15] = 1;
-  const std::vector<Spin> spins = Reduction(problem, fixed).expand({});
+  const std::vector<Spin> spins = SpinReduction(problem, fixed).expand({});
   EXPECT_EQ(spins[7], -1);
   EXPECT_EQ(spins[15], 1);
 }

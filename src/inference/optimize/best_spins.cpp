@@ -9,8 +9,8 @@
 
 #include "base/thread_pool.hpp"
 #include "inference/optimize/enumerate_spins.hpp"
-#include "inference/optimize/reduction.hpp"
 #include "inference/optimize/spin_goal.hpp"
+#include "inference/optimize/spin_reduction.hpp"
 #include "inference/optimize/spin_search.hpp"
 
 namespace poise {
@@ -20,7 +20,7 @@ namespace {
 /// The best so far of all searches, and whether that is enough.
 class SearchProgress {
  public:
-  SearchProgress(const SpinGoal& goal, const Reduction& reduction, const OptimizeOptions& options,
+  SearchProgress(const SpinGoal& goal, const SpinReduction& reduction, const OptimizeOptions& options,
                  const OptimizeHooks& hooks)
       : goal_(&goal), reduction_(&reduction), options_(&options), hooks_(&hooks) {}
 
@@ -52,7 +52,7 @@ class SearchProgress {
 
  private:
   const SpinGoal* goal_;
-  const Reduction* reduction_;
+  const SpinReduction* reduction_;
   const OptimizeOptions* options_;
   const OptimizeHooks* hooks_;
   Clock::time_point begun_ = Clock::now();
@@ -83,7 +83,7 @@ std::vector<Spin> fixed_spins(const SpinGoal& goal, const OptimizeStart& start) 
 }
 
 /// States that the core gets from those of the model.
-std::vector<std::vector<Spin>> core_starts(const Reduction& reduction, const OptimizeStart& start) {
+std::vector<std::vector<Spin>> core_starts(const SpinReduction& reduction, const OptimizeStart& start) {
   std::vector<std::vector<Spin>> out;
   for (const std::vector<Value>& state : start.states) {
     std::vector<Spin> spins;
@@ -173,7 +173,7 @@ class Searches {
 };
 
 /// States of the model, without those that are the same there.
-std::vector<Solution> solutions_of(const SpinGoal& goal, const Reduction& reduction, const SolutionPool& pool) {
+std::vector<Solution> solutions_of(const SpinGoal& goal, const SpinReduction& reduction, const SolutionPool& pool) {
   std::vector<Solution> out;
   for (const SolutionPool::Entry& entry : pool.entries()) {
     Solution solution;
@@ -205,13 +205,14 @@ OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& opti
                                const OptimizeHooks& hooks) {
   const std::vector<Spin> fixed = fixed_spins(goal, start);
   const Index variables = goal.problem.num_variables();
-  const auto solved = std::make_unique<Reduction>(goal.problem, fixed, Reduction::Eliminate::yes);
+  const auto solved = std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::yes);
   const bool proves = solved->core().num_variables() <= kMostEnumeratedSpins;
   // Of the states that agree in the core elimination gives one, so a list of several needs all variables.
-  const auto listed =
-      options.solutions > 1 ? std::make_unique<Reduction>(goal.problem, fixed, Reduction::Eliminate::no) : nullptr;
+  const auto listed = options.solutions > 1
+                          ? std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::no)
+                          : nullptr;
   const bool lists_all = listed == nullptr || listed->core().num_variables() <= kMostEnumeratedSpins;
-  const Reduction& reduction = listed != nullptr ? *listed : *solved;
+  const SpinReduction& reduction = listed != nullptr ? *listed : *solved;
 
   SearchProgress progress(goal, reduction, options, hooks);
   SolutionPool pool(options.solutions, reduction.core().is_symmetric());

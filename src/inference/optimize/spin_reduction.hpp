@@ -16,12 +16,12 @@
 
 namespace poise {
 
-class Reduction {
+class SpinReduction {
  public:
   enum class Eliminate { no, yes };
 
   /// `fixed` has a spin for each variable, or 0 where it is free; it may be empty.
-  Reduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate = Eliminate::yes);
+  SpinReduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate = Eliminate::yes);
 
   /// What is left to search, with weights over their greatest common divisor.
   [[nodiscard]] const SpinProblem& core() const { return core_; }

@@ -1,5 +1,5 @@
 /// Elimination of variables by max, as long as what they leave behind is a sum over pairs.
-#include "inference/optimize/reduction.hpp"
+#include "inference/optimize/spin_reduction.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -17,10 +17,10 @@ constexpr unsigned kMostDegree = 3;
 constexpr std::int64_t kScale = 1024;
 
 /// Whether any variable can go. Large dense problems, where none can, are spared the copy as a graph that changes.
-bool can_begin(const SpinProblem& whole, std::span<const Spin> fixed, Reduction::Eliminate eliminate) {
+bool can_begin(const SpinProblem& whole, std::span<const Spin> fixed, SpinReduction::Eliminate eliminate) {
   for (Index i = 0; i < whole.num_variables(); ++i) {
     if (fixed[i] != 0) return true;
-    if (eliminate == Reduction::Eliminate::no) continue;
+    if (eliminate == SpinReduction::Eliminate::no) continue;
     const bool decided = 2 * std::abs(whole.field[i]) >= whole.strength(i);
     if (decided || whole.degree(i) <= kMostDegree) return true;
   }
@@ -30,7 +30,7 @@ bool can_begin(const SpinProblem& whole, std::span<const Spin> fixed, Reduction:
 }  // namespace
 
 /// The problem while variables leave it.
-class Reduction::Graph {
+class SpinReduction::Graph {
  public:
   Graph(const SpinProblem& whole, std::span<const Spin> fixed)
       : neighbours_(whole.num_variables()),
@@ -181,7 +181,7 @@ class Reduction::Graph {
   std::array<std::vector<Index>, kMostDegree + 1> waiting_;  // by their degree when they came
 };
 
-Reduction::Reduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate)
+SpinReduction::SpinReduction(const SpinProblem& whole, std::span<const Spin> fixed, Eliminate eliminate)
     : fixed_(fixed.begin(), fixed.end()) {
   fixed_.resize(whole.num_variables(), 0);
   if (!can_begin(whole, fixed_, eliminate)) {
@@ -199,7 +199,7 @@ Reduction::Reduction(const SpinProblem& whole, std::span<const Spin> fixed, Elim
   core_ = graph.rest(kept_);
 }
 
-std::vector<Spin> Reduction::expand(std::span<const Spin> core) const {
+std::vector<Spin> SpinReduction::expand(std::span<const Spin> core) const {
   std::vector<Spin> spins = fixed_;
   for (std::size_t k = 0; k < kept_.size(); ++k) spins[kept_[k]] = core[k];
   for (auto it = eliminated_.rbegin(); it != eliminated_.rend(); ++it) {
@@ -210,7 +210,7 @@ std::vector<Spin> Reduction::expand(std::span<const Spin> core) const {
   return spins;
 }
 
-std::vector<Spin> Reduction::restrict(std::span<const Spin> whole) const {
+std::vector<Spin> SpinReduction::restrict(std::span<const Spin> whole) const {
   std::vector<Spin> core;
   core.reserve(kept_.size());
   for (const Index i : kept_) core.push_back(whole[i]);
