@@ -64,7 +64,7 @@ def test_empirical_marginals_count_every_step(fit):
 
 def test_warnings_are_issued():
     with pytest.warns(poise.RHatWarning, match="R-hat"):
-        fit = poise.sample(poise.ising(size=16, coupling=0.6), draws=30, warmup=5, progress=False)
+        fit = poise.sample(poise.ising(size=16, coupling=0.35), "gibbs", draws=30, warmup=5, progress=False)
     assert fit.warnings
     for warning, one in zip(fit.warnings, fit.report["warnings"], strict=True):
         assert isinstance(warning, poise.PoiseWarning)

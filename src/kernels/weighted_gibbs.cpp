@@ -193,7 +193,6 @@ void WeightedGibbs::look(const SelectionTarget& target, const SelectionTarget::S
   scratch.total = 0.0;
   for (const double sum : scratch.sums) scratch.total += sum;
   if (!is_legal(scratch.total)) scratch.failure = kBadLogRatio;
-  scratch.evals.ratio += target.num_variables();
   scratch.known = true;
 }
 
@@ -224,6 +223,8 @@ StepInfo WeightedGibbs::step(const SelectionTarget& target, SelectionTarget::Sta
     const Move move = target.move_at(state, j);
     note_change(scratch.changed, j, state.x[j]);
     target.apply(state, move);
+    // Counted by flips, so that a chain that was saved, and looks again, has the same numbers.
+    scratch.evals.ratio += target.num_variables();
     scratch.evals.changes += 1;
     scratch.known = false;
   }

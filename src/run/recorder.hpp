@@ -73,6 +73,8 @@ class Recorder {
   /// Effective sample size of log p so far. Its autocorrelation is that of the last draws, where there are many.
   [[nodiscard]] double ess_log_prob() const;
 
+  /// Whether the model has an objective and a monitor shows it.
+  [[nodiscard]] bool sees_objective() const { return objective_ < names_.size(); }
   /// The best value of the model's objective among all draws, and where it is.
   struct Best {
     double value = 0.0;

@@ -208,9 +208,7 @@ RunResult Run::finish() {
   result.warmup_evals = core.sampling ? core.warmup_evals : total_evals(engine);
   result.evals = total_evals(engine) - result.warmup_evals;
   core.note_what_is_held(result);
-  const std::vector<std::string>& statistics = core.model.statistics;
-  const bool sees_objective = std::find(statistics.begin(), statistics.end(), core.model.objective) != statistics.end();
-  if (sees_objective && core.recorder->draws() > 0) {
+  if (core.recorder->sees_objective() && core.recorder->draws() > 0) {
     const Recorder::Best best = core.recorder->best_objective();
     result.notes.push_back(
         fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)",

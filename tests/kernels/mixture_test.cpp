@@ -226,6 +226,7 @@ TEST(Tuning, OfChainsThatHardlyMoveGoesByTheirChanges) {
   RunOptions options;
   options.start = Start::zeros;
   options.draws = 10000;
+  options.thin = 1;
   const RunResult result =
       run(make_model("potts:size=2x1,levels=4,coupling=3,field=-1"), parse_sampler("dlmc"), options);
   double accepted = 0.0;

@@ -271,6 +271,7 @@ TEST_F(OnGpuUser, RunsOfADimerAreRight) {
     options.given = {0, 1, 0};
     options.warmup = 300;
     options.draws = 1000;
+    if (std::string(sampler) != "gwg") options.thin = 1;
     const RunResult result = run(model_of(table), parse_sampler(sampler), options);
     double sum = 0.0, accepted = 0.0;
     for (const double log_prob : result.trace.monitors[0]) sum += log_prob;
@@ -481,6 +482,7 @@ TEST_F(OnGpuUser, MistakesAreSentences) {
   };
   RunOptions options = short_run_on(Device::cuda, 64);
   options.draws = 1000;
+  options.thin = 1;
   const RunResult stopped = run(model_of(table), parse_sampler("dlmc:tau=0.5"), options);
   EXPECT_TRUE(stopped.interrupted);
   EXPECT_LT(stopped.trace.draws, 50U);
