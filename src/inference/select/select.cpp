@@ -81,9 +81,15 @@ std::vector<Value> starts_of(const Model& model, const SelectionTarget& target, 
   return out;
 }
 
-/// Inclusion probabilities of single chains that differ, and by more than chance.
-void compare_chains(const RunResult& result, const SelectionProblem& problem, std::vector<Warning>& warnings) {
-  if (result.batches.size() < 2) return;
+/// Chains that hardly meet want tempering, others more draws.
+std::string better_run(double apart, const RunResult& result) {
+  constexpr double kHardlyMeet = 0.5;
+  return apart > kHardlyMeet ? "--sampler temper" : fmt::format("--draws {}", 4 * result.options.draws);
+}
+
+/// Inclusion probabilities of single chains that differ, and by more than chance. Whether there are any.
+bool compare_chains(const RunResult& result, const SelectionProblem& problem, std::vector<Warning>& warnings) {
+  if (result.batches.size() < 2) return false;
   std::vector<std::pair<double, std::string>> found;
   for (std::size_t j = 0; j < result.rao_blackwell.size(); ++j) {
     SettledMean least{2.0, 0.0};
@@ -98,27 +104,27 @@ void compare_chains(const RunResult& result, const SelectionProblem& problem, st
       found.emplace_back(-apart, fmt::format("{} ({:.2f} to {:.2f})", problem.names[j], least.mean, most.mean));
     }
   }
-  if (found.empty()) return;
+  if (found.empty()) return false;
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;
   for (const auto& [apart, name] : found) names.push_back(name);
   warnings.push_back(
-      {"chains",
+      {"rhat",
        fmt::format("Chains disagree about the inclusion of {}: {}",
                    names.size() == 1 ? "a variable" : fmt::format("{} variables", names.size()), some_of(names)),
-       fmt::format("--draws {}, or --sampler temper", 4 * result.options.draws)});
+       better_run(-found.front().first, result)});
+  return true;
 }
 
-void take_report(const RunResult& result, SelectionAnswer& answer) {
-  answer.report = make_report(result);
+/// What chains that agree about single variables may still disagree about.
+void judge_log_prob(const SelectionAnswer& answer, const RunResult& result, std::vector<Warning>& warnings) {
   if (answer.report.monitors.empty()) return;
   const double r_hat = answer.report.monitors.front().summary.r_hat;
   constexpr double kMostRHat = 1.05;
-  if (r_hat > kMostRHat) {
-    answer.warnings.push_back(
-        {"rhat", fmt::format("R-hat of log p is {:.3g}, above {}: chains have not mixed", r_hat, kMostRHat),
-         fmt::format("--draws {}, or --sampler temper", 4 * result.options.draws)});
-  }
+  if (!(r_hat > kMostRHat)) return;
+  warnings.push_back({"rhat",
+                      fmt::format("R-hat of log p is {:.3g}, above {}: chains have not mixed", r_hat, kMostRHat),
+                      better_run(r_hat - 1.0, result)});
 }
 
 }  // namespace
@@ -241,9 +247,10 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
     add_coefficients(*problem, models, options, answer);
     answer.sets = credible_sets(*problem, models, options);
   }
-  take_report(result, answer);
-  compare_chains(result, *problem, answer.warnings);
+  answer.report = make_report(result);
+  // Data that do not fit are the cause of much else.
   add_inconsistencies(*problem, answer.warnings);
+  if (!compare_chains(result, *problem, answer.warnings)) judge_log_prob(answer, result, answer.warnings);
   answer.notes.insert(answer.notes.end(), answer.report.notes.begin(), answer.report.notes.end());
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return answer;

@@ -65,13 +65,33 @@ void add_sets(const SelectionAnswer& answer, std::size_t width, std::string& out
   out += sets.text(width);
 }
 
+/// Each number of variables with its probability, or their mean and range where there are many.
+std::string sizes_text(const std::vector<double>& sizes) {
+  constexpr std::size_t kFew = 6;
+  constexpr double kTail = 0.025;
+  std::vector<std::string> words;
+  double mean = 0.0;
+  double below = 0.0;
+  std::size_t low = 0;
+  std::size_t high = 0;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    if (sizes[k] >= 0.001) words.push_back(fmt::format("{} with P {:.3f}", k, sizes[k]));
+    mean += static_cast<double>(k) * sizes[k];
+    below += sizes[k];
+    if (below < kTail) low = k + 1;
+    if (below < 1.0 - kTail) high = k + 1;
+  }
+  if (words.size() <= kFew) return fmt::format("number of variables: {}", fmt::join(words, ", "));
+  return fmt::format("number of variables: mean {:.1f}, 95 % between {} and {}", mean, low, high);
+}
+
 }  // namespace
 
 std::string selection_text(const SelectionAnswer& answer, std::size_t width, std::size_t most) {
   std::string out =
-      fmt::format("{}: {} of {}, {} of {} by {} in {}\n\n", answer.model, text::plural(answer.report.chains, "chain"),
-                  text::plural(answer.report.draws, "draw"), "every draw", text::every(answer.report.thin, "step"),
-                  answer.report.sampler, text::duration(answer.seconds));
+      fmt::format("{}: {} of {}, one every {}, by {} in {}\n\n", answer.model,
+                  text::plural(answer.report.chains, "chain"), text::plural(answer.report.draws, "draw"),
+                  text::every(answer.report.thin, "step"), answer.report.sampler, text::duration(answer.seconds));
   text::Table variables({"variable", "PIP", "s.e.", "mean", "s.d.", "from", "to"});
   const std::vector<Index> order = ranking(answer);
   for (std::size_t k = 0; k < std::min(most, order.size()); ++k) {
@@ -88,11 +108,7 @@ std::string selection_text(const SelectionAnswer& answer, std::size_t width, std
     models.add({fmt::format("{}", k + 1), fmt::format("{:.4f}", one.probability),
                 fmt::format("{:.2f}", one.log_posterior), names_of(answer, one.variables)});
   }
-  out += "\n" + models.text(width) + "\nnumber of variables:";
-  for (std::size_t k = 0; k < answer.sizes.size(); ++k) {
-    if (answer.sizes[k] >= 0.001) out += fmt::format(" {} with P {:.3f}", k, answer.sizes[k]);
-  }
-  out += "\n";
+  out += "\n" + models.text(width) + "\n" + sizes_text(answer.sizes) + "\n";
   for (const std::string& note : answer.notes) out += text::wrap(note, "note: ", width);
   return out + text::warnings(answer.warnings, width);
 }
