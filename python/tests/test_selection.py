@@ -55,7 +55,7 @@ def test_other_samplers_agree():
 
 
 def test_names_of_a_data_frame_are_kept():
-    pandas = pytest.importorskip("pandas")
+    import pandas
     x, y = table()
     frame = pandas.DataFrame(x, columns=list("abcdefg"))
     answer = poise.select(frame, pandas.Series(y, name="height"), draws=200, progress=False)
@@ -120,7 +120,7 @@ def test_one_seed_one_answer_for_any_threads():
 
 
 def test_sparse_correlations_and_files(tmp_path):
-    sparse = pytest.importorskip("scipy.sparse")
+    from scipy import sparse
     block = 0.9 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
     r = np.kron(np.eye(3), block).astype(np.float32).astype(float)
     z = 7 * r[14]
