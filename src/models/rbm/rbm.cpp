@@ -405,9 +405,9 @@ double Rbm::log_prob_change(const State& state, double from, double to, const Ba
     Doubles8 on = {};
     const std::size_t visible = base.visible.size() / 8 * 8;
     for (std::size_t i = 0; i < visible; i += 8) {
-      Doubles8 x = {};
-      for (unsigned k = 0; k < 8; ++k) x.set(k, state.x[i + k]);
-      on += x * load8(base.visible.data() + i);
+      double x[8];
+      for (unsigned k = 0; k < 8; ++k) x[k] = state.x[i + k];
+      on += load8(x) * load8(base.visible.data() + i);
     }
     double linear = unit * static_cast<double>(state.bias_units);
     for (unsigned k = 0; k < 8; ++k) linear -= on[k];
