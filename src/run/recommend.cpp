@@ -28,7 +28,7 @@ constexpr double kMostSeconds = 5.0;
 constexpr double kTreeFraction = 0.2;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
-constexpr double kMostBytes = 1073741824.0;
+constexpr double kMostBytes = 2147483648.0;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
 /// where tempering gains nothing.
 constexpr double kStuck = 1.3;
