@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <poise/extend/kernels/locally_balanced.hpp>
+#include "support/cuda/host_graph_flips.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/enumerate.hpp"
-#include "support/host_graph_flips.hpp"
-#include "support/on_gpu.hpp"
 
 namespace poise::testing {
 

@@ -8,10 +8,10 @@
 
 #include "engines/cuda/flips/graph_flip_chains.hpp"
 #include "engines/rows.hpp"
+#include "support/cuda/parity.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"
-#include "support/parity.hpp"
 
 namespace poise {
 namespace cuda_graph_flips_test {

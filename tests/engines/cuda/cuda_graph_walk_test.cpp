@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/cuda/host_warp.hpp"
 #include "support/exactness.hpp"
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"
-#include "support/host_warp.hpp"
 
 #include "engines/cuda/flips/graph_walk.cuh"
 

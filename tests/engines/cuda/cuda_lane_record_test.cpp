@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engines/cuda/lanes/lane_kernels.hpp"
-#include "support/cuda_lane_models.hpp"
-#include "support/on_gpu.hpp"
+#include "support/cuda/cuda_lane_models.hpp"
+#include "support/cuda/on_gpu.hpp"
 
 namespace poise {
 namespace cuda_lane_record_test {

@@ -10,10 +10,10 @@
 #include "engines/cuda/lanes/lane_kernels.hpp"
 #include "engines/cuda/lanes/lane_tile.hpp"
 #include "models/ising/ising_model.hpp"
-#include "support/cuda_lane_models.hpp"
-#include "support/host_lanes.hpp"
+#include "support/cuda/cuda_lane_models.hpp"
+#include "support/cuda/host_lanes.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/lane_models.hpp"
-#include "support/on_gpu.hpp"
 
 namespace poise {
 namespace cuda_lanes_test {

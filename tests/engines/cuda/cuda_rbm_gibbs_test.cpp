@@ -11,8 +11,8 @@
 #include "engines/cuda/rbm/rbm_gibbs_chains.hpp"
 #include "engines/rows.hpp"
 #include "kernels/rbm_gibbs.hpp"
-#include "support/host_rbm_gibbs.hpp"
-#include "support/on_gpu.hpp"
+#include "support/cuda/host_rbm_gibbs.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/small_rbms.hpp"
 
 namespace poise {

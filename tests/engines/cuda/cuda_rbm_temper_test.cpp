@@ -11,8 +11,8 @@
 #include "engines/cuda/tempering/rbm_ladders.hpp"
 #include "engines/rows.hpp"
 #include "kernels/rbm_gibbs.hpp"
-#include "support/host_rbm_ladders.hpp"
-#include "support/on_gpu.hpp"
+#include "support/cuda/host_rbm_ladders.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/small_rbms.hpp"
 
 namespace poise {

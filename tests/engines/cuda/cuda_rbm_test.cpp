@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "engines/cuda/rbm/rbm_chains.hpp"
+#include "support/cuda/on_gpu.hpp"
+#include "support/cuda/parity.hpp"
 #include "support/gradient_transitions.hpp"
-#include "support/on_gpu.hpp"
-#include "support/parity.hpp"
 #include "support/small_rbms.hpp"
 #include "support/steps.hpp"
 

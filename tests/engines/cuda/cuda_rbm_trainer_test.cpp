@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inference/train/rbm_trainer.hpp"
-#include "support/on_gpu.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/rbm_training.hpp"
 
 namespace poise {

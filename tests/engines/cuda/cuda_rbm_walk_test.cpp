@@ -10,8 +10,8 @@
 
 #include <cuda_fp16.h>
 
-#include "support/host_warp.hpp"
-#include "support/on_gpu.hpp"
+#include "support/cuda/host_warp.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/small_rbms.hpp"
 
 // The names are those of the device. NOLINTBEGIN(bugprone-reserved-identifier)

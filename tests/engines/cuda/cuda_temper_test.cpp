@@ -12,9 +12,9 @@
 #include "engines/cpu/tempering/tempered_lanes.hpp"
 #include "engines/cuda/tempering/lane_ladders.hpp"
 #include "models/ising/ising_model.hpp"
-#include "support/host_ladders.hpp"
+#include "support/cuda/host_ladders.hpp"
+#include "support/cuda/on_gpu.hpp"
 #include "support/lane_models.hpp"
-#include "support/on_gpu.hpp"
 
 namespace poise {
 namespace cuda_temper_test {

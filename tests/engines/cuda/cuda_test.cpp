@@ -10,8 +10,8 @@
 #include "engines/rows.hpp"
 #include "models/ising/ising_model.hpp"
 #include "run/start.hpp"
-#include "support/on_gpu.hpp"
-#include "support/parity.hpp"
+#include "support/cuda/on_gpu.hpp"
+#include "support/cuda/parity.hpp"
 #include "support/small_targets.hpp"
 
 namespace poise {

@@ -7,11 +7,11 @@
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/cuda/gradient/user_batch.hpp"
 #include "engines/rows.hpp"
+#include "support/cuda/on_gpu.hpp"
+#include "support/cuda/parity.hpp"
 #include "support/device_table.hpp"
 #include "support/gradient_transitions.hpp"
 #include "support/input.hpp"
-#include "support/on_gpu.hpp"
-#include "support/parity.hpp"
 
 #include "engines/cuda/gradient/user_chains.hpp"
 

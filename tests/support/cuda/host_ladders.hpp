@@ -12,7 +12,7 @@
 #include "engines/cpu/lanes/lane_model.hpp"
 #include "engines/cuda/lanes/lane_update.hpp"
 #include "engines/cuda/tempering/ladder_swap.hpp"
-#include "support/one_thread.hpp"
+#include "support/cuda/one_thread.hpp"
 
 namespace poise::testing {
 

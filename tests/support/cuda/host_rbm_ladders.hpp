@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engines/cuda/tempering/ladder_swap.hpp"
-#include "support/host_rbm_gibbs.hpp"
-#include "support/one_thread.hpp"
+#include "support/cuda/host_rbm_gibbs.hpp"
+#include "support/cuda/one_thread.hpp"
 
 namespace poise::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <poise/run.hpp>
-#include "support/on_gpu.hpp"
+#include "support/cuda/on_gpu.hpp"
 
 namespace poise::testing {
 
