@@ -3,8 +3,7 @@
 
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_input_test {
+namespace poise::testing_program::program_input_test {
 
 class ProgramInputTest : public ProgramTest {
  protected:
@@ -140,5 +139,4 @@ TEST_F(ProgramInputTest, SummaryRefusesWhatIsNotARun) {
   expect_refused({"summary", "."}, ".");
 }
 
-}  // namespace program_input_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_input_test

@@ -6,8 +6,7 @@
 #include <poise/devices.hpp>
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_network_test {
+namespace poise::testing_program::program_network_test {
 
 using nlohmann::json;
 
@@ -253,5 +252,4 @@ TEST_F(NetworkProgram, InterruptedBeforeTheFirstDrawNothingIsWritten) {
   EXPECT_NE(outcome.err.find("no marginals"), std::string::npos) << outcome.err;
 }
 
-}  // namespace program_network_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_network_test

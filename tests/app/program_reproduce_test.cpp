@@ -7,8 +7,7 @@
 
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_reproduce_test {
+namespace poise::testing_program::program_reproduce_test {
 
 using ProgramReproduce = ProgramTest;
 
@@ -85,5 +84,4 @@ TEST_F(ProgramReproduce, TheReportOpensInABrowserWithoutErrors) {
   EXPECT_GT(std::filesystem::file_size(work() / "page.png"), 50'000U);
 }
 
-}  // namespace program_reproduce_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_reproduce_test

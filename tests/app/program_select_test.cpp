@@ -7,8 +7,7 @@
 #include <poise/extend/base/rng.hpp>
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_select_test {
+namespace poise::testing_program::program_select_test {
 
 using nlohmann::json;
 
@@ -92,5 +91,4 @@ TEST_F(SelectProgram, RefusesBadInputInASentence) {
             std::string::npos);
 }
 
-}  // namespace program_select_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_select_test

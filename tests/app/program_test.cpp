@@ -9,8 +9,7 @@
 
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_test {
+namespace poise::testing_program::program_test {
 
 using nlohmann::json;
 
@@ -285,5 +284,4 @@ TEST_F(ProgramTest, CompareSetsSamplersSideBySide) {
   EXPECT_EQ(json::parse(piped.out)["results"].size(), 1U);
 }
 
-}  // namespace program_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_test

@@ -10,8 +10,7 @@
 #include "models/rbm/rbm_weights.hpp"
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_train_test {
+namespace poise::testing_program::program_train_test {
 
 class TrainProgramTest : public ProgramTest {
  protected:
@@ -158,5 +157,4 @@ TEST_F(TrainProgramTest, HelpShowsExamples) {
   EXPECT_NE(outcome.out.find("poise train rbm --data digits --out rbm.safetensors"), std::string::npos);
 }
 
-}  // namespace program_train_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_train_test

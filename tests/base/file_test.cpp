@@ -5,8 +5,7 @@
 #include "base/file.hpp"
 #include "support/output.hpp"
 
-namespace poise {
-namespace file_test {
+namespace poise::file_test {
 
 using namespace poise::testing;
 
@@ -62,5 +61,4 @@ TEST_F(FileTest, DevicesAreWrittenTo) {
   }
 }
 
-}  // namespace file_test
-}  // namespace poise
+}  // namespace poise::file_test

@@ -7,8 +7,7 @@
 #include <poise/extend/base/rng.hpp>
 #include <poise/extend/base/weight_tree.hpp>
 
-namespace poise {
-namespace foundation_test {
+namespace poise::foundation_test {
 
 // Known answers of Philox 4x32-10 from the Random123 distribution.
 TEST(Philox, KnownAnswers) {
@@ -110,5 +109,4 @@ TEST(WeightTree, NeverSelectsAZeroWeight) {
   EXPECT_EQ(tree.select(std::nextafter(tree.total(), 2.0)), 20U);
 }
 
-}  // namespace foundation_test
-}  // namespace poise
+}  // namespace poise::foundation_test

@@ -12,8 +12,7 @@
 #include "studies/images/idx.hpp"
 #include "support/bytes.hpp"
 
-namespace poise {
-namespace image_sets_test {
+namespace poise::image_sets_test {
 
 using testing::crc;
 using testing::deflated;
@@ -146,5 +145,4 @@ TEST(DigitsTest, LookLikeDigits) {
   EXPECT_GT(own, count * 6 / 10);
 }
 
-}  // namespace image_sets_test
-}  // namespace poise
+}  // namespace poise::image_sets_test

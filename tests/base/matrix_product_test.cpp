@@ -8,8 +8,7 @@
 #include <poise/extend/base/rng.hpp>
 #include "base/matrix_product.hpp"
 
-namespace poise {
-namespace matrix_product_test {
+namespace poise::matrix_product_test {
 
 std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   Rng rng = make_rng(seed, Stream::training_weights);
@@ -77,5 +76,4 @@ TEST(MatrixProduct, ScalarProductsAddSixteenSumsAsATree) {
   }
 }
 
-}  // namespace matrix_product_test
-}  // namespace poise
+}  // namespace poise::matrix_product_test

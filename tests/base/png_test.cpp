@@ -8,8 +8,7 @@
 #include <poise/image.hpp>
 #include "support/output.hpp"
 
-namespace poise {
-namespace png_test {
+namespace poise::png_test {
 
 using namespace poise::testing;
 
@@ -189,5 +188,4 @@ TEST_F(PngTest, SegmentationPanels) {
   EXPECT_THROW(static_cast<void>(segmentation_panels(1, 2, two, one, two)), std::invalid_argument);
 }
 
-}  // namespace png_test
-}  // namespace poise
+}  // namespace poise::png_test

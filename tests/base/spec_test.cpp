@@ -8,8 +8,7 @@
 #include "models/ising/ising_model.hpp"
 #include "support/input.hpp"
 
-namespace poise {
-namespace spec_test {
+namespace poise::spec_test {
 
 using testing::holds;
 using testing::refusal;
@@ -156,5 +155,4 @@ TEST(SpecTest, ReportsAllProblemsOfTheSettingsAtOnce) {
   }
 }
 
-}  // namespace spec_test
-}  // namespace poise
+}  // namespace poise::spec_test

@@ -14,8 +14,7 @@
 
 #include <poise/diagnose.hpp>
 
-namespace poise {
-namespace diagnose_test {
+namespace poise::diagnose_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -514,5 +513,4 @@ TEST(DiagnoseWarnings, ChainsThatDifferDoWarn) {
   EXPECT_EQ(codes(warnings(monitors, {}, {.chains = 4, .draws = 1000})), Codes{"rhat"});
 }
 
-}  // namespace diagnose_test
-}  // namespace poise
+}  // namespace poise::diagnose_test

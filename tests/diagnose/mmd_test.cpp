@@ -14,8 +14,7 @@
 
 #include "support/program.hpp"
 
-namespace poise {
-namespace mmd_test {
+namespace poise::mmd_test {
 
 using Labels = std::vector<std::int8_t>;
 
@@ -339,8 +338,7 @@ TEST(Thinning, MakesTheTestHoldForChains) {
   EXPECT_GT(rejected_as_they_are, repetitions / 2);
 }
 
-}  // namespace mmd_test
-}  // namespace poise
+}  // namespace poise::mmd_test
 
 namespace poise::testing_program {
 namespace mmd_test {

@@ -21,8 +21,7 @@
 #include "run/kept_states.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace model_checks_test {
+namespace poise::model_checks_test {
 
 using testing::mixed_network;
 
@@ -457,5 +456,4 @@ TEST(LocalGain, RightRunsAreQuiet) {
   EXPECT_EQ(run(make_model("ising:size=6,lambda=0.3"), parse_sampler("gibbs"), options).checks.tested_gains, 0U);
 }
 
-}  // namespace model_checks_test
-}  // namespace poise
+}  // namespace poise::model_checks_test

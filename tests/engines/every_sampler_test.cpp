@@ -13,8 +13,7 @@
 #include "engines/rows.hpp"
 #include "support/run_cases.hpp"
 
-namespace poise {
-namespace every_sampler_test {
+namespace poise::every_sampler_test {
 
 using namespace poise::testing;
 
@@ -79,5 +78,4 @@ TEST(EverySampler, KeepsTheLawOnEveryModelThatTakesIt) {
   for (const std::string& name : samplers_with_chains()) EXPECT_EQ(ran.count(name), 1U) << name << " ran nowhere";
 }
 
-}  // namespace every_sampler_test
-}  // namespace poise
+}  // namespace poise::every_sampler_test

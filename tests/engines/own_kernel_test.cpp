@@ -16,8 +16,7 @@
 #include <poise/run.hpp>
 #include "support/run_cases.hpp"
 
-namespace poise {
-namespace own_kernel_test {
+namespace poise::own_kernel_test {
 
 using namespace poise::testing;
 
@@ -154,5 +153,4 @@ TEST(Docs, CodeInAddingIsThatOfTheExamples) {
   EXPECT_GE(blocks, 3);
 }
 
-}  // namespace own_kernel_test
-}  // namespace poise
+}  // namespace poise::own_kernel_test

@@ -22,8 +22,7 @@
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace pinned_draws_test {
+namespace poise::pinned_draws_test {
 
 using namespace poise::testing;
 
@@ -252,5 +251,4 @@ TEST(EverySampler, HasPinnedDraws) {
 
 INSTANTIATE_TEST_SUITE_P(Runs, PinnedDraws, ::testing::ValuesIn(kPinned), name_of);
 
-}  // namespace pinned_draws_test
-}  // namespace poise
+}  // namespace poise::pinned_draws_test

@@ -7,8 +7,7 @@
 #include "support/small_targets.hpp"
 #include "support/table_model.hpp"
 
-namespace poise {
-namespace rows_test {
+namespace poise::rows_test {
 
 TEST(EngineRows, AreComplete) {
   for (const EngineRow& row : engine_table().rows) {
@@ -58,5 +57,4 @@ TEST(EngineRows, AGpuIsFasterForManyChainsWhereThereIsOne) {
             has_gpu ? Device::cuda : Device::cpu);
 }
 
-}  // namespace rows_test
-}  // namespace poise
+}  // namespace poise::rows_test

@@ -13,8 +13,7 @@
 
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace collapse_test {
+namespace poise::collapse_test {
 
 using testing::hub_network;
 using testing::mixed_network;
@@ -499,5 +498,4 @@ TEST(Collapse, RandomNetworks) {
   EXPECT_GT(possible, 250);
 }
 
-}  // namespace collapse_test
-}  // namespace poise
+}  // namespace poise::collapse_test

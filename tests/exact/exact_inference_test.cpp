@@ -7,8 +7,7 @@
 
 #include "exact/exact_inference.hpp"
 
-namespace poise {
-namespace exact_inference_test {
+namespace poise::exact_inference_test {
 
 Index random_below(Rng& rng, std::size_t n) { return static_cast<Index>(rng.uniform() * static_cast<double>(n)); }
 
@@ -281,5 +280,4 @@ TEST(Parts, RefuseWhatIsNone) {
   EXPECT_EQ(message({9}), "a part of a network: variable 9 does not exist");
 }
 
-}  // namespace exact_inference_test
-}  // namespace poise
+}  // namespace poise::exact_inference_test

@@ -9,8 +9,7 @@
 
 #include "exact/junction_tree.hpp"
 
-namespace poise {
-namespace junction_tree_test {
+namespace poise::junction_tree_test {
 
 Index random_below(Rng& rng, std::size_t n) { return static_cast<Index>(rng.uniform() * static_cast<double>(n)); }
 
@@ -476,5 +475,4 @@ TEST(EliminationPlan, HubsAreNoTrouble) {
   EXPECT_NEAR(JunctionTree(network, plan).log_partition(), n * std::log(largest) + std::log(sum), 1e-6);
 }
 
-}  // namespace junction_tree_test
-}  // namespace poise
+}  // namespace poise::junction_tree_test

@@ -8,8 +8,7 @@
 #include "exact/max_product.hpp"
 #include "support/ranked_states.hpp"
 
-namespace poise {
-namespace max_product_test {
+namespace poise::max_product_test {
 
 using testing::ListedState;
 using testing::TiedNetwork;
@@ -103,5 +102,4 @@ TEST(MaxProduct, StopsAndRefuses) {
   EXPECT_THROW((void)most_probable_states(network, plan, 1, {.memory_limit = 10.0}), InputError);
 }
 
-}  // namespace max_product_test
-}  // namespace poise
+}  // namespace poise::max_product_test

@@ -10,8 +10,7 @@
 #include "support/program.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace log_partition_test {
+namespace poise::log_partition_test {
 
 using namespace poise::testing;
 
@@ -170,8 +169,7 @@ TEST(LogPartition, RefusesWhatItCannotDo) {
   EXPECT_FALSE(find_log_partition(large, {.chains = 2, .temperatures = 1}).exact);
 }
 
-}  // namespace log_partition_test
-}  // namespace poise
+}  // namespace poise::log_partition_test
 
 namespace poise::testing_program {
 namespace log_partition_test {

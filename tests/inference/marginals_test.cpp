@@ -12,8 +12,7 @@
 #include "support/enumerate.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace marginals_test {
+namespace poise::marginals_test {
 
 using namespace poise::testing;
 
@@ -418,5 +417,4 @@ TEST(BatchMeans, ChainsThatDisagreeAreWorthOneBatchEach) {
   EXPECT_NEAR(standard_error(chains, 0), std::sqrt(1.0 / 3.0) / 2.0, 1e-12);
 }
 
-}  // namespace marginals_test
-}  // namespace poise
+}  // namespace poise::marginals_test

@@ -17,8 +17,7 @@
 #include "support/program.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace network_log_partition_test {
+namespace poise::network_log_partition_test {
 
 using testing::hub_network;
 using testing::mixed_network;
@@ -195,8 +194,7 @@ TEST(NetworkLogPartition, InTheUaiFormat) {
   EXPECT_EQ(pr_text(169.408360916 * std::numbers::ln10), "PR\n169.408360916\n");
 }
 
-}  // namespace network_log_partition_test
-}  // namespace poise
+}  // namespace poise::network_log_partition_test
 
 namespace poise::testing_program {
 namespace network_log_partition_test {

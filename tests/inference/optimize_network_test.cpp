@@ -18,8 +18,7 @@
 #include "support/ranked_states.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace optimize_network_test {
+namespace poise::optimize_network_test {
 
 using network_search::Choice;
 using network_search::LogNetwork;
@@ -337,5 +336,4 @@ TEST(NetworkSearch, StopsWhenTold) {
   EXPECT_TRUE(std::isfinite(answer.best().objective));
 }
 
-}  // namespace optimize_network_test
-}  // namespace poise
+}  // namespace poise::optimize_network_test

@@ -20,8 +20,7 @@
 #include "support/program.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace optimize_test {
+namespace poise::optimize_test {
 
 using namespace testing_program;
 
@@ -436,5 +435,4 @@ TEST_F(OptimizeProgram, FixesVariablesFromAFileAndRefusesBadOnes) {
   EXPECT_EQ(run({"optimize", "maxcut:file=graph.mc", "--device", "cuda"}).code, 2);
 }
 
-}  // namespace optimize_test
-}  // namespace poise
+}  // namespace poise::optimize_test

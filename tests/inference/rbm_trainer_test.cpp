@@ -12,8 +12,7 @@
 #include "inference/train/rbm_trainer.hpp"
 #include "support/rbm_training.hpp"
 
-namespace poise {
-namespace rbm_trainer_test {
+namespace poise::rbm_trainer_test {
 
 using namespace poise::testing;
 
@@ -213,5 +212,4 @@ TEST(RbmTrainerTest, RefusesWhatItCannotLearnFrom) {
   }
 }
 
-}  // namespace rbm_trainer_test
-}  // namespace poise
+}  // namespace poise::rbm_trainer_test

@@ -9,8 +9,7 @@
 #include <poise/extend/learning/transition_gradient_single.hpp>
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace adapt_test {
+namespace poise::adapt_test {
 
 using namespace poise::testing;
 
@@ -291,5 +290,4 @@ TEST(Optimizer, BothFindTheMinimumOfABowl) {
   }
 }
 
-}  // namespace adapt_test
-}  // namespace poise
+}  // namespace poise::adapt_test

@@ -33,8 +33,7 @@ void* operator new(std::size_t size) {
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace poise {
-namespace allocation_test {
+namespace poise::allocation_test {
 
 using namespace poise::testing;
 
@@ -128,7 +127,6 @@ TEST(Allocation, NeitherDoTotalsOutOfRange) {
   EXPECT_EQ(allocations, before);
 }
 
-}  // namespace allocation_test
-}  // namespace poise
+}  // namespace poise::allocation_test
 
 #endif

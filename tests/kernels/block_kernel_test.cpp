@@ -11,8 +11,7 @@
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
 
-namespace poise {
-namespace block_kernel_test {
+namespace poise::block_kernel_test {
 
 using namespace poise::testing;
 
@@ -134,5 +133,4 @@ TEST(BlockKernels, NumbersOfConfigurationsAreThoseOfTheWalks) {
   }
 }
 
-}  // namespace block_kernel_test
-}  // namespace poise
+}  // namespace poise::block_kernel_test

@@ -14,8 +14,7 @@
 #include "support/small_targets.hpp"
 #include "support/steps.hpp"
 
-namespace poise {
-namespace clusters_test {
+namespace poise::clusters_test {
 
 using namespace poise::testing;
 
@@ -92,7 +91,8 @@ TransitionMatrix wolff_matrix(const BondGraph& graph, const StateSpace& space) {
   for (std::size_t s = 0; s < space.size(); ++s) {
     for_each_bonds(graph, space.states[s], [&](const std::vector<Index>& cluster, double probability) {
       for (Index from = 0; from < cluster.size(); ++from) {
-        for (Value level = 0; level < graph.levels(); ++level) {
+        for (Index k = 0; k < graph.levels(); ++k) {
+          const auto level = static_cast<Value>(k);
           std::vector<Value> end = space.states[s];
           if (level == end[from]) continue;
           for (Index i = 0; i < cluster.size(); ++i) end[i] = cluster[i] == cluster[from] ? level : end[i];
@@ -193,7 +193,7 @@ TEST(Clusters, WarmUpFindsHowManyMakeASweep) {
   kernel.start_tuning();
   for (int step = 0; step < 300; ++step) kernel.step(target, state, scratch, rng);
   Kernel::Found sizes;
-  kernel.add_found(scratch, sizes);
+  Kernel::add_found(scratch, sizes);
   kernel.freeze(sizes);
   const std::uint64_t found = kernel.clusters();
   EXPECT_GT(found, 1U);
@@ -265,5 +265,4 @@ TEST(Clusters, AgreeWithGibbs) {
   }
 }
 
-}  // namespace clusters_test
-}  // namespace poise
+}  // namespace poise::clusters_test

@@ -17,8 +17,7 @@
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
 
-namespace poise {
-namespace dense_kernel_test {
+namespace poise::dense_kernel_test {
 
 using namespace poise::testing;
 
@@ -284,5 +283,4 @@ TEST(Law, DenseAndBlockKernelsKeepIt) {
   expect_law_kept(table, InformedProposal<TableTarget>(BalancingFunction()), 5);
 }
 
-}  // namespace dense_kernel_test
-}  // namespace poise
+}  // namespace poise::dense_kernel_test

@@ -13,8 +13,7 @@
 #include "support/small_rbms.hpp"
 #include "support/table_target.hpp"
 
-namespace poise {
-namespace dense_learning_test {
+namespace poise::dense_learning_test {
 
 using namespace poise::testing;
 
@@ -177,5 +176,4 @@ TEST(DenseLearning, ChainsDoNotDependOnThreadsOrCompany) {
   }
 }
 
-}  // namespace dense_learning_test
-}  // namespace poise
+}  // namespace poise::dense_learning_test

@@ -9,8 +9,7 @@
 #include "support/faults.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace kernel_test {
+namespace poise::kernel_test {
 
 using namespace poise::testing;
 
@@ -215,5 +214,4 @@ TEST(Law, TheTestSeesAMissingAcceptStep) {
   EXPECT_FALSE(check_kernel("always accepts", AlwaysAccepts{}, small_torus()).ok());
 }
 
-}  // namespace kernel_test
-}  // namespace poise
+}  // namespace poise::kernel_test

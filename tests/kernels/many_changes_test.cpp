@@ -17,8 +17,7 @@
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace many_changes_test {
+namespace poise::many_changes_test {
 
 using namespace poise::testing;
 
@@ -241,5 +240,4 @@ TEST(Rbm, ManyChangesAreThoseOneByOne) {
   }
 }
 
-}  // namespace many_changes_test
-}  // namespace poise
+}  // namespace poise::many_changes_test

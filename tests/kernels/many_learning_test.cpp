@@ -16,8 +16,7 @@
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace many_learning_test {
+namespace poise::many_learning_test {
 
 using namespace poise::testing;
 
@@ -205,5 +204,4 @@ TEST(ManyLearning, IndependentVariablesAreDrawnAnewAtEveryStep) {
   for (const char* name : {"dlmc", "dlsb"}) EXPECT_NEAR(acceptance(run(model, name)), 1.0, 1.0 / 32) << name;
 }
 
-}  // namespace many_learning_test
-}  // namespace poise
+}  // namespace poise::many_learning_test

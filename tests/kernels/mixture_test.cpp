@@ -20,8 +20,7 @@
 #include "support/small_targets.hpp"
 #include "support/steps.hpp"
 
-namespace poise {
-namespace mixture_test {
+namespace poise::mixture_test {
 
 using namespace poise::testing;
 
@@ -176,7 +175,7 @@ TEST(Range, PathsLeaveStatesOfLittleProbability) {
 
 TEST(Range, SoDoManyLevels) {
   std::vector<double> log_p(16);
-  for (std::size_t s = 0; s < 16; ++s) log_p[s] = 1200.0 * static_cast<double>(s % 4 + s / 4);
+  for (std::size_t s = 0; s < 16; ++s) log_p[s] = 1200.0 * static_cast<double>(s % 4 + (s >> 2));
   const TableTarget target({4, 4}, log_p);
   for (const FactorisedForm form : kForms) {
     const FactorisedProposal<TableTarget> kernel(form, BalancingFunction());
@@ -240,5 +239,4 @@ TEST(Tuning, OfChainsThatHardlyMoveGoesByTheirChanges) {
   EXPECT_NEAR(accepted, static_cast<double>(changes), 6.0 * std::sqrt(accepted) + 1.0);
 }
 
-}  // namespace mixture_test
-}  // namespace poise
+}  // namespace poise::mixture_test

@@ -9,8 +9,7 @@
 #include "kernels/rbm_gibbs.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace rbm_gibbs_test {
+namespace poise::rbm_gibbs_test {
 
 using namespace poise::testing;
 
@@ -233,5 +232,4 @@ TEST(RbmUnits, ListWhicheverAreFewer) {
   }
 }
 
-}  // namespace rbm_gibbs_test
-}  // namespace poise
+}  // namespace poise::rbm_gibbs_test

@@ -7,8 +7,7 @@
 #include "kernels/weighted_gibbs.hpp"
 #include "support/selection_cases.hpp"
 
-namespace poise {
-namespace selection_kernel_test {
+namespace poise::selection_kernel_test {
 
 using namespace poise::testing;
 
@@ -209,5 +208,4 @@ TEST(WeightedGibbs, RatesOutOfRangeAreScaled) {
   EXPECT_EQ(state.x[0], 1);
 }
 
-}  // namespace selection_kernel_test
-}  // namespace poise
+}  // namespace poise::selection_kernel_test

@@ -45,7 +45,7 @@ double Spins::log_prob(std::span<const Value> x) const {
 }
 
 std::string Folder::write(const std::string& ending, const std::string& content) const {
-  const std::string file = (path / (stem + ending)).string();
+  std::string file = (path / (stem + ending)).string();
   std::ofstream(file, std::ios::binary) << content;
   return file;
 }

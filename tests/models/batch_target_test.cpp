@@ -14,8 +14,7 @@
 #include "support/many_exactness.hpp"
 #include "support/table_target.hpp"
 
-namespace poise {
-namespace batch_target_test {
+namespace poise::batch_target_test {
 
 using namespace poise::testing;
 
@@ -407,5 +406,4 @@ TEST(FiberScheduler, RefusesToBeginAnewInsideOfItsService) {
   EXPECT_THROW(turns.for_each(1, [&](std::size_t) { turns.wait(); }), std::runtime_error);
 }
 
-}  // namespace batch_target_test
-}  // namespace poise
+}  // namespace poise::batch_target_test

@@ -7,8 +7,7 @@
 #include <poise/network.hpp>
 #include "support/input.hpp"
 
-namespace poise {
-namespace bif_test {
+namespace poise::bif_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -206,5 +205,4 @@ TEST(BifTest, ADefaultMakesNoTableOfAnySize) {
             "b, line 80: found 39 parents of 'x0', expected no more than 16777216 numbers in all tables");
 }
 
-}  // namespace bif_test
-}  // namespace poise
+}  // namespace poise::bif_test

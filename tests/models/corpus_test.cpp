@@ -18,8 +18,7 @@
 #include "store/netcdf.hpp"
 #include "studies/images/idx.hpp"
 
-namespace poise {
-namespace corpus_test {
+namespace poise::corpus_test {
 
 std::vector<std::filesystem::path> corpus(const std::string& reader) {
   const std::filesystem::path folder = std::filesystem::path(POISE_TEST_DATA) / ".." / "fuzz" / "corpus" / reader;
@@ -167,5 +166,4 @@ TEST(CorpusTest, Runs) {
   EXPECT_EQ(replay(corpus("run"), read), 2);  // with names, and without draws
 }
 
-}  // namespace corpus_test
-}  // namespace poise
+}  // namespace poise::corpus_test

@@ -13,8 +13,7 @@
 #include "support/conformance.hpp"
 #include "support/input.hpp"
 
-namespace poise {
-namespace drawn_models_test {
+namespace poise::drawn_models_test {
 
 using namespace poise::testing;
 
@@ -171,5 +170,4 @@ TEST(IsingDisc, IsHalfOfTheSquare) {
   EXPECT_TRUE(holds(model.name, "image=disc"));
 }
 
-}  // namespace drawn_models_test
-}  // namespace poise
+}  // namespace poise::drawn_models_test

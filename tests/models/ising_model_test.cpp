@@ -9,8 +9,7 @@
 #include "models/ising/ising_model.hpp"
 #include "support/input.hpp"
 
-namespace poise {
-namespace ising_model_test {
+namespace poise::ising_model_test {
 
 using testing::holds;
 using testing::refusal;
@@ -405,5 +404,4 @@ TEST(IsingModelTest, GraphExcludesTheLattice) {
   }
 }
 
-}  // namespace ising_model_test
-}  // namespace poise
+}  // namespace poise::ising_model_test

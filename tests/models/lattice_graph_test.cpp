@@ -8,8 +8,7 @@
 #include "models/ising/ising_model.hpp"
 #include "models/ising/lattice_ising.hpp"
 
-namespace poise {
-namespace lattice_graph_test {
+namespace poise::lattice_graph_test {
 
 const LatticeIsing& lattice_of(const Model& model) {
   return *std::get<std::shared_ptr<const LatticeIsing>>(model.description);
@@ -53,5 +52,4 @@ TEST(LatticeGraph, LaddersAreTheSame) {
   EXPECT_EQ(here.tempering->log_partition, there.tempering->log_partition);
 }
 
-}  // namespace lattice_graph_test
-}  // namespace poise
+}  // namespace poise::lattice_graph_test

@@ -8,8 +8,7 @@
 #include "support/exactness.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace markov_network_test {
+namespace poise::markov_network_test {
 
 using namespace poise::testing;
 
@@ -149,5 +148,4 @@ TEST(LocallyBalanced, AnIsolatedStateIsKept) {
   EXPECT_EQ(target.level(state, 0), 1);
 }
 
-}  // namespace markov_network_test
-}  // namespace poise
+}  // namespace poise::markov_network_test

@@ -10,8 +10,7 @@
 
 #include "models/network/support.hpp"
 
-namespace poise {
-namespace support_search_test {
+namespace poise::support_search_test {
 
 using State = std::vector<Value>;
 using Holds = std::function<bool(std::span<const Index>)>;
@@ -401,5 +400,4 @@ TEST(Repair, EndsWhereItIsToldTo) {
   EXPECT_NE(message.find(", among them factor "), std::string::npos);
 }
 
-}  // namespace support_search_test
-}  // namespace poise
+}  // namespace poise::support_search_test

@@ -8,8 +8,7 @@
 #include "support/enumerate.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace target_test {
+namespace poise::target_test {
 
 using namespace poise::testing;
 
@@ -111,5 +110,4 @@ TEST(GraphIsing, ASmallFieldBesideAHugeOneIsNotLost) {
   EXPECT_EQ(target.log_ratio(state, target.move_at(state, 1)), -2.0);
 }
 
-}  // namespace target_test
-}  // namespace poise
+}  // namespace poise::target_test

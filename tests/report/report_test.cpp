@@ -4,8 +4,7 @@
 #include <poise/report.hpp>
 #include "report/draws_report.hpp"
 
-namespace poise {
-namespace report_test {
+namespace poise::report_test {
 
 Report report_of(const std::string& sampler, std::vector<Warning> warnings) {
   Report report;
@@ -54,5 +53,4 @@ TEST(ReportWarnings, FollowTheBudgetAndTheSampler) {
   EXPECT_EQ(report.warnings[0].code, "interrupted");
 }
 
-}  // namespace report_test
-}  // namespace poise
+}  // namespace poise::report_test

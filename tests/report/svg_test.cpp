@@ -9,8 +9,7 @@
 #include <poise/plot.hpp>
 #include <poise/types.hpp>
 
-namespace poise {
-namespace svg_test {
+namespace poise::svg_test {
 
 /// Whether every tag is closed in its order and no text holds a bare '&' or '<'.
 bool is_well_formed(const std::string& svg) {
@@ -159,5 +158,4 @@ TEST(SvgTest, PanelsHoldTheirPictures) {
   EXPECT_EQ(count(svg, "a &lt; b"), 5U);
 }
 
-}  // namespace svg_test
-}  // namespace poise
+}  // namespace poise::svg_test

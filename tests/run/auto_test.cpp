@@ -27,8 +27,7 @@
 #include "support/small_targets.hpp"
 #include "support/table_model.hpp"
 
-namespace poise {
-namespace auto_test {
+namespace poise::auto_test {
 
 using namespace poise::testing;
 
@@ -452,5 +451,4 @@ TEST(Auto, BadInputIsRefused) {
   EXPECT_NE(refusal([&] { run_auto(make_model("ising:size=6"), none); }).find("chains"), std::string::npos);
 }
 
-}  // namespace auto_test
-}  // namespace poise
+}  // namespace poise::auto_test

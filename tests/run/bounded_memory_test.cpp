@@ -12,8 +12,7 @@
 #include "store/netcdf.hpp"
 #include "support/output.hpp"
 
-namespace poise {
-namespace bounded_memory_test {
+namespace poise::bounded_memory_test {
 
 using namespace poise::testing;
 
@@ -297,5 +296,4 @@ TEST(ChunkCoder, ZlibUnpacksItsStreams) {
   EXPECT_LT(netcdf::ChunkCoder(-1, 1)(noise).size(), noise.size() * 3 / 16 + 200);
 }
 
-}  // namespace bounded_memory_test
-}  // namespace poise
+}  // namespace poise::bounded_memory_test

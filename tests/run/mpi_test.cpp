@@ -9,8 +9,7 @@
 #include "support/mpi_program.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace mpi_test {
+namespace poise::mpi_test {
 
 using testing_program::Arguments;
 using testing_program::MpiProgramTest;
@@ -221,5 +220,4 @@ TEST_F(Mpi, RanksThatKnowNothingOfEachOtherAreRefused) {
   EXPECT_NE(outcome.err.find("srun has started 4 ranks, but MPI knows of 1"), std::string::npos) << outcome.err;
 }
 
-}  // namespace mpi_test
-}  // namespace poise
+}  // namespace poise::mpi_test

@@ -9,8 +9,7 @@
 #include <poise/run.hpp>
 #include "base/options.hpp"
 
-namespace poise {
-namespace options_test {
+namespace poise::options_test {
 
 RunOptions unusual_options() {
   RunOptions options;
@@ -152,5 +151,4 @@ TEST(Options, TheFingerprintFollowsFromThem) {
   }
 }
 
-}  // namespace options_test
-}  // namespace poise
+}  // namespace poise::options_test

@@ -11,8 +11,7 @@
 #include "support/run_cases.hpp"
 #include "support/thread_ranks.hpp"
 
-namespace poise {
-namespace ranks_test {
+namespace poise::ranks_test {
 
 using namespace poise::testing;
 
@@ -58,7 +57,7 @@ TEST(Ranks, WhatIsToldArrives) {
                              const Division division(collective, 9);
                              std::vector<std::string> own;
                              for (std::size_t k = 0; k < division.own().count; ++k) {
-                               own.push_back(std::string(division.own().first + k, 'x'));
+                               own.emplace_back(division.own().first + k, 'x');
                              }
                              const std::vector<std::string> all = division.gather(own);
                              ASSERT_EQ(all.size(), 9U);
@@ -381,5 +380,4 @@ TEST(Ranks, RanksWithoutChainsAreNamed) {
   EXPECT_EQ(notes[0], "7 ranks for 5 chains: 2 of them have nothing to do");
 }
 
-}  // namespace ranks_test
-}  // namespace poise
+}  // namespace poise::ranks_test

@@ -11,8 +11,7 @@
 #include "engines/rows.hpp"
 #include "run/start.hpp"
 
-namespace poise {
-namespace recorder_test {
+namespace poise::recorder_test {
 
 /// Chains of which several draws are made at once, in one group, as on a GPU.
 class DrawsAtOnce final : public Engine {
@@ -108,5 +107,4 @@ TEST(Recorder, ManyChainsAreThoseOfSmallerRuns) {
   }
 }
 
-}  // namespace recorder_test
-}  // namespace poise
+}  // namespace poise::recorder_test

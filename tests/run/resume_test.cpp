@@ -13,8 +13,7 @@
 #include "support/mpi_program.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace resume_test {
+namespace poise::resume_test {
 
 using testing_program::Arguments;
 using testing_program::MpiProgramTest;
@@ -28,8 +27,8 @@ class Resume : public MpiProgramTest {
     std::string model;
     std::string sampler;
     std::string draws;
-    std::string thin = "";
-    std::string warmup = "";
+    std::string thin = {};
+    std::string warmup = {};
     std::string program = POISE_PROGRAM;
   };
 
@@ -110,7 +109,7 @@ class Resume : public MpiProgramTest {
 
   /// Goes on until the run is finished, also where there is nothing to go on from. Gives the last outcome.
   Outcome to_the_end(const Case& c, const std::string& name) {
-    const Outcome resumed = run({"resume", name, "--quiet"});
+    Outcome resumed = run({"resume", name, "--quiet"});
     if (resumed.code != 2) return resumed;
     EXPECT_TRUE(resumed.err.find("no checkpoint") != std::string::npos ||
                 resumed.err.find("finished") != std::string::npos)
@@ -367,5 +366,4 @@ TEST_F(Resume, WhateverCallFailsTheDrawsAreTheSame) {
 }
 #endif
 
-}  // namespace resume_test
-}  // namespace poise
+}  // namespace poise::resume_test

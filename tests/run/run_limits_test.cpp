@@ -13,8 +13,7 @@
 #include "support/input.hpp"
 #include "support/small_networks.hpp"
 
-namespace poise {
-namespace run_limits_test {
+namespace poise::run_limits_test {
 
 using namespace poise::testing;
 
@@ -203,5 +202,4 @@ TEST(Limits, RoundsOfSamplingBeginShort) {
   for (std::size_t k = 0; k < rounds.size(); ++k) EXPECT_LE(rounds[k], std::size_t{1} << k) << k;
 }
 
-}  // namespace run_limits_test
-}  // namespace poise
+}  // namespace poise::run_limits_test

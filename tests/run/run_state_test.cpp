@@ -6,8 +6,7 @@
 
 #include "support/run_cases.hpp"
 
-namespace poise {
-namespace run_state_test {
+namespace poise::run_state_test {
 
 using namespace poise::testing;
 
@@ -64,5 +63,4 @@ TEST(RunState, NothingCanBeTunedOnceSamplingHasBegun) {
   EXPECT_THROW(run.warm_up({.steps = 10}), std::logic_error);
 }
 
-}  // namespace run_state_test
-}  // namespace poise
+}  // namespace poise::run_state_test

@@ -14,8 +14,7 @@
 #include "support/small_targets.hpp"
 #include "support/table_model.hpp"
 
-namespace poise {
-namespace run_test {
+namespace poise::run_test {
 
 using namespace poise::testing;
 
@@ -331,5 +330,4 @@ TEST(Run, RefusesSamplersThatWouldLoseTerms) {
   }
 }
 
-}  // namespace run_test
-}  // namespace poise
+}  // namespace poise::run_test

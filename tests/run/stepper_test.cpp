@@ -8,8 +8,7 @@
 #include "models/user/batch_target.hpp"
 #include "support/input.hpp"
 
-namespace poise {
-namespace stepper_test {
+namespace poise::stepper_test {
 
 using namespace poise::testing;
 
@@ -128,5 +127,4 @@ TEST(Stepper, LearnsAndStops) {
   EXPECT_TRUE(std::isfinite(stepper.acceptance_rate()));
 }
 
-}  // namespace stepper_test
-}  // namespace poise
+}  // namespace poise::stepper_test

@@ -14,8 +14,7 @@
 #include "store/netcdf.hpp"
 #include "support/output.hpp"
 
-namespace poise {
-namespace damaged_run_test {
+namespace poise::damaged_run_test {
 
 using namespace poise::testing;
 
@@ -196,5 +195,4 @@ TEST_F(IsolatedReaderTest, TheChildHasNoFilesAndLittleMemory) {
   EXPECT_EQ(read_file(path("file")), "untouched");
 }
 
-}  // namespace damaged_run_test
-}  // namespace poise
+}  // namespace poise::damaged_run_test

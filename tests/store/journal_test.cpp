@@ -15,8 +15,7 @@
 #include "run/checkpoint.hpp"
 #include "store/journal.hpp"
 
-namespace poise {
-namespace journal_test {
+namespace poise::journal_test {
 
 class JournalTest : public ::testing::Test {
  protected:
@@ -262,5 +261,4 @@ TEST(LabelBits, AreThoseOfTheLabels) {
   }
 }
 
-}  // namespace journal_test
-}  // namespace poise
+}  // namespace poise::journal_test

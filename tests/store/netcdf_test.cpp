@@ -17,8 +17,7 @@
 #include "store/netcdf.hpp"
 #include "support/output.hpp"
 
-namespace poise {
-namespace netcdf_test {
+namespace poise::netcdf_test {
 
 using namespace poise::testing;
 
@@ -400,5 +399,4 @@ TEST_F(NetcdfTest, TruncatedFilesAreRefused) {
   }
 }
 
-}  // namespace netcdf_test
-}  // namespace poise
+}  // namespace poise::netcdf_test

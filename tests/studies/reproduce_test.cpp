@@ -19,8 +19,7 @@
 
 #include "support/idx_file.hpp"
 
-namespace poise {
-namespace reproduce_test {
+namespace poise::reproduce_test {
 
 namespace fs = std::filesystem;
 
@@ -281,5 +280,4 @@ TEST_F(Reproduce, MissingDataIsAnInputError) {
   EXPECT_THROW(reproduce(options), InputError);
 }
 
-}  // namespace reproduce_test
-}  // namespace poise
+}  // namespace poise::reproduce_test

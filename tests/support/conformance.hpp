@@ -12,8 +12,8 @@ namespace poise::testing {
 
 /// A random walk over all moves, every claim checked at every step.
 template <class T>
-void expect_conforms(const T& target, int steps, Levels start = {}) {
-  const CheckReport report = check_target(target, {.steps = steps, .seed = 11, .start = std::move(start)});
+void expect_conforms(const T& target, int steps, const Levels& start = {}) {
+  const CheckReport report = check_target(target, {.steps = steps, .seed = 11, .start = start});
   EXPECT_TRUE(report.ok()) << report.text();
 }
 

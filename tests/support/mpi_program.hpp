@@ -13,7 +13,7 @@ namespace poise::testing_program {
 
 class MpiProgramTest : public ProgramTest {
  protected:
-  static bool has_launcher() { return std::string(POISE_MPIRUN) != ""; }
+  static bool has_launcher() { return !std::string(POISE_MPIRUN).empty(); }
 
   /// One rank is the program by itself.
   void use_ranks(int ranks) {

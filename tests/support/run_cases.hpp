@@ -51,7 +51,7 @@ inline void add_samplers_not_listed(std::vector<RunCase>& cases) {
     for (const std::string& sampler : which.samplers) listed.insert(sampler.substr(0, sampler.find(':')));
   }
   for (const NameHelp& row : sampler_help()) {
-    if (listed.count(row.name) != 0) continue;
+    if (listed.contains(row.name)) continue;
     std::set<std::string> models;
     for (RunCase& which : cases) {
       if (!models.insert(which.model.name).second) continue;

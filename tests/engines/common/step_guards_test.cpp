@@ -17,8 +17,7 @@
 #include "support/small_rbms.hpp"
 #include "support/steps.hpp"
 
-namespace poise {
-namespace step_guards_test {
+namespace poise::step_guards_test {
 
 using namespace poise::testing;
 using cuda::GradientForm;
@@ -233,5 +232,4 @@ TEST(StepGuards, StepsLeaveTheDistributionAlone) {
   }
 }
 
-}  // namespace step_guards_test
-}  // namespace poise
+}  // namespace poise::step_guards_test

@@ -14,8 +14,7 @@
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace bit_gibbs_test {
+namespace poise::bit_gibbs_test {
 
 using namespace poise::testing;
 
@@ -329,5 +328,4 @@ TEST(BitGibbs, GroupsCoverAllChainsOnce) {
   }
 }
 
-}  // namespace bit_gibbs_test
-}  // namespace poise
+}  // namespace poise::bit_gibbs_test

@@ -7,8 +7,7 @@
 
 #include <poise/extend/engines/ladder.hpp>
 
-namespace poise {
-namespace ladder_test {
+namespace poise::ladder_test {
 
 TEST(Ladder, SwapsOfLikelyPairsAreCertainAndOthersMetropolis) {
   EXPECT_EQ(swap_probability(2.0, 1.0), 1.0);
@@ -99,5 +98,4 @@ TEST(Ladder, BridgesGiveTheRatioOfNormalisingConstants) {
   EXPECT_EQ(BridgeSums({0.7}).log_ratios()[0], 0.7);
 }
 
-}  // namespace ladder_test
-}  // namespace poise
+}  // namespace poise::ladder_test

@@ -15,8 +15,7 @@
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace lane_gibbs_test {
+namespace poise::lane_gibbs_test {
 
 using namespace poise::testing;
 
@@ -410,5 +409,4 @@ TEST(LaneGibbs, GroupsCoverAllChainsOnce) {
   }
 }
 
-}  // namespace lane_gibbs_test
-}  // namespace poise
+}  // namespace poise::lane_gibbs_test

@@ -26,8 +26,7 @@
 #include "support/small_targets.hpp"
 #include "support/table_model.hpp"
 
-namespace poise {
-namespace temper_test {
+namespace poise::temper_test {
 
 using namespace poise::testing;
 
@@ -367,7 +366,7 @@ TEST(Temper, DrawsDoNotDependOnThreads) {
 /// Also before and after the ladder was spaced anew, and with another number of rungs.
 TEST(Temper, ARunThatIsSavedGoesOnBitByBit) {
   for (const Case& which : cases()) {
-    for (std::string inner : {which.inner[0], std::string("lsb")}) {
+    for (const std::string& inner : {which.inner[0], std::string("lsb")}) {
       if (which.name == "callback" && inner == "lsb") continue;  // learned with gradients there
       RunOptions options;
       options.chains = 3;
@@ -451,5 +450,4 @@ TEST(Temper, RefusesWhatItCannotHeat) {
   EXPECT_NE(message(wheels(), "temper:of=gwg").find("gradient"), std::string::npos);
 }
 
-}  // namespace temper_test
-}  // namespace poise
+}  // namespace poise::temper_test

@@ -18,8 +18,7 @@
 #include "support/small_networks.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace tempered_lanes_test {
+namespace poise::tempered_lanes_test {
 
 using namespace poise::testing;
 
@@ -408,8 +407,7 @@ TEST(TemperedLanes, RefusesWhatItCannotTemper) {
   EXPECT_NE(sentence("temper:of=temper").find("expected a sampler that makes steps"), std::string::npos);
   EXPECT_NE(sentence("temper:of=gibs").find("did you mean 'gibbs'"), std::string::npos);
   EXPECT_NE(sentence("temper:collapse=99").find("collapse"), std::string::npos);
-  EXPECT_NE(sentence("temper:g=sqrt").find("g"), std::string::npos);
+  EXPECT_NE(sentence("temper:g=sqrt").find('g'), std::string::npos);
 }
 
-}  // namespace tempered_lanes_test
-}  // namespace poise
+}  // namespace poise::tempered_lanes_test
