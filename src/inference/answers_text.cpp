@@ -92,6 +92,7 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
 
 std::string marginals_plot(const MarginalsAnswer& answer, const Network& network, std::size_t most) {
   BarChart chart{.title = answer.model, .x_label = "probability", .bars = {}, .x_max = 1.0};
+  bool is_group = false;  // the bars of the variable before
   for (Index i = 0; i < network.num_variables(); ++i) {
     if (network.is_observed(i)) continue;
     if (chart.bars.size() >= most) {
@@ -100,6 +101,8 @@ std::string marginals_plot(const MarginalsAnswer& answer, const Network& network
     }
     const std::span<const double> levels = answer.marginals.of(i);
     const std::size_t first = levels.size() == 2 ? 1 : 0;
+    const bool stands_apart = is_group || levels.size() > 2;
+    is_group = levels.size() > 2;
     for (std::size_t k = first; k < levels.size(); ++k) {
       const double error = answer.method == Method::exact ? 0.0 : answer.mcse.of(i)[k];
       chart.bars.push_back(
@@ -107,7 +110,7 @@ std::string marginals_plot(const MarginalsAnswer& answer, const Network& network
            .value = levels[k],
            .error = error,
            .note = "",
-           .first_of_group = k == first && levels.size() > 2});
+           .first_of_group = k == first && stands_apart});
     }
   }
   return render_bars(chart);

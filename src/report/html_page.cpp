@@ -26,7 +26,8 @@ p, ul, .verdicts, nav { max-width: 46rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.3rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 .subtitle { color: var(--soft); margin: 0 0 1.5rem; }
-nav a { color: var(--link); margin-right: 1.1rem; text-decoration: none; }
+nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; }
+nav a { color: var(--link); text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .42rem .7rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
