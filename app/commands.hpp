@@ -29,6 +29,7 @@ Command add_sample(CLI::App& program);
 Command add_resume(CLI::App& program);
 Command add_compare(CLI::App& program);
 Command add_summary(CLI::App& program);
+Command add_report(CLI::App& program);
 Command add_mmd(CLI::App& program);
 Command add_marginals(CLI::App& program);
 Command add_exact(CLI::App& program);

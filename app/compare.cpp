@@ -24,6 +24,7 @@ struct CompareFlags {
   std::vector<std::string> lists;
   std::vector<std::string> single;
   std::string json;
+  std::string plot;
   bool strict = false;
   bool quiet = false;
 };
@@ -70,7 +71,7 @@ int compare(const CompareFlags& flags) {
   const std::vector<Sampler> samplers = read_samplers(flags);
   const Model model = read_model(flags.run, options);
   options.check(model);
-  check_outputs({{"--json", flags.json}});
+  check_outputs({{"--json", flags.json}, {"--plot", flags.plot}});
 
   const std::atomic<bool>& stop = stop_on_interrupt();
   std::vector<Report> reports;
@@ -92,6 +93,7 @@ int compare(const CompareFlags& flags) {
   }
   if (progress_style(flags.quiet) == ProgressStyle::live) fmt::print(stderr, "\n");
   if (!flags.json.empty()) write_output(flags.json, json_text(comparison_json(reports)));
+  if (!flags.plot.empty()) write_output(flags.plot, comparison_plot(reports));
   if (flags.json != "-") {
     fmt::print("{}", comparison_text(reports, table_width(stdout)));
   } else if (!flags.quiet) {
@@ -116,6 +118,7 @@ Command add_compare(CLI::App& program) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_option("--json", flags->json, "Write the reports as JSON; - is standard output")->type_name("FILE");
+  command->add_option("--plot", flags->plot, "Effective samples a second as bars")->type_name("FILE.svg");
   command->add_flag("--strict", flags->strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->quiet, "Show no progress");
   command->footer(compare_footer());

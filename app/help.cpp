@@ -92,7 +92,7 @@ Examples:
   poise sample ising:case=4
   poise sample ising:size=64,lambda=0.4 --sampler gibbs --draws 5000 --out run.nc
   poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
-  poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --plot balance.svg
+  poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --report run.html
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
   mpirun -n 8 poise sample ising:size=256,lambda=0.44 --chains 64 --out run.nc
 
@@ -147,6 +147,19 @@ many is looked at, which a note says; effective sample sizes are then lower boun
 Examples:
   poise summary run.nc
   poise summary run.nc --json - | jq .warnings
+
+{})",
+      kExitCodes);
+}
+
+std::string report_footer() {
+  return fmt::format(
+      R"(The page needs no other file and no network: what was run, warnings with what to type next, tables that sort, traces,
+rank histograms, autocorrelations, and the means of a lattice. 'poise sample --report' makes it when the run ends.
+
+Examples:
+  poise report run.nc
+  poise report run.nc --out page.html --plot pictures.svg
 
 {})",
       kExitCodes);

@@ -22,12 +22,14 @@ namespace poise::app {
 namespace {
 
 constexpr std::size_t kShown = 40;  // variables in the table
+constexpr std::size_t kDrawn = 60;  // bars in the picture, about
 
 struct MarginalsFlags {
   ModelFlags model;
   OptionFlags options;
   std::string out;
   std::string json;
+  std::string plot;
   std::string truth;
   bool strict = false;
   bool quiet = false;
@@ -77,7 +79,7 @@ Marginals read_truth(const std::string& path, const Network& network) {
 int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   const auto started = std::chrono::steady_clock::now();
   MarginalsOptions options = read_options(flags, defaults);
-  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}});
+  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--plot", flags.plot}});
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
   std::optional<Marginals> truth;
@@ -115,6 +117,7 @@ int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   }
   if (!flags.out.empty()) write_output(flags.out, mar_text(answer.marginals));
   if (!flags.json.empty()) write_output(flags.json, json_text(json));
+  if (!flags.plot.empty()) write_output(flags.plot, marginals_plot(answer, *network, kDrawn));
   if (screen == stdout || !flags.quiet) fmt::print(screen, "{}", text);
   if (answer.interrupted) return kInterrupted;
   return flags.strict && !answer.warnings().empty() ? kWarnings : kSuccess;
@@ -124,6 +127,7 @@ void declare_outputs(CLI::App& command, MarginalsFlags& flags) {
   command.add_option("--out", flags.out, "Write the marginals in the UAI format; - is standard output")
       ->type_name("FILE.MAR");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
+  command.add_option("--plot", flags.plot, "Draw the probabilities as bars with their errors")->type_name("FILE.svg");
   command.add_option("--truth", flags.truth, "Marginals to compare with: shows the mean absolute error")
       ->type_name("FILE.MAR");
 }

@@ -9,7 +9,6 @@
 #include <poise/plot.hpp>
 #include <poise/report.hpp>
 #include <poise/session.hpp>
-#include "report/tempering.hpp"
 #include "report/text.hpp"
 #include "run/checkpoint.hpp"
 
@@ -32,6 +31,7 @@ struct Outputs {
   std::string json = {};
   std::string images = {};
   std::string plot = {};
+  std::string report = {};
   bool strict = false;
   bool quiet = false;
 };
@@ -51,24 +51,13 @@ struct ResumeFlags {
   bool quiet = false;
 };
 
-void check_pictures(const Outputs& outputs, const Model& model, const Sampler& sampler, const RunOptions& options) {
+void check_pictures(const Outputs& outputs, const Model& model, const RunOptions& options) {
   if (!outputs.images.empty()) {
     if (!model.layout.is_lattice()) {
       throw InputError("--images: only lattices can be shown as a picture, and this model is not one");
     }
     if (options.keep != Keep::draws)
       throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
-  }
-  if (!outputs.plot.empty() && sampler.name == "auto") {
-    throw InputError(
-        "--plot: it shows a learned balancing function or a ladder of temperatures, and auto may choose a sampler "
-        "without; name one, such as --sampler lsb or temper");
-  }
-  if (!outputs.plot.empty() && !sampler.learns() && !sampler.tempers()) {
-    throw InputError(
-        fmt::format("--plot: it shows a learned balancing function or a ladder of temperatures, and the sampler '{}' "
-                    "has none; temper does, and so do lsb, lsb1, lsb2 and their first-order forms",
-                    sampler.name));
   }
 }
 
@@ -119,28 +108,29 @@ Image draw_images(const Model& model, const RunResult& result) {
   return segmentation_panels(result.layout.rows, result.layout.columns, observed, draw, mean);
 }
 
-void write_files(const Outputs& outputs, const Model& model, const RunResult& result, const std::string& json) {
-  if (!outputs.json.empty()) write_output(outputs.json, json);
+void write_files(const Outputs& outputs, const Model& model, const RunResult& result, const Report& report) {
+  if (!outputs.json.empty()) write_output(outputs.json, json_text(report_json(report)));
+  if (!outputs.report.empty()) write_output(outputs.report, report_html(report, result.trace));
   if (result.trace.draws == 0) return;  // the report says so
   if (!outputs.images.empty() && result.trace.x.empty()) {
     fmt::print(stderr, "note: no picture was made: the states are in the file only\n");
   } else if (!outputs.images.empty()) {
     write_png(outputs.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
   }
-  if (!outputs.plot.empty()) {
-    write_output(outputs.plot,
-                 result.tempering ? tempering_plot(*result.tempering) : balance_plot(result.knots, result.log_phi));
-  }
+  if (!outputs.plot.empty()) write_output(outputs.plot, run_plot(report, result.trace));
 }
 
 /// Runs it and shows what came of it; gives the exit code.
 int drive(const Model& model, const SessionOptions& options, const Outputs& outputs,
           const std::shared_ptr<Checkpoint>& resumed = nullptr) {
-  check_pictures(outputs, model, parse_sampler(options.sampler), options.run);
+  check_pictures(outputs, model, options.run);
   if (options.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
   if (is_root()) {
-    check_outputs(
-        {{"--out", options.out}, {"--json", outputs.json}, {"--images", outputs.images}, {"--plot", outputs.plot}});
+    check_outputs({{"--out", options.out},
+                   {"--json", outputs.json},
+                   {"--images", outputs.images},
+                   {"--plot", outputs.plot},
+                   {"--report", outputs.report}});
   }
   ProgressDisplay display(progress_style(outputs.quiet));
   RunHooks hooks{.stop = &stop_on_interrupt(), .collective = ranks()};
@@ -154,7 +144,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   display.end(result.interrupted);
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
   const Report report = session.finish();
-  write_files(outputs, model, result, json_text(report_json(report)));
+  write_files(outputs, model, result, report);
   if (outputs.json != "-") {
     fmt::print("{}", report_text(report, table_width(stdout)));
   } else if (!outputs.quiet) {
@@ -170,12 +160,14 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
 int sample(const SampleFlags& flags) {
   Problems problems;
   const ModelFlags& named = flags.run.model;
-  SessionOptions options{
-      .source = {named.model, {}, {named.field, named.evidence}},
-      .sampler = flags.sampler,
-      .checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems),
-      .out = flags.out,
-      .outputs = {{"json", flags.outputs.json}, {"images", flags.outputs.images}, {"plot", flags.outputs.plot}}};
+  SessionOptions options{.source = {named.model, {}, {named.field, named.evidence}},
+                         .sampler = flags.sampler,
+                         .checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems),
+                         .out = flags.out,
+                         .outputs = {{"json", flags.outputs.json},
+                                     {"images", flags.outputs.images},
+                                     {"plot", flags.outputs.plot},
+                                     {"report", flags.outputs.report}}};
   options.run.memory = kGibibyte;
   flags.run.options.read(options.run, problems);
   if (named.model.empty()) problems.add("the model is missing, for example ising:case=4");
@@ -230,6 +222,7 @@ int resume(const ResumeFlags& flags) {
   outputs.json = path_of("json");
   outputs.images = path_of("images");
   outputs.plot = path_of("plot");
+  outputs.report = path_of("report");
   return drive(stored.make_model(), stored.options, outputs, stored.checkpoint);
 }
 
@@ -252,8 +245,10 @@ Command add_sample(CLI::App& program) {
       ->type_name("FILE.png");
   command
       ->add_option("--plot", flags->outputs.plot,
-                   "Plot of the learned balancing function, or of the ladder of temper: swaps and paths")
+                   "Traces, rank histograms, autocorrelations, and the learned function or the ladder of temper")
       ->type_name("FILE.svg");
+  command->add_option("--report", flags->outputs.report, "One page with warnings, tables and pictures")
+      ->type_name("FILE.html");
   declare(*command, flags->checkpoints);
   command->add_flag("--strict", flags->outputs.strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->outputs.quiet, "Show no progress");

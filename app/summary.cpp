@@ -1,5 +1,7 @@
-/// `poise summary`: the table of a stored run.
+/// `poise summary` and `poise report`: the table of a stored run, and a page of it.
+#include <filesystem>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,7 +37,46 @@ int summary(const SummaryFlags& flags) {
   return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
 }
 
+struct ReportFlags {
+  std::string path;
+  std::string out;
+  std::string plot;
+  std::string memory;
+};
+
+/// run.nc to run.html.
+std::string page_of(const std::string& run) { return std::filesystem::path(run).replace_extension(".html").string(); }
+
+int report(const ReportFlags& flags) {
+  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  const std::string out = flags.out.empty() ? page_of(flags.path) : flags.out;
+  check_outputs({{"--out", out}, {"--plot", flags.plot}});
+  Problems problems;
+  double gibibytes = 1.0;
+  read_positive(flags.memory, "--memory", gibibytes, problems);
+  problems.throw_if_any();
+  Trace trace;
+  const Report found = make_report(flags.path, {.memory = gibibytes * kGibibyte}, trace);
+  write_output(out, report_html(found, trace));
+  if (!flags.plot.empty()) write_output(flags.plot, run_plot(found, trace));
+  if (out != "-" && flags.plot != "-") fmt::print("{}\n", out);
+  return kSuccess;
+}
+
 }  // namespace
+
+Command add_report(CLI::App& program) {
+  const auto flags = std::make_shared<ReportFlags>();
+  CLI::App* command = program.add_subcommand("report", "Make one page of a stored run: warnings, tables, pictures");
+  command->add_option("run", flags->path, "File written by 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("--out", flags->out, "The page; - is standard output [the name of the run with .html]")
+      ->type_name("FILE.html");
+  command->add_option("--plot", flags->plot, "The pictures alone")->type_name("FILE.svg");
+  command->add_option("--memory", flags->memory, "GiB that reading and diagnosing may take, however long the file [1]")
+      ->type_name("GIB");
+  command->footer(report_footer());
+  return {command, [flags] { return report(*flags); }, Ranks::root};
+}
 
 Command add_summary(CLI::App& program) {
   const auto flags = std::make_shared<SummaryFlags>();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "report/html_page.hpp"
 #include "studies/reproduce.hpp"
 
 namespace poise::reproduction {
@@ -31,28 +32,18 @@ struct Figure {
   int columns = 2;  ///< panels side by side, where the window is wide enough
 };
 
-class Document {
+class Document : public HtmlPage {
  public:
-  Document(std::string title, std::string subtitle);
+  using HtmlPage::HtmlPage;
 
-  void heading(const std::string& text);
-  void paragraph(const std::string& text);
-  void list(const std::vector<std::string>& items);
   void verdicts(const std::vector<Verdict>& verdicts);
   void table(const Table& table);
   void figure(const Figure& figure);
 
-  [[nodiscard]] std::string html() const;
   /// Contents by path relative to the report: tables/NAME.csv, figures/NAME.svg.
   [[nodiscard]] const std::map<std::string, std::string>& files() const { return files_; }
 
  private:
-  std::string title_;
-  std::string subtitle_;
-  std::string body_;
-  std::vector<std::string> headings_;
-  int tables_ = 0;
-  int figures_ = 0;
   std::map<std::string, std::string> files_;
 };
 

@@ -129,6 +129,10 @@ struct MarginalsHooks {
 [[nodiscard]] std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width,
                                          std::size_t most);
 
+/// Probabilities as bars with their standard errors, about `most` of them: all levels of variables that are not
+/// observed, of two-valued ones the second.
+[[nodiscard]] std::string marginals_plot(const MarginalsAnswer& answer, const Network& network, std::size_t most);
+
 /// What a chain settled to: the mean of each conditional probability over its later half, and its own error.
 struct SettledChain {
   std::string sampler;

@@ -62,6 +62,27 @@ struct Plot {
 /// Plots side by side, in one document.
 [[nodiscard]] std::string render_row(std::span<const Plot> plots);
 
+/// A value by name, with an error where it has one.
+struct Bar {
+  std::string label;
+  double value = 0;
+  double error = 0;             ///< one standard error, drawn to both sides; 0 or NaN: none
+  std::string note = {};        ///< behind the number
+  bool first_of_group = false;  ///< some room above it
+};
+
+/// Bars below each other, as long as their values; a value that is not finite has none.
+struct BarChart {
+  std::string title;
+  std::string x_label;
+  std::vector<Bar> bars;
+  std::optional<double> x_max = {};  ///< the longest bar where it is not given
+  double width = 640;
+};
+
+/// The bars as an SVG document as high as they need.
+[[nodiscard]] std::string render_bars(const BarChart& chart);
+
 /// A picture with a line of text below it.
 struct Picture {
   Image image;

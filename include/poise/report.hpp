@@ -47,8 +47,10 @@ struct Report {
   std::optional<VariablesSummary> variables;          ///< empty when the draws were not kept
   std::vector<std::string> variable_names;            ///< empty: x[0], x[1], ...
   std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
-  std::size_t observed = 0;                           ///< variables that evidence holds fixed; they have no rows
-  std::vector<Index> frozen;                          ///< see RunResult::frozen
+  Index lattice_rows = 0;                             ///< of sites, where the variables are those of a lattice
+  Index lattice_columns = 0;
+  std::size_t observed = 0;   ///< variables that evidence holds fixed; they have no rows
+  std::vector<Index> frozen;  ///< see RunResult::frozen
   ModelChecks checks;
   std::string certain;  ///< variables that never changed, and rightly so: a sentence
 
@@ -85,6 +87,9 @@ struct FileReportOptions {
 /// not in memory.
 [[nodiscard]] Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options);
 
+/// The same, and the monitors that were read for it: in `trace`, which has no states.
+[[nodiscard]] Report make_report(const std::string& path, const FileReportOptions& options, Trace& trace);
+
 /// The keys of JSON reports are stable: version, model, sampler, seed, chains, warmup, draws, thin, seconds{warmup,
 /// sampling}, steps, updates, initial_steps, warmup_steps, evals{target, ratio, gradient, balance; changes of
 /// steps that make many}, evals_warmup{...},
@@ -109,12 +114,23 @@ struct FileReportOptions {
 /// the warnings, in lines of at most `width` columns as far as words allow.
 [[nodiscard]] std::string report_text(const Report& report, std::size_t width = 100);
 
+/// One page of HTML that needs no other file: what was run, warnings, tables that sort, and the pictures of `run_plot`.
+/// `trace` has the monitors of the run.
+[[nodiscard]] std::string report_html(const Report& report, const Trace& trace);
+
+/// Traces, rank histograms and autocorrelations of log p and of the model's statistics as one SVG document, and the
+/// learned balancing function or the ladder of temperatures where there is one.
+[[nodiscard]] std::string run_plot(const Report& report, const Trace& trace);
+
 /// The effective sample sizes of log_prob and of the model's own statistics as one number, their geometric mean: a
 /// sampler may be good at one and poor at the other. NaN when one of them is undefined.
 [[nodiscard]] double combined_ess(const Report& report);
 
 /// Runs of several samplers with the same budget, side by side; the best of a column is marked.
 [[nodiscard]] std::string comparison_text(std::span<const Report> reports, std::size_t width = 100);
+
+/// Effective samples a second of each sampler as bars; those with warnings are marked.
+[[nodiscard]] std::string comparison_plot(std::span<const Report> reports);
 
 /// `model`, `version` and `results`, a list of reports. Each has one key more: combined{ess, ess_per_second,
 /// ess_per_eval, ess_per_step, ess_per_update}, of `combined_ess`.

@@ -26,6 +26,7 @@ from ._graphs import clique, mis
 from ._marginals import Marginals
 from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
 from ._optimize import Optimum, Solution, optimize
+from ._picture import Picture
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
 from ._selection import Selection, finemap, select, selection
@@ -48,6 +49,7 @@ __all__ = [
     "NonFiniteWarning",
     "OneChainWarning",
     "Optimum",
+    "Picture",
     "PoiseWarning",
     "RHatWarning",
     "Selection",

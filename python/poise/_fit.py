@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _core
 from ._arguments import files_may_be_missing, folder_may_be_missing, path, positive
 from ._errors import PoiseWarning, as_warnings
+from ._picture import Picture, framed, write_text
 from ._table import ShownAsText, Table
 
 _SUMMARY = ("mean", "sd", "mcse", "ess", "ess_tail", "r_hat")
@@ -164,6 +165,28 @@ class Fit(ShownAsText):
         """A row per variable, or per level of a variable with more than two: mean, mcse, ess, r_hat, transitions, status."""
         columns = self._core.variables()
         return Table(columns.pop("name"), columns)
+
+    def plot(self) -> Picture:
+        """Traces, rank histograms and autocorrelations of the monitors, and the learned balancing function or the ladder of
+        temperatures where there is one: SVG that a notebook draws, and ``fit.plot().save("run.svg")`` keeps."""
+        return Picture(self._core.plot())
+
+    def to_html(self, file: str | os.PathLike[str] | None = None) -> str:
+        """One page that needs no other file: warnings, tables that sort, and the pictures of :meth:`plot`. Written to ``file``
+        where one is named. A notebook shows it in place of the text.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=50, progress=False)
+        >>> fit.to_html().startswith("<!doctype html>")
+        True
+        """
+        page: str = self._core.html()
+        if file is not None:
+            write_text(file, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html())
 
     def to_datatree(self) -> Any:
         """The run for ArviZ: an ``xarray.DataTree`` for ArviZ 1, an ``InferenceData`` where ArviZ 0 is installed.

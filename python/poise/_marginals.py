@@ -15,6 +15,7 @@ from . import _core
 from ._arguments import described, path
 from ._errors import PoiseWarning, as_warnings
 from ._models import Model
+from ._picture import Picture
 from ._progress import _somebody_looks, _tqdm
 from ._table import ShownAsText, Table
 
@@ -94,6 +95,13 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
     def to_pandas(self) -> Any:
         """A data frame with a row for every level of every variable."""
         return self.table().to_pandas()
+
+    def plot(self) -> Picture:
+        """Bars with standard errors, about sixty of them: SVG that a notebook draws."""
+        return Picture(self._core.plot(60))
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}{self.plot()}"
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes them in the UAI format (MAR)."""

@@ -359,6 +359,8 @@ void bind_runs(nb::module_& module) {
       .def(
           "text", [](const Fit& fit, std::size_t width) { return report_text(fit.report, width); },
           nb::arg("width") = 100)
+      .def("html", [](const Fit& fit) { return report_html(fit.report, fit.stored.trace); })
+      .def("plot", [](const Fit& fit) { return run_plot(fit.report, fit.stored.trace); })
       .def("save", &save, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 
   nb::class_<StoredSession>(module, "StoredSession")
@@ -382,6 +384,8 @@ void bind_runs(nb::module_& module) {
   module.def("comparison_text", [reports](const std::vector<std::shared_ptr<Fit>>& fits, std::size_t width) {
     return comparison_text(reports(fits), width);
   });
+  module.def("comparison_plot",
+             [reports](const std::vector<std::shared_ptr<Fit>>& fits) { return comparison_plot(reports(fits)); });
   module.def("comparison_json", [reports](const std::vector<std::shared_ptr<Fit>>& fits) {
     return nb::cast<nb::dict>(to_python(comparison_json(reports(fits))));
   });

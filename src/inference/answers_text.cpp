@@ -7,6 +7,7 @@
 
 #include <poise/log_partition.hpp>
 #include <poise/marginals.hpp>
+#include <poise/plot.hpp>
 #include "exact/exact_inference.hpp"
 #include "report/tempering.hpp"
 #include "report/text.hpp"
@@ -87,6 +88,32 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
     out["variables"].push_back(std::move(variable));
   }
   return out;
+}
+
+std::string marginals_plot(const MarginalsAnswer& answer, const Network& network, std::size_t most) {
+  BarChart chart{.title = answer.model, .x_label = "probability", .bars = {}, .x_max = 1.0};
+  bool is_group = false;  // the bars of the variable before
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    if (network.is_observed(i)) continue;
+    if (chart.bars.size() >= most) {
+      chart.x_label = fmt::format("probability; the first {} of {} variables", i, network.num_variables());
+      break;
+    }
+    const std::span<const double> levels = answer.marginals.of(i);
+    const std::size_t first = levels.size() == 2 ? 1 : 0;
+    const bool stands_apart = is_group || levels.size() > 2;
+    is_group = levels.size() > 2;
+    for (std::size_t k = first; k < levels.size(); ++k) {
+      const double error = answer.method == Method::exact ? 0.0 : answer.mcse.of(i)[k];
+      chart.bars.push_back(
+          {.label = fmt::format("{} = {}", network.variable_name(i), network.level_name(i, static_cast<Index>(k))),
+           .value = levels[k],
+           .error = error,
+           .note = "",
+           .first_of_group = k == first && stands_apart});
+    }
+  }
+  return render_bars(chart);
 }
 
 std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width, std::size_t most) {

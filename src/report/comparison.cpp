@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <poise/plot.hpp>
 #include <poise/report.hpp>
 #include "report/text.hpp"
 
@@ -141,6 +142,19 @@ std::string comparison_text(std::span<const Report> reports, std::size_t width) 
       "for gibbs, whose step is a sweep, as many as there are variables.",
       "", width);
   return out + text::warnings(by_cause(reports), width);
+}
+
+std::string comparison_plot(std::span<const Report> reports) {
+  BarChart chart{.title = reports.empty() ? "no samplers" : reports.front().model,
+                 .x_label = "effective samples a second, of log p and the model's statistics; ! marks a warning",
+                 .bars = {}};
+  for (const Report& report : reports) {
+    chart.bars.push_back({.label = report.sampler,
+                          .value = combined_ess(report) / report.sampling_seconds,
+                          .error = 0,
+                          .note = report.warnings.empty() ? "" : "!"});
+  }
+  return render_bars(chart);
 }
 
 }  // namespace poise

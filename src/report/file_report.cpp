@@ -225,13 +225,15 @@ Trace read_monitors(const std::string& path, const StoredRun& head, std::size_t 
   return out;
 }
 
-/// The diagnostics of a report, from the file.
-void add_draws(Report& report, const std::string& path, const StoredRun& head, const FileReportOptions& options) {
+/// The diagnostics of a report, from the file; `kept` gets the monitors, unless it is null.
+void add_draws(Report& report, const std::string& path, const StoredRun& head, const FileReportOptions& options,
+               Trace* kept) {
   const std::size_t stride = stride_for(head.trace, options.memory);
   DrawSums sums;
   {
-    const Trace trace = read_monitors(path, head, stride, sums);
+    Trace trace = read_monitors(path, head, stride, sums);
     add_monitors(report, trace);
+    if (kept != nullptr) *kept = std::move(trace);
   }
   report.steps = sums.steps();
   report.acceptance_rate = sums.mean_acceptance();
@@ -247,14 +249,22 @@ void add_draws(Report& report, const std::string& path, const StoredRun& head, c
   }
 }
 
+Report report_of_file(const std::string& path, const FileReportOptions& options, Trace* kept) {
+  const StoredRun head = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
+  Report report = report_of_head(head);
+  add_draws(report, path, head, options, kept);
+  add_warnings(report, head.results.is_object());
+  return report;
+}
+
 }  // namespace
 
 Report make_report(const std::string& path, const FileReportOptions& options) {
-  const StoredRun head = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
-  Report report = report_of_head(head);
-  add_draws(report, path, head, options);
-  add_warnings(report, head.results.is_object());
-  return report;
+  return report_of_file(path, options, nullptr);
+}
+
+Report make_report(const std::string& path, const FileReportOptions& options, Trace& trace) {
+  return report_of_file(path, options, &trace);
 }
 
 Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options) {
@@ -262,7 +272,7 @@ Report make_report(const RunResult& result, const std::string& path, const FileR
   if (result.trace.all_draws() == 0 || (result.trace.dropped == 0 && has_states)) return make_report(result);
   const StoredRun head = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
   Report report = report_of_head(result);
-  add_draws(report, path, head, options);
+  add_draws(report, path, head, options, nullptr);
   report.steps = result.steps;
   report.acceptance_rate = result.acceptance_rate;
   add_warnings(report, true);

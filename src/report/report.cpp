@@ -46,6 +46,8 @@ void leave_out_observed(const VariableLayout& layout, VariablesSummary& summary)
 
 void add_layout(Report& report, const VariableLayout& layout) {
   report.num_variables = layout.variables;
+  report.lattice_rows = layout.rows;
+  report.lattice_columns = layout.columns;
   report.variable_names = names_of(layout);
   report.level_names = layout.level_names;
   for (Index i = 0; i < layout.variables; ++i) report.observed += layout.is_observed(i) ? 1 : 0;

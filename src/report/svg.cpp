@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -59,6 +60,49 @@ std::string opening(double width, double height, std::string_view title) {
       "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" fill=\"#222222\">\n<title>{2}</title>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
       coordinate(width), coordinate(height), escaped(title));
+}
+
+namespace {
+
+/// The number in NAME="..." of the root element.
+double attribute(const std::string& document, std::string_view name) {
+  const std::size_t at = document.find(fmt::format(" {}=\"", name));
+  return at == std::string::npos ? 0.0 : std::strtod(document.c_str() + at + name.size() + 3, nullptr);
+}
+
+std::string placed(std::string document, double x, double y) {
+  return document.insert(document.find("<svg") + 4, fmt::format(" x=\"{}\" y=\"{}\"", coordinate(x), coordinate(y)));
+}
+
+std::string framed(double width, double height, const std::string& inside) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n{2}</svg>\n",
+      coordinate(width), coordinate(height), inside);
+}
+
+}  // namespace
+
+std::string beside(std::span<const std::string> documents) {
+  double width = 0.0, height = 0.0;
+  std::string inside;
+  for (const std::string& document : documents) {
+    inside += placed(document, width, 0.0);
+    width += attribute(document, "width");
+    height = std::max(height, attribute(document, "height"));
+  }
+  return framed(width, height, inside);
+}
+
+std::string stacked(std::span<const std::string> documents, std::string_view title) {
+  double width = 0.0, height = 0.0;
+  std::string inside =
+      fmt::format("<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", escaped(title));
+  for (const std::string& document : documents) {
+    inside += placed(document, 0.0, height);
+    width = std::max(width, attribute(document, "width"));
+    height += attribute(document, "height");
+  }
+  return framed(width, height, inside);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,10 @@ namespace poise::svg {
 
 /// The beginning of a picture of its own: the root element, its title, a white ground.
 [[nodiscard]] std::string opening(double width, double height, std::string_view title);
+
+/// Documents side by side, and one below the other, as one. Each begins with what `opening` writes.
+[[nodiscard]] std::string beside(std::span<const std::string> documents);
+[[nodiscard]] std::string stacked(std::span<const std::string> documents, std::string_view title);
 
 /// About the width of a text in a sans-serif font, rather too large than too small.
 [[nodiscard]] double width_of(std::string_view text, double size);

@@ -401,18 +401,9 @@ std::string render_svg(const Plot& plot) {
 }
 
 std::string render_row(std::span<const Plot> plots) {
-  double width = 0;
-  double height = 0;
-  std::string inside;
-  for (const Plot& plot : plots) {
-    std::string one = render_svg(plot);
-    inside += one.insert(one.find("<svg") + 4, fmt::format(" x=\"{}\"", coordinate(width)));
-    width += plot.width;
-    height = std::max(height, plot.height);
-  }
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n{2}</svg>\n",
-      coordinate(width), coordinate(height), inside);
+  std::vector<std::string> documents;
+  for (const Plot& plot : plots) documents.push_back(render_svg(plot));
+  return beside(documents);
 }
 
 }  // namespace poise

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <poise/diagnose.hpp>
 #include <poise/extend/engines/engine.hpp>
 
 namespace poise {

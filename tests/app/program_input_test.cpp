@@ -122,14 +122,17 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   refused({"--json", "nowhere/run.json"}, "--json: cannot write nowhere/run.json");
   refused({"--json", "."}, "is a directory");
   refused({"--sampler", "lsb", "--plot", "nowhere/b.svg"}, "--plot: cannot write");
-  refused({"--plot", "b.svg"}, "auto may choose a sampler without");
+  refused({"--report", "nowhere/r.html"}, "--report: cannot write");
   refused({"--out", "same", "--json", "./same"}, "both write to");
   refused({"--images", "a.png"}, "--keep monitors");
-  refused({"--sampler", "gibbs", "--plot", "b.svg"}, "'gibbs' has none");
   expect_refused({"sample", "ising:size=100", "--draws", "9000", "--images", "nowhere/a.png"},
                  "--images: cannot write");
   expect_refused({"sample", "ising:graph=edges.txt", "--images", "a.png"}, "lattice");
   expect_refused({"compare", "ising:size=100", "--json", "nowhere/c.json"}, "--json: cannot write");
+  expect_refused({"compare", "ising:size=100", "--plot", "nowhere/c.svg"}, "--plot: cannot write");
+  expect_refused({"marginals", "ising:size=4", "--plot", "nowhere/c.svg"}, "--plot: cannot write");
+  expect_refused({"report", "none.nc"}, "none.nc");
+  expect_refused({"report"}, "the file is missing");
 }
 
 TEST_F(ProgramInputTest, SummaryRefusesWhatIsNotARun) {

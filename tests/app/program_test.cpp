@@ -35,9 +35,9 @@ TEST_F(ProgramTest, HelpNamesModelsSamplersAndExamples) {
 TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   const Outcome outcome = run({"sample", "ising:size=16,image=shapes,field=gaussian,mu=1,sigma=1,lambda=0.4",
                                "--warmup", "100", "--draws", "60", "--sampler", "lsb", "--out", "run.nc", "--json",
-                               "run.json", "--images", "out.png", "--plot", "balance.svg"});
+                               "run.json", "--images", "out.png", "--plot", "plots.svg", "--report", "run.html"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(files(), (std::set<std::string>{"run.nc", "run.json", "out.png", "balance.svg"}));
+  EXPECT_EQ(files(), (std::set<std::string>{"run.nc", "run.json", "out.png", "plots.svg", "run.html"}));
   EXPECT_NE(outcome.err.find("sample"), std::string::npos) << "progress goes to standard error";
 
   const json report = json::parse(read_text(work() / "run.json"));
@@ -68,7 +68,26 @@ TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   EXPECT_EQ(stored.trace.x.size(), 4U * 60 * 256);
   EXPECT_EQ(stored.results, report);
   EXPECT_GT(read_image(in_work("out.png")).width, 600U);
-  EXPECT_NE(read_text(work() / "balance.svg").find("<svg"), std::string::npos);
+  EXPECT_NE(read_text(work() / "plots.svg").find("<svg"), std::string::npos);
+
+  // The page of the stored run is that of the run.
+  const Outcome page = run({"report", "run.nc", "--out", "again.html", "--plot", "again.svg"});
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_EQ(page.out, "again.html\n");
+  EXPECT_EQ(read_text(work() / "again.html"), read_text(work() / "run.html"));
+  EXPECT_EQ(read_text(work() / "again.svg"), read_text(work() / "plots.svg"));
+  EXPECT_EQ(run({"report", "run.nc", "--out", "-"}).out, read_text(work() / "run.html"));
+}
+
+TEST_F(ProgramTest, PicturesOfComparisonsAndMarginals) {
+  const Outcome compared =
+      run({"compare", "ising:size=4,lambda=0.2", "--samplers", "gibbs,lb", "--draws", "50", "--plot", "bars.svg"});
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  EXPECT_NE(read_text(work() / "bars.svg").find(">gibbs<"), std::string::npos);
+  const Outcome marginals =
+      run({"marginals", "ising:size=4,lambda=0.2", "--plot", "p.svg", "--method", "sample", "--seconds", "0.2"});
+  EXPECT_EQ(marginals.code, 0) << marginals.err;
+  EXPECT_NE(read_text(work() / "p.svg").find("probability"), std::string::npos);
 }
 
 TEST_F(ProgramTest, SummaryOfTheFileIsTheTableOfTheRun) {

@@ -8,36 +8,12 @@
 
 #include <poise/plot.hpp>
 #include <poise/types.hpp>
+#include "support/markup.hpp"
 
 namespace poise::svg_test {
 
-/// Whether every tag is closed in its order and no text holds a bare '&' or '<'.
-bool is_well_formed(const std::string& svg) {
-  std::vector<std::string> open;
-  for (std::size_t at = svg.find('<'); at != std::string::npos; at = svg.find('<', at + 1)) {
-    const std::size_t end = svg.find('>', at);
-    if (end == std::string::npos || svg.find('<', at + 1) < end) return false;
-    const std::string tag = svg.substr(at + 1, end - at - 1);
-    const std::string name = tag.substr(0, tag.find_first_of(" />", 1));
-    if (tag.front() == '/') {
-      if (open.empty() || "/" + open.back() != tag) return false;
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-  }
-  for (std::size_t at = svg.find('&'); at != std::string::npos; at = svg.find('&', at + 1)) {
-    const std::string entity = svg.substr(at, svg.find(';', at) - at);
-    if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot") return false;
-  }
-  return open.empty() && svg.find("nan") == std::string::npos && svg.find("inf") == std::string::npos;
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
+using testing::count;
+using testing::is_well_formed;
 
 TEST(SvgTest, TextIsEscaped) {
   Plot plot;
@@ -156,6 +132,19 @@ TEST(SvgTest, PanelsHoldTheirPictures) {
   EXPECT_TRUE(is_well_formed(svg));
   EXPECT_EQ(count(svg, "data:image/png;base64,iVBORw0KGgo"), 5U);
   EXPECT_EQ(count(svg, "a &lt; b"), 5U);
+}
+
+TEST(SvgTest, BarsHaveNamesAndNumbers) {
+  BarChart chart{.title = "p < 1", .x_label = "probability", .bars = {}};
+  EXPECT_TRUE(is_well_formed(render_bars(chart)));
+  chart.bars = {{.label = "a & b", .value = 0.25, .error = 0.02},
+                {.label = "none", .value = NAN},
+                {.label = std::string(300, 'w'), .value = 0.0, .error = NAN, .note = "!", .first_of_group = true}};
+  const std::string svg = render_bars(chart);
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_NE(svg.find("a &amp; b"), std::string::npos);
+  EXPECT_NE(svg.find("not known"), std::string::npos);
+  EXPECT_EQ(svg.find(std::string(100, 'w')), std::string::npos) << "long names are cut";
 }
 
 }  // namespace poise::svg_test
