@@ -43,7 +43,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return nearest.empty() ? "" : fmt::format(" (did you mean '{}{}'?)", dashes, nearest);
 }
 
-/// The words that nobody wanted, as a sentence.
+/// The unexpected words as a sentence.
 std::string unexpected(const CLI::App& command, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word.size() < 2 || word[0] != '-') continue;

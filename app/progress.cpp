@@ -168,7 +168,7 @@ double ProgressDisplay::share_done(const Row& row) const {
     const double all = progress.seconds + progress.seconds_left;
     return all > 0 ? std::min(1.0, progress.seconds / all) : 0.0;
   }
-  // Nobody knows beforehand how long the initial phase takes; it may use half of the warm-up, then learning begins.
+  // The length of the initial phase is not known beforehand; it may use half of the warm-up, then learning begins.
   return static_cast<double>(progress.done - std::min(row.start, progress.done)) /
          static_cast<double>(std::max<std::uint64_t>(1, progress.total - std::min(row.start, progress.total)));
 }

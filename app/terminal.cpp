@@ -1,4 +1,4 @@
-/// Questions to the terminal and to the environment.
+/// What the terminal and the environment are like.
 #include "terminal.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 ///
 /// Every rank runs the same program and makes the same decisions: what these depend on is told to all, in the order of
 /// ranks, as the numbers themselves and never as sums, so that each of them adds up the same numbers in the same order.
-/// A call that tells something is made by all ranks at the same place. A rank that cannot go on says so instead of its
-/// next call, and all the others end there with its error: none of them waits for ever.
+/// A call that tells something is made by all ranks at the same place. A rank that cannot continue says so instead of
+/// its next call, and all the others end there with its error: none of them waits for ever.
 #pragma once
 
 #include <array>
@@ -73,16 +73,16 @@ class Collective {
     }
   }
 
-  /// What whoever started the run is to be told where a rank is killed, behind the words that say so.
+  /// What the user is told where a rank is killed, behind the words that say so.
   void say_on_loss(std::string words) { words_on_loss_ = std::move(words); }
 
   /// The last call, before the process ends: others that still wait for this rank hear of it.
   void leave() noexcept;
 
  protected:
-  /// What ranks say when they meet, and as much of what they tell as has room there: few bytes go with the meeting.
+  /// What ranks say when they meet, and as much of what they tell as has room there: few bytes go with the call.
   struct Head {
-    std::int32_t failed;  ///< whether the rank cannot go on
+    std::int32_t failed;  ///< whether the rank cannot continue
     std::int32_t call;
     std::uint64_t bytes;  ///< of all ranks
     std::array<std::byte, 48> told;
@@ -101,7 +101,7 @@ class Collective {
   };
 
   void gather_bytes(std::span<std::byte> bytes, std::span<const std::size_t> ends, To to);
-  /// Before anything is told: throws where a rank has said that it cannot go on.
+  /// Before anything is told: throws where a rank has said that it cannot continue.
   std::vector<Head> meet(std::int32_t call, std::size_t bytes, std::span<const std::byte> told = {});
   void join();
   /// Tells the others of an error; throws theirs where a rank before this one has one too.

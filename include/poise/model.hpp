@@ -71,10 +71,10 @@ struct Model {
   /// Whether a move changes the ratios of few others, so that exact ratios of all moves are cheap to keep.
   bool sparse = false;
   /// Whether log p is known to be linear in every variable, the others given: first-order ratios are then the exact
-  /// ones. Nobody knows this of a target of one's own.
+  /// ones. It is not known of user targets.
   bool linear = false;
   /// Makes a state one of positive probability, near the given one; throws InputError where it cannot. Empty where
-  /// every state has positive probability, or nobody knows.
+  /// every state has positive probability, or where this is not known.
   std::function<std::vector<Value>(std::vector<Value>, Rng)> into_support;
   /// Levels of each variable that zeros in the tables do not rule out by themselves; empty where nothing is ruled out.
   /// A variable that could take several but is frozen at one has chains that do not see the whole distribution.

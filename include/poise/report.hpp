@@ -83,7 +83,7 @@ struct FileReportOptions {
 /// same numbers as from a file that is read as a whole.
 [[nodiscard]] Report make_report(const std::string& path, const FileReportOptions& options);
 
-/// That of a run whose draws are in the file at PATH, which nobody is writing any more. Read from there is only what is
+/// That of a run whose draws are in the file at PATH, which no run is writing any more. Read from there is only what is
 /// not in memory.
 [[nodiscard]] Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options);
 

@@ -68,7 +68,7 @@ struct Sampler {
   std::string name = "auto";  ///< the spec as given
   std::size_t row = 0;        ///< in the registry; beyond it for a kernel of one's own
   SamplerSettings settings;   ///< of `temper`: also those of the sampler inside
-  /// What `temper` is put around; empty where nobody said, and everywhere else.
+  /// What `temper` is put around; empty where it is not named, and for all other samplers.
   std::shared_ptr<const Sampler> of = nullptr;
   /// A kernel of one's own (extend/engines/own_kernel.hpp), which no name in a spec stands for.
   std::shared_ptr<const OwnKernel> own = nullptr;

@@ -34,7 +34,7 @@ struct SessionOptions {
   RunOptions run = {};
   CheckpointOptions checkpoints = {};
   std::string out = {};  ///< the NetCDF file; without it nothing is stored
-  /// What else the caller writes, by name: a checkpoint keeps these paths for whoever resumes the run.
+  /// What else the caller writes, by name: a checkpoint keeps these paths for the program that resumes the run.
   std::map<std::string, std::string> outputs = {};
 };
 

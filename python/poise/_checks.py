@@ -121,23 +121,23 @@ def _check_log_ratios(code: Code, levels: Any, cardinalities: Any, looks: dict[s
 def _check_gradient(code: Code, levels: Any, cardinalities: Any, looks: dict[str, Any]) -> None:
     x = appearance(levels, looks)
     try:
-        _, slope = code.log_prob_and_gradient(x)
+        _, grad = code.log_prob_and_gradient(x)
     except Exception:
         if code._gradient is not None or not code.differentiable:
             raise
         code.differentiable = False  # what the library cannot differentiate; samplers that need a gradient will say so
         return
-    if not np.all(np.isfinite(slope)):
+    if not np.all(np.isfinite(grad)):
         raise ValueError("the gradient holds numbers that are not finite, at a state where log p is finite")
     rows, variables, to = flips = _some_flips(levels, cardinalities)
     n = len(cardinalities)
     here = levels[rows, variables]
     if looks["one_hot"]:
-        flat = slope.reshape(len(levels), n, -1)
+        flat = grad.reshape(len(levels), n, -1)
         predicted = flat[rows, variables, to] - flat[rows, variables, here]
     else:
         label = np.asarray(looks["labels"]) if looks["labels"] else np.arange(cardinalities.max())
-        predicted = slope.reshape(len(levels), n)[rows, variables] * (label[to] - label[here])
+        predicted = grad.reshape(len(levels), n)[rows, variables] * (label[to] - label[here])
     predicted = predicted.astype(np.float64)
     exact = _exact_ratios(code, levels, flips, looks)
     usable = np.isfinite(exact)
@@ -152,7 +152,7 @@ def _check_gradient(code: Code, levels: Any, cardinalities: Any, looks: dict[str
             f"the gradient points the wrong way: over {len(exact)} random changes its predictions of log p(x')/p(x) have a "
             f"correlation of {together:.2f} with the true ones"
         )
-    if error > 0.04 * size and _differs_from_differences(code, x, slope, looks):
+    if error > 0.04 * size and _differs_from_differences(code, x, grad, looks):
         raise ValueError("the gradient is not the derivative of log_prob: numerical differences give other numbers")
     if error > size:
         warnings.warn(
@@ -163,7 +163,7 @@ def _check_gradient(code: Code, levels: Any, cardinalities: Any, looks: dict[str
         )
 
 
-def _differs_from_differences(code: Code, x: Array, slope: Array, looks: dict[str, Any]) -> bool:
+def _differs_from_differences(code: Code, x: Array, grad: Array, looks: dict[str, Any]) -> bool:
     """Whether central differences contradict the gradient. Code that has no derivative at states, because it rounds its
     input or looks it up, is not judged: its differences depend on the step, or there are none."""
     if looks["dtype"] != "float64" or code._gradient is None:
@@ -179,7 +179,7 @@ def _differs_from_differences(code: Code, x: Array, slope: Array, looks: dict[st
         measured, coarser = differences(1e-5), differences(3e-5)
     except Exception:
         return False
-    claimed = np.concatenate([(d * slope).reshape(len(x), -1).sum(1) for d in directions])
+    claimed = np.concatenate([(d * grad).reshape(len(x), -1).sum(1) for d in directions])
     usable = np.isfinite(measured) & np.isfinite(coarser)
     size = np.sum(measured[usable] ** 2)
     if size == 0 or np.sum((measured - coarser)[usable] ** 2) > 1e-4 * size:

@@ -39,7 +39,7 @@ class Fit(ShownAsText):
         self._shape = shape  # of a state, where the core does not know it
         #: For targets of your own: ``calls`` of it, ``rows`` evaluated, ``seconds`` spent in it. None otherwise.
         self.target_account = account
-        #: What the run was made from, so that it can go on.
+        #: What the run was made from, so that it can be extended.
         self._origin: Any = None
 
     @property
@@ -139,7 +139,7 @@ class Fit(ShownAsText):
         return self._core.warmup_trace
 
     def extend(self, draws: int, *, progress: bool | None = None) -> Fit:
-        """So many draws per chain more, by chains that go on where they were: a new result with all draws, the same as
+        """So many draws per chain more, by chains that continue where they were: a new result with all draws, the same as
         if they had been asked for at first.
 
         >>> import poise

@@ -101,8 +101,8 @@ class TorchCode(Code):
             return super().log_prob(x)
 
     def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        value, slope = self._differentiate(self._give(x))
-        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+        value, grad = self._differentiate(self._give(x))
+        return self._read("log_prob", value, (len(x),)), self._read("gradient", grad, x.shape)
 
     def _differentiate(self, given: Any) -> tuple[Any, Any]:
         if self._gradient is not None:
@@ -114,8 +114,8 @@ class TorchCode(Code):
             value = self._log_prob(given)
             if not getattr(value, "requires_grad", False):
                 raise ValueError("log_prob cannot be differentiated by autograd: its result does not depend on x")
-            (slope,) = self._torch.autograd.grad(value.sum(), given)
-        return value, slope
+            (grad,) = self._torch.autograd.grad(value.sum(), given)
+        return value, grad
 
     def _give(self, x: Array) -> Any:
         tensor = self._torch.from_dlpack(x)
@@ -151,14 +151,14 @@ class JaxCode(Code):
         self.on_device = JaxOnDevice(self._differentiate, dtype)
 
     def log_prob_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        value, slope = self._differentiate(self._give(x))
-        return self._read("log_prob", value, (len(x),)), self._read("gradient", slope, x.shape)
+        value, grad = self._differentiate(self._give(x))
+        return self._read("log_prob", value, (len(x),)), self._read("gradient", grad, x.shape)
 
     def _differentiate(self, given: Any) -> tuple[Any, Any]:
         if self._gradient is not None:
             return self._log_prob(given), self._gradient(given)
-        (_, value), slope = self._both(given)
-        return value, slope
+        (_, value), grad = self._both(given)
+        return value, grad
 
     def _give(self, x: Array) -> Any:
         # One compilation for each size of batch: sizes are rounded up to a power of two.

@@ -2,7 +2,7 @@
 
 The engine asks for room for a batch, writes the states into it, has it evaluated, and reads log p and gradient by their
 addresses. Nothing is copied to the host. PyTorch works on the stream that is current when the engine is called, and so
-does the engine: nobody waits. JAX has streams of its own, so both sides wait for each other, and a batch is copied on
+does the engine: neither waits. JAX has streams of its own, so both sides wait for each other, and a batch is copied on
 the device, as arrays of JAX never change.
 """
 
@@ -65,9 +65,9 @@ class TorchOnDevice(OnDevice):
         given = x if x.dtype == self._dtype else x.to(self._dtype)
         found = self._differentiate(given)
         value = self._read("log_prob", found[0], (len(x),), x.device)
-        slope = self._read("gradient", found[1], tuple(x.shape), x.device)
+        grad = self._read("gradient", found[1], tuple(x.shape), x.device)
         double = self._torch.float64
-        return value, slope, value.data_ptr(), value.dtype == double, slope.data_ptr(), slope.dtype == double
+        return value, grad, value.data_ptr(), value.dtype == double, grad.data_ptr(), grad.dtype == double
 
     def _read(self, what: str, found: Any, shape: tuple[int, ...], device: Any) -> Any:
         torch = self._torch
@@ -114,9 +114,9 @@ class JaxOnDevice(OnDevice):
         given = jax.numpy.array(jax.dlpack.from_dlpack(x), dtype=self._dtype, copy=True)
         found = self._differentiate(given)
         value = self._read("log_prob", found[0], given.shape[:1], given)
-        slope = self._read("gradient", found[1], given.shape, given)
-        jax.block_until_ready((given, value, slope))
-        return value, slope, _address(value), value.dtype == "float64", _address(slope), slope.dtype == "float64"
+        grad = self._read("gradient", found[1], given.shape, given)
+        jax.block_until_ready((given, value, grad))
+        return value, grad, _address(value), value.dtype == "float64", _address(grad), grad.dtype == "float64"
 
     def _read(self, what: str, found: Any, shape: tuple[int, ...], given: Any) -> Any:
         jax = self._jax

@@ -77,7 +77,7 @@ class PythonFunction : public BatchFunction {
       read(both[1], out, "gradient");
       const std::size_t width = out.size() / log_prob.size();
       for (std::size_t row = 0; row < log_prob.size(); ++row) {
-        // Where log p is -inf nobody reads the gradient.
+        // Where log p is -inf the gradient is not read.
         if (std::isfinite(log_prob[row]) && !all_finite(out.subspan(row * width, width))) {
           throw InputError(
               fmt::format("the gradient of row {} of the batch is not finite, where log p is finite", row));

@@ -21,7 +21,7 @@ struct Appearance {
   std::size_t levels = 2;          ///< the largest number of them
 };
 
-/// The code has one reference here, whoever calls it, so that the garbage collector sees all of them.
+/// The code has one reference here, however it is called, so that the garbage collector sees all of them.
 class UserCode {
  public:
   explicit UserCode(nb::object code) : code_(std::move(code)) {}

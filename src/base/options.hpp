@@ -1,7 +1,7 @@
 /// Options described once: flags, help, Python keywords, JSON and fingerprints follow from one description.
 ///
-/// An options struct has `void describe(OptionVisitor& visit)`, which calls `visit` for each of its fields. Whoever
-/// reads, writes or lists options is a visitor, so a new option is one field and one line.
+/// An options struct has `void describe(OptionVisitor& visit)`, which calls `visit` for each of its fields. Each caller
+/// that reads, writes or lists options is a visitor, so a new option is one field and one line.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct StoredState {
 void write_state(const std::string& path, const StoredState& state);
 /// Both of them: the work is done, or another one begins.
 void remove_states(const std::string& path);
-/// What programs have left beside the states that were killed while they wrote one. For whoever holds the files.
+/// Removes what killed programs have left beside their states. For the program that holds the files.
 void remove_leftovers(const std::string& path);
 
 /// A file, as it was when work began.

@@ -31,7 +31,7 @@ class ThreadPool {
   const std::function<void(std::size_t)>* work_ = nullptr;
   std::atomic<std::size_t> count_{0};
   // Number of the round, and below it that of the next chunk of work. A thread that wakes up late finds another round,
-  // or no chunk left, and so nobody has to wait for it.
+  // or no chunk left, and so no thread has to wait for it.
   std::atomic<std::uint64_t> ticket_{~std::uint64_t{0}};
   std::atomic<std::size_t> done_{0};
   std::atomic<unsigned> round_{0};

@@ -53,11 +53,12 @@ class BitChains {
   std::vector<std::uint64_t> ones_;
 };
 
-/// Of half-chains. All are the same for every pair of values, and for their ranks: these are affine maps of each other.
+/// Sizes of half-chains. All are the same for every pair of values, and for their ranks: these are affine maps of each
+/// other.
 struct BitMixing {
   double r_hat;  ///< NaN where all bits are equal, as `ess`
   double ess;
-  double chance;  ///< of so large an R-hat; 1 where it is not over its limit, for then nobody asks
+  double chance;  ///< of so large an R-hat; 1 where it is not over its limit, for then it is not needed
 };
 [[nodiscard]] BitMixing mixing_of(const BitChains& chains);
 

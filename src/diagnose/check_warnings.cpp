@@ -11,8 +11,8 @@ namespace poise {
 
 namespace {
 
-/// Of runs without fault that are found all the same. A level of probability p is missing from n independent draws with
-/// probability exp(-p n), so p n has to be over the logarithm of tests / kMissedByChance.
+/// False alarms: the fraction of faultless runs that warn. A level of probability p is missing from n independent draws
+/// with probability exp(-p n), so p n has to be over the logarithm of tests / kMissedByChance.
 constexpr double kMissedByChance = 1e-3;
 /// Names in a sentence.
 constexpr std::size_t kMostNames = 3;
@@ -23,7 +23,7 @@ double expected_limit(const ModelChecks& checks) {
   return std::log(static_cast<double>(std::max<std::size_t>(1, checks.tested_levels)) / kMissedByChance);
 }
 
-/// Of the variable where its series is known, and never over that of log p.
+/// The effective size of a variable where its series is known, and never over that of log p.
 double ess_of_variable(const CheckedRun& run, Index variable) {
   double ess = run.ess();
   const auto& rows = run.variables.rows;

@@ -17,7 +17,7 @@ namespace {
 constexpr double kFreeOperations = 1 << 21;
 /// Table entries that take about as long as an update of one variable: some ten nanoseconds.
 constexpr double kOperationsPerUpdate = 8.0;
-/// Of a run, for checks.
+/// The part of a run that checks may take.
 constexpr double kFraction = 0.01;
 /// Variables of a block, the states that its laws are computed at, and the updates that one of these takes as long as:
 /// some 50 microseconds.

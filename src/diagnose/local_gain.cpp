@@ -12,7 +12,7 @@ namespace poise {
 
 namespace {
 
-/// Of a run without fault that is found all the same.
+/// False alarms: the fraction of faultless runs that warn.
 constexpr double kFalseAlarms = 1e-4;
 /// Variables that are looked at; the latter where every one costs as much as the state itself.
 constexpr std::size_t kMostSparse = 4096;

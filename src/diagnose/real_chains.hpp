@@ -23,7 +23,7 @@ bool has_no_spread(const RealChains& chains);
 
 double r_hat_of(const RealChains& chains);
 double ess_of(const RealChains& chains);
-/// Probability of so large an R-hat by chance; 1 where it is not over its limit, for then nobody asks.
+/// Probability of so large an R-hat by chance; 1 where it is not over its limit, for then it is not needed.
 double chance_of(const RealChains& chains, double r_hat);
 
 /// Sums in extended precision, as R does, so that long series of large numbers agree to the last digits.

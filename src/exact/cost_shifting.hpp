@@ -53,8 +53,8 @@ class ShiftedCosts {
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
       uses_;                                ///< of a variable: factor and place in its scope
   std::vector<std::vector<double>> alone_;  ///< what is left with each variable
-  /// Of each variable and level: no state with that level has a larger logarithm. Known best when a variable has just
-  /// taken what its factors say, before it is given away.
+  /// A bound for each variable and level: no state with that level has a larger logarithm. Known best when a variable
+  /// has just taken what its factors say, before it is given away.
   std::vector<std::vector<double>> bound_with_;
   double bound_ = 0.0;
   double range_ = 0.0;

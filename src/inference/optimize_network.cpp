@@ -26,8 +26,7 @@ namespace network_optimum {
 
 namespace {
 
-/// Of a limit of seconds: planning may take this part, an attempt at a proof that part, and the search before exact
-/// maximisation the last one.
+/// Parts of a limit of seconds that planning, an attempt at a proof, and the search before exact maximisation may take.
 constexpr double kPlanning = 0.1;
 constexpr double kBounding = 0.1;
 constexpr double kSearchFirst = 0.1;

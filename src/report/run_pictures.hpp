@@ -11,8 +11,8 @@
 namespace poise {
 
 /// A figure for each monitor, with three panels, and one for a learned balancing function or a ladder of temperatures.
-/// Of many chains and many monitors the first ones are drawn, and the caption says so. `trace` has the monitors of the
-/// run; its states are not needed.
+/// The first chains and monitors are drawn where there are many, and the caption says so. `trace` has the monitors of
+/// the run; its states are not needed.
 [[nodiscard]] std::vector<HtmlFigure> run_figures(const Report& report, const Trace& trace);
 
 /// The mean of every site of a lattice of two-valued variables; no panels where the model is none.

@@ -229,7 +229,7 @@ struct Session::Work {
     hooks.after_round = [this](const Run& now) { CheckpointedSink::after_round(file(), now); };
     if (hooks.collective == nullptr || !options.checkpoints.enabled) return;
     hooks.collective->say_on_loss(
-        fmt::format("'poise resume {}' goes on from the last checkpoint, if there is one", options.out));
+        fmt::format("'poise resume {}' continues from the last checkpoint, if there is one", options.out));
   }
 
   [[nodiscard]] CheckpointedSink* file() { return sink ? &*sink : nullptr; }

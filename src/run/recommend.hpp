@@ -51,7 +51,7 @@ class Watcher {
   /// `sweep`: steps of one; `warmup`: steps of the whole.
   Watcher(Advice advice, const Model& model, const RunOptions& options, std::uint64_t sweep, std::uint64_t warmup);
 
-  /// Of the verdict `replace`.
+  /// What goes with the verdict `replace`.
   [[nodiscard]] const Advice::Replacement& replacement() const { return *replacement_; }
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
   /// Steps that may be made before the next point.

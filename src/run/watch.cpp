@@ -140,7 +140,7 @@ bool Watch::contradicts(const std::vector<ExactPart>& known) const {
   const std::vector<std::int8_t> x = later_levels();
   const std::size_t width = looked_at_.size();
   const auto points = static_cast<double>(levels_.size() * later());
-  // Of chains that mix, as many points are effective as of the slowest quantity at least.
+  // Chains that mix have at least as many effective points as their slowest quantity.
   const double effective = std::max(2.0, look().ess_per_step * static_cast<double>(spacing_) * points);
   for (const ExactPart& part : known) {
     double squares = 0.0;

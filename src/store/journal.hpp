@@ -59,7 +59,7 @@ class DrawJournal {
   [[nodiscard]] std::size_t draws();
   /// Gives the first `draws` draws of each chain, which must be there, block by block.
   void read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit);
-  /// Goes on behind the first `draws` draws of each chain; what follows them is dropped.
+  /// Continues behind the first `draws` draws of each chain; what follows them is dropped.
   void cut(std::size_t draws);
 
  private:

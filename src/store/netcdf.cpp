@@ -82,7 +82,7 @@ NetcdfSink::~NetcdfSink() {
   try {
     guarded([&] { flush(pending_.draws()); });
   } catch (const std::exception&) {
-    // Nobody is left to be told; what was synced before is in the file.
+    // No caller is left to be told; what was synced before is in the file.
   }
   const std::scoped_lock lock(library_lock());
   close();

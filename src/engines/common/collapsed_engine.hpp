@@ -1,6 +1,6 @@
 /// Chains on what is left of a network after variables were summed out, seen as chains on the whole network.
 ///
-/// Nothing that moves chains knows of it. Whoever looks at a chain sees a state of all variables: those that were
+/// Nothing that moves chains knows of it. An observed chain has a state of all variables: those that were
 /// summed out are drawn from their conditionals, the same ones however often one looks, for their random numbers
 /// follow from the chain and its step.
 #pragma once

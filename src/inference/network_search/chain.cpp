@@ -13,7 +13,7 @@ namespace {
 /// several moves in a row gained nothing.
 constexpr std::array kWidths{64.0, 1024.0, 16384.0, 131072.0};
 constexpr std::size_t kTries = 4;
-/// Of the tables of a part most are smaller than the largest: by about that factor.
+/// Most tables of a part are smaller than the largest: by about that factor.
 constexpr double kUsualFraction = 0.15;
 
 /// The first annealing is long and starts hot; later ones start warm, so that much of the state survives them.

@@ -8,7 +8,7 @@ namespace poise::network_search {
 
 namespace {
 
-/// Of so many variables the one with the largest table is fixed: large enough to make room, with many ways to do so.
+/// The one with the largest table of so many variables is fixed: large enough to make room, with many ways to do so.
 constexpr std::size_t kSampled = 8;
 /// Chance changes the order of tables that differ by less: none where all variables have two levels.
 constexpr double kBlur = 0.5;

@@ -207,7 +207,7 @@ OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& opti
   const Index variables = goal.problem.num_variables();
   const auto solved = std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::yes);
   const bool proves = solved->core().num_variables() <= kMostEnumeratedSpins;
-  // Of the states that agree in the core elimination gives one, so a list of several needs all variables.
+  // Elimination gives one of the states that agree in the core, so a list of several needs all variables.
   const auto listed = options.solutions > 1
                           ? std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::no)
                           : nullptr;

@@ -13,7 +13,7 @@ void enumerate_spins(const SpinProblem& problem, SearchRecord& record) {
   for (Index i = 0; i < n; ++i) local[i] = problem.local_field(i, spins);
   std::int64_t value = problem.value(spins);
   record.add(value, spins);
-  // Of a state and its negative one is enough where both have the same value.
+  // One of a state and its negative is enough where both have the same value.
   const Index free = problem.is_symmetric() && n > 0 ? n - 1 : n;
   const std::uint64_t states = std::uint64_t{1} << free;
   for (std::uint64_t number = 1; number < states; ++number) {

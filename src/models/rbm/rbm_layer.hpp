@@ -4,7 +4,7 @@
 /// A unit is on if u < sigmoid(a), a = its bias and a sum of weights. The sum is taken of weights rounded to sixteen
 /// bits, by all chains of a group from one slice of the matrix after the other, so that it stays in the cache; of u the
 /// first sixteen bits are looked at. What is neglected has bounds, so nearly all units are decided for certain. The
-/// others, one in a thousand, are left open, and whoever asks decides them exactly: rounding costs time, not exactness.
+/// others, one in a thousand, are left open, and the caller decides them exactly: rounding costs time, not exactness.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,8 @@ struct RbmWeights {
   std::vector<float> hidden_bias;
   Index rows = 0;  ///< of the image that the visible units are; rows and columns are 0 when they are none
   Index columns = 0;
-  /// How often visible units are on in the data, between 0 and 1; empty where nobody knows. Tempering starts from them.
+  /// How often visible units are on in the data, between 0 and 1; empty where it is not known. Tempering starts from
+  /// them.
   std::vector<float> visible_rates = {};
   /// A unit that the data never turn on, or off, is taken to be on, or off, this often.
   static constexpr double kRarest = 1e-3;

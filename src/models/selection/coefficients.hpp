@@ -14,8 +14,8 @@ struct CoefficientPart {
   std::vector<double> scale;    ///< of Student's t with as many degrees of freedom as there are observations
 };
 
-/// Of a set of variables, a part for each slab variance, by an elimination of s x s numbers. Empty where columns depend
-/// on each other under a g-prior.
+/// Coefficients of a set of variables, a part for each slab variance, by an elimination of s x s numbers. Empty where
+/// columns depend on each other under a g-prior.
 [[nodiscard]] std::vector<CoefficientPart> coefficients_of(const SelectionLaw& law, const std::vector<Index>& set);
 
 /// P(T <= t) of Student's t, by Wallace's (1959) normal approximation, right to three digits from three degrees on;

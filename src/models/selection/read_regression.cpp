@@ -126,7 +126,7 @@ SummaryTable read_summary(std::string_view text, const std::string& name) {
     std::vector<std::string>& own = table.extra.emplace_back();
     for (const std::size_t k : extra) own.push_back(words.rows[row][k]);
   }
-  // Of sample sizes that differ the median stands for all.
+  // The median stands for sample sizes that differ.
   if (!sizes.empty()) {
     std::nth_element(sizes.begin(), sizes.begin() + std::ssize(sizes) / 2, sizes.end());
     table.n = sizes[sizes.size() / 2];

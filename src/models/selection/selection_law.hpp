@@ -19,7 +19,7 @@ struct SelectionData {
   std::vector<double> xty;
   double yty = 0.0;
   double observations = 0.0;  ///< n, less one where columns were centred
-  /// Of y; where it is given the exponent is r^2 / (2 s2 v).
+  /// The residual variance of y; where it is given the exponent is r^2 / (2 s2 v).
   std::optional<double> residual_variance;
 };
 

@@ -16,7 +16,7 @@ class SelectionProblem {
   std::string response;
   std::vector<std::string> names;
   std::shared_ptr<const SelectionLaw> law;
-  /// Of the columns of X: a coefficient of the table is that of the law over `scale`.
+  /// Means and scales of the columns of X: a coefficient of the table is that of the law over `scale`.
   std::vector<double> centre;
   std::vector<double> scale;
   double response_centre = 0.0;
@@ -26,7 +26,7 @@ class SelectionProblem {
   /// R, where it is in memory and small enough to be factored; for looking whether z and R belong together.
   std::shared_ptr<const DenseCrossProducts> correlations;
 
-  /// Of two columns.
+  /// The correlation of two columns.
   [[nodiscard]] double correlation(Index i, Index j) const;
 };
 

@@ -62,7 +62,7 @@ class BatchTarget {
   void set_wait(std::function<void()> wait) { wait_ = std::move(wait); }
   /// Answers all requests asked since the last time, in as few calls as there are kinds of them.
   void serve() const;
-  /// Drops the requests that nobody waits for any more, after a failure.
+  /// Drops the requests that no chain waits for any more, after a failure.
   void forget() const;
 
   [[nodiscard]] const BatchFunction& function() const { return *function_; }

@@ -3,7 +3,7 @@
 /// Variable i changes by the move m with probability F_m, taken as q_m times A, the acceptance of a change. A proposal
 /// counts by the changes c that it makes, so that F has the right sum over all moves: A = E[c a] / Q, with a the
 /// acceptance of a proposal, from a few of them drawn at the state, and Q = E[c], the sum of all q. One that changes
-/// nothing, which nobody could refuse, does not count at all. Both factors of F are differentiated. q_m depends on phi
+/// nothing, which cannot be refused, does not count at all. Both factors of F are differentiated. q_m depends on phi
 /// at one |u| only: under relaxation d log q_m = tau s / (e^(tau s) - 1) d phi. For a let R be the ratio that is
 /// compared with 1: d E[c a] is the mean of c a d log q(x|y) over proposals with R < 1 (a q(y|x) is then p(y)/p(x)
 /// q(x|y)) and of c d log q(y|x) over the others. The mean of d log q(y|x) over all proposals is 0, so b times it can

@@ -30,7 +30,7 @@ class DeviceFunction {
  public:
   virtual ~DeviceFunction() = default;
 
-  /// Whether it works on `stream`. Otherwise it works elsewhere: whoever calls it waits until the stream has done what
+  /// Whether it works on `stream`. Otherwise it works elsewhere: the caller waits until the stream has done what
   /// it was asked for, and what it answers is finished.
   [[nodiscard]] virtual bool shares_stream() const { return true; }
   /// The stream that the caller's work goes to.

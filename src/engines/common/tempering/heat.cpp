@@ -275,7 +275,7 @@ class CallbackHeat final : public Heat {
     return sum;
   }
 
-  /// States remember what the function gave, so this calls nobody.
+  /// States remember what the function gave, so this makes no call.
   void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const override {
     const auto& states = dynamic_cast<const StatesOf<BatchTarget>&>(chains.engine);
     for (std::size_t k = 0; k < chains.group.count; ++k) {

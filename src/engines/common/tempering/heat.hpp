@@ -33,7 +33,7 @@ class Heat {
 
   /// The model at an inverse temperature from 0 to 1; at 1 the model itself.
   [[nodiscard]] virtual Description at(double beta) const = 0;
-  /// log Z at beta = 0, or not a number where nobody knows.
+  /// log Z at beta = 0, or not a number where it is not known.
   [[nodiscard]] virtual double log_hot() const = 0;
   /// log p_to(x) - log p_from(x) of the present state of each chain: what swaps of the two temperatures are decided by.
   virtual void gains(const HeatedChains& chains, BetaRise rise, std::span<double> out) const = 0;

@@ -129,7 +129,7 @@ struct SumsBlock {
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
     warp = thread / 32, lane = thread % 32;
     row = thread / SumsPlan::kWords, column = thread % SumsPlan::kWords;
-    // Columns beyond the last word have its sums, which nobody stores.
+    // Columns beyond the last word have its sums, which are not stored.
     words = view.state + min(first_word() + column, view.words - 1);
   }
 

@@ -83,8 +83,8 @@ class BitSweeps {
                                                      kMostBytes / (kSets * size() * sizeof(std::uint32_t))});
     return draws >= kLeastDraws ? draws : 0;
   }
-  /// Starts a set of so many draws, each a state after so many sweeps. They go on from the last draw of the set before,
-  /// which is where the state is if draws follow each other.
+  /// Starts a set of so many draws, each a state after so many sweeps. They continue from the last draw of the set
+  /// before, which is where the state is if draws follow each other.
   void start_draws(std::uint64_t first, const DrawsOfGraph& wanted, BitCounts* counts, std::size_t set) {
     make_slots(wanted);
     const auto sweeps = static_cast<std::uint32_t>(wanted.sweeps * wanted.draws);

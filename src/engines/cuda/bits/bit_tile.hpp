@@ -167,7 +167,7 @@ class CudaBitTile : public CudaBits<CudaBitTile> {
     cuda::Array<std::int64_t> parts;  // [draw][slice][sum][lane]
     cuda::Array<std::int64_t> whole;  // [draw][sum][lane]
     cuda::PinnedArray<std::int64_t> host;
-    cuda::CudaStream summing;  // while sweeps go on
+    cuda::CudaStream summing;  // beside the sweeps
     cuda::Event made;
     cuda::Event done[kSlots];
   };

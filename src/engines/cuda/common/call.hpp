@@ -104,7 +104,7 @@ template <class T>
   return array;
 }
 
-/// Numbers on the host that the device can write while it goes on.
+/// Numbers on the host that the device can write while it works.
 template <class T>
 using PinnedArray = Owned<T*, cudaFreeHost>;
 template <class T>

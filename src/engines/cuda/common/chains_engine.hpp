@@ -236,7 +236,7 @@ class CudaBalancedEngine : public CudaChainsEngine<T, Chains> {
     std::copy_n(accepted.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, out.accepted.begin());
   }
 
-  /// Puts a chain at a state; counts go on.
+  /// Puts a chain at a state; counts are kept.
   void move_to(std::size_t c, std::span<const Value> levels) {
     const auto counts = chains_->up_counts(c);  // which depend on the state until they are asked for
     chains_->set_levels(c, levels);

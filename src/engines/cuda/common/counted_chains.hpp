@@ -3,7 +3,7 @@
 ///
 /// A chain adds to a variable's count when it changes: the number of the step where it goes down, less that where it
 /// goes up, counted from the beginning. So a step costs one addition at most; what is up at the end is made up for by
-/// whoever asks.
+/// callers.
 #pragma once
 
 #include <algorithm>

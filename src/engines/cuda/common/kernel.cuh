@@ -66,13 +66,13 @@ void launch_after(void (*kernel)(Parameters...), const LaunchShape& shape, const
   config.stream = shape.stream;
   config.attrs = &attribute;
   config.numAttrs = overlaps ? 1 : 0;
-  // What went wrong is found by whoever asks for the last error.
+  // An error is found by the next call that asks for the last error.
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
 using Word64 = unsigned long long;
 
-/// Rooms are taken in turns, so that nobody writes where others still read. A single warp needs none.
+/// Rooms are taken in turns, so that no thread writes where others still read. A single warp needs none.
 template <unsigned kThreads>
 class Reduction {
  public:

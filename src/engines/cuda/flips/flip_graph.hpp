@@ -93,7 +93,7 @@ inline FlipWeigher make_flip_weigher(const BalancingFunction& function, double u
   weigher.function = static_cast<FlipFunction>(function.kind());
   weigher.twice_unit = 2.0 * unit;
   double least = function.log_g(0.0), most = least;
-  // How far log g goes up to a log ratio, either way; on the grid and, as it goes on in a straight line, behind it.
+  // How far log g goes up to a log ratio, either way; on the grid and, as it continues in a straight line, behind it.
   const auto widens_to = [&](double u) {
     const double low = std::min({least, function.log_g(u), function.log_g(-u)});
     const double high = std::max({most, function.log_g(u), function.log_g(-u)});

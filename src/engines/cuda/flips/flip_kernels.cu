@@ -1,5 +1,5 @@
 /// A warp is a chain. Its spins are in shared memory, a word of bits for each row, with two rows more on either side,
-/// so that nobody has to think of the ends; each lane has the sums of weights of the rows l and l + 32, and the sum of
+/// so that the ends are no special case; each lane has the sums of weights of the rows l and l + 32, and the sum of
 /// all lanes up to it. A lane is found by these sums, a column by a scan over the weights of the row; what a flip
 /// changes of them is looked at by five lanes.
 #include "engines/cuda/flips/flip_kernels.hpp"

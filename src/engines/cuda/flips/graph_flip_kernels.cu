@@ -15,7 +15,7 @@ __device__ void copy(T* to, const T* from, std::size_t count, unsigned lane) {
   for (std::size_t k = lane; k < count; k += kLanes) to[k] = from[k];
 }
 
-/// A block is a chain, which is in shared memory while it goes on, as far as the plan says.
+/// A block is a chain, which is in shared memory while it moves, as far as the plan says.
 template <Held held>
 __global__ void __launch_bounds__(kLanes)
     graph_flip_kernel(const __grid_constant__ GraphView graph, const __grid_constant__ FlipWeigher weigher,
@@ -161,7 +161,7 @@ void launch_graph_flips(const GraphView& graph, const FlipWeigher& weigher, cons
   static constexpr Kernel kernels[] = {graph_flip_kernel<Held::all>, graph_flip_kernel<Held::nodes>,
                                        graph_flip_kernel<Held::none>};
   const Kernel kernel = kernels[static_cast<unsigned>(plan.held)];
-  // More than 48 KiB have to be asked for; where that fails the launch fails too, and whoever asks for the last error
+  // More than 48 KiB have to be asked for; where that fails the launch fails too, and the call that asks for the last error
   // finds out.
   static_cast<void>(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes)));

@@ -285,7 +285,7 @@ struct GradientWalk {
     return level_of(level) * all.stretch < probability;
   }
 
-  /// Counts what a proposal is worth. Nobody waits for what was there before; nor below.
+  /// Counts what a proposal is worth. No thread waits for what was there before; nor below.
   __device__ void count(double probability, GradientChange change) const {
     if (change == GradientChange::none) {
       atomicAdd(all.unchanged + number, 1.0);
@@ -298,7 +298,7 @@ struct GradientWalk {
   /// The proposal becomes the state. Only after something was summed since states and flips were read.
   __device__ void take_flips(std::uint64_t step) {
     const auto when = static_cast<std::int64_t>(step + 1 - all.counted_from);
-    reduction.wait_after_sum();  // nobody looks at the state that was
+    reduction.wait_after_sum();  // the former state is not read any more
     for (unsigned w = thread; w < all.words; w += kThreads) {
       const unsigned before = state[w];
       if (all.up != nullptr) {

@@ -66,7 +66,7 @@ POISE_BOTH std::uint64_t failure_of(double log_prob, bool finite_gradient, std::
   } else if (log_prob > 0.0 && !is_finite(log_prob)) {
     what = UserFailure::infinite;
   } else if (!is_finite(log_prob) || finite_gradient) {
-    return kNoFailure;  // without probability nobody reads the gradient
+    return kNoFailure;  // where the probability is zero the gradient is not read
   }
   return static_cast<std::uint64_t>(what) << 32 | row;
 }

@@ -127,7 +127,7 @@ class LaneRecording {
   static constexpr std::size_t kSlots = 2;  // of batches
   Array<unsigned char> found_;              // [slot]
   PinnedArray<unsigned char> host_;
-  CudaStream copying_{StreamOrder::apart};  // while the device goes on in the default stream
+  CudaStream copying_{StreamOrder::apart};  // while the device works in the default stream
   Event summed_[kSlots];
   Event done_[kSlots];
   std::unique_ptr<DrawBatches> batches_;

@@ -232,7 +232,7 @@ class CudaLaneTile : public CudaLaneStates {
     view.counts = counting_ ? totals_.counts() : nullptr;
     view.record = record;
     const cuda::LanePlan plan_now = plan(view);
-    // A launch takes some milliseconds: long beside its start, short enough that nobody waits for it.
+    // A launch takes some milliseconds: long beside its start, short enough not to be noticed.
     constexpr double kLaunch = 5000.0;  // microseconds
     const auto together = static_cast<std::uint64_t>(std::clamp(kLaunch / plan_now.microseconds, 1.0, 65536.0));
     while (sweeps > 0) {

@@ -22,7 +22,7 @@ struct Tile {
   static constexpr unsigned pitch = inner + kSkew;
   static constexpr unsigned bytes = slots * (rows + columns) * pitch * sizeof(__half);
   // A block whose sums leave room for it has at most 128 registers a thread: then a multiprocessor has it beside eight
-  // blocks of steps of 48, so that it fetches the right factor while these go on, and the next ones wait beside it.
+  // blocks of steps of 48, so that it fetches the right factor while these run, and the next ones wait beside it.
   static constexpr unsigned sums = warp_rows * warp_columns / 32;
   static constexpr unsigned blocks = sums <= 64 ? 512 / threads : 1;
   static_assert(warp_rows % 16 == 0 && warp_columns % 8 == 0);
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks) multiply(HalfPr
     } else {
       __pipeline_wait_prior(Shape::slots - 2);
     }
-    __syncthreads();  // also, nobody reads any more where the next part goes
+    __syncthreads();  // also, no thread reads any more where the next part goes
     fetch_right(turn + ahead);
     fetch_left(turn + ahead);
     __pipeline_commit();

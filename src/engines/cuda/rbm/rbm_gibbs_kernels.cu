@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(Shape::threads) draw_kernel(Pass pass) {
   }
   for (unsigned turn = 0; turn < turns; ++turn) {
     __pipeline_wait_prior(Shape::slots - 2);
-    __syncthreads();  // also, nobody reads any more where the next part goes
+    __syncthreads();  // also, no thread reads any more where the next part goes
     fetch_weights(turn + Shape::slots - 1);
     fetch_inputs(turn + Shape::slots - 1);
     __pipeline_commit();

@@ -138,7 +138,7 @@ class CudaGibbsMemory {
         made_(cuda::zeros<std::uint64_t>(1)) {}
   ~CudaGibbsMemory() = default;
 
-  /// Of so many chains, whose states are [row][word]; `first_stream` is that of the first one.
+  /// The memory of so many chains, whose states are [row][word]; `first_stream` is that of the first one.
   [[nodiscard]] cuda::GibbsView view_of(std::size_t chains, std::uint32_t* visible, std::uint32_t* hidden,
                                         std::uint64_t first_stream) const {
     return {hidden_layer_.view(),

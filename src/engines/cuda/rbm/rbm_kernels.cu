@@ -14,7 +14,7 @@ __device__ inline const Word64* as_words(const std::uint64_t* numbers) {
 }
 
 /// Blocks of steps that a multiprocessor is to have room for, so registers of a thread: 48 leave some for a block of
-/// the product beside eight blocks (half_product.cu). They are too few for tables.
+/// the product beside eight blocks (half_matrix_product.cu). They are too few for tables.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr unsigned kMostStepBlocks = 8;  // there is no room for more threads
 #else
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kGradientBlock<kOfChain>, kStepBlocks<function
       {all, law, Reduction<kOfChain>(shared[slot].rooms), own, own + all.words, number, threadIdx.x % kOfChain});
   let_the_next_begin();
   // The product that gradients come from may still be under way; it does not begin before the step before has ended,
-  // and does not let this one begin before that (half_product.cu), so everything else is there. What will be needed is
+  // and does not let this one begin before that (half_matrix_product.cu), so everything else is there. What will be needed is
   // asked for at once, so that it is waited for once.
   unsigned half = __ldcg(all.half + number);
   std::uint64_t step = __ldcg(as_words(all.steps) + number);

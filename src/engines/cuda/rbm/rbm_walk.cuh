@@ -189,7 +189,7 @@ struct RbmWalk : GradientWalk<function, kThreads> {
       const std::int64_t after = static_cast<std::int64_t>(sum) + linear_after;
       const double log_ratio = rbm.unit * static_cast<double>(after - log_prob);
       if (level_of(level) >= static_cast<double>(expf(static_cast<float>(fmin(0.0, log_ratio))))) continue;
-      // Activations belong to threads, so nobody waits for them.
+      // Activations belong to threads, so no thread waits for them.
       for (unsigned j = 4 * thread; j < rbm.hidden_stride; j += 4 * kThreads) {
         Four four(own + j);
         four.add(weights + j, away);
@@ -197,7 +197,7 @@ struct RbmWalk : GradientWalk<function, kThreads> {
       }
       linear = linear_after;
       log_prob = after;
-      reduction.wait_after_sum();  // nobody looks at the flips that were
+      reduction.wait_after_sum();  // the former flips are not read any more
       if (thread == 0) flips[unit / 32] ^= 1U << unit % 32;
       reduction.wait();
     }
