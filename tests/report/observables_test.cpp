@@ -56,7 +56,9 @@ TEST(Observables, AreThoseOfEnumerationAndErrorsCover) {
   std::map<std::string, int> covered;
   std::map<std::string, double> bias;
   for (int seed = 1; seed <= kRuns; ++seed) {
-    RunOptions options{.chains = 4, .warmup = 50, .draws = 400};
+    RunOptions options;
+    options.warmup = 50;
+    options.draws = 400;
     options.seed = static_cast<std::uint64_t>(seed);
     options.threads = 1;
     options.keep = Keep::monitors;
@@ -80,7 +82,10 @@ TEST(Observables, AreThoseOfEnumerationAndErrorsCover) {
 
 TEST(Observables, AreCountedAsUsersDo) {
   const auto of = [](const std::string& model, const std::string& sampler) {
-    return observables(make_report(run(make_model(model), parse_sampler(sampler), {.warmup = 100, .draws = 400})));
+    RunOptions options;
+    options.warmup = 100;
+    options.draws = 400;
+    return observables(make_report(run(make_model(model), parse_sampler(sampler), options)));
   };
   // Ordered, and its energy is that of satisfied edges, in units of the coupling, whatever its sign and the lattice.
   EXPECT_NEAR(of("ising:size=6,lambda=2", "wolff").at("energy").value, -2.0, 0.02);
