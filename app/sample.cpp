@@ -32,6 +32,7 @@ struct Outputs {
   std::string images = {};
   std::string plot = {};
   std::string report = {};
+  std::string observe = "all";
   bool strict = false;
   bool quiet = false;
 };
@@ -124,6 +125,8 @@ void write_files(const Outputs& outputs, const Model& model, const RunResult& re
 int drive(const Model& model, const SessionOptions& options, const Outputs& outputs,
           const std::shared_ptr<Checkpoint>& resumed = nullptr) {
   check_pictures(outputs, model, options.run);
+  Report none;
+  keep_observables(none, outputs.observe);
   if (options.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
   if (is_root()) {
     check_outputs({{"--out", options.out},
@@ -143,7 +146,8 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   const RunResult& result = session.result();
   display.end(result.interrupted);
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
-  const Report report = session.finish();
+  Report report = session.finish();
+  keep_observables(report, outputs.observe);
   write_files(outputs, model, result, report);
   if (outputs.json != "-") {
     fmt::print("{}", report_text(report, table_width(stdout)));
@@ -167,7 +171,8 @@ int sample(const SampleFlags& flags) {
                          .outputs = {{"json", flags.outputs.json},
                                      {"images", flags.outputs.images},
                                      {"plot", flags.outputs.plot},
-                                     {"report", flags.outputs.report}}};
+                                     {"report", flags.outputs.report},
+                                     {"observe", flags.outputs.observe}}};
   options.run.memory = kGibibyte;
   flags.run.options.read(options.run, problems);
   if (named.model.empty()) problems.add("the model is missing, for example ising:case=4");
@@ -223,6 +228,7 @@ int resume(const ResumeFlags& flags) {
   outputs.images = path_of("images");
   outputs.plot = path_of("plot");
   outputs.report = path_of("report");
+  if (stored.options.outputs.contains("observe")) outputs.observe = stored.options.outputs["observe"];
   return drive(stored.make_model(), stored.options, outputs, stored.checkpoint);
 }
 
@@ -247,6 +253,10 @@ Command add_sample(CLI::App& program) {
       ->add_option("--plot", flags->outputs.plot,
                    "Traces, rank histograms, autocorrelations, and the learned function or the ladder of temper")
       ->type_name("FILE.svg");
+  command
+      ->add_option("--observe", flags->outputs.observe,
+                   "Observables of spin models that are reported, a comma between, or none [all]")
+      ->type_name("LIST");
   command->add_option("--report", flags->outputs.report, "One page with warnings, tables and pictures")
       ->type_name("FILE.html");
   declare(*command, flags->checkpoints);

@@ -66,6 +66,8 @@ struct Model {
   /// `qubo` those of exp(-beta energy), or exp(beta energy) with sense=max, with the numbers as the file has them.
   double log_constant = 0.0;
 
+  std::optional<SpinScale> spins;  ///< of spin models, whose energy and order parameter are reported
+
   std::vector<double> observed;  ///< the image behind a segmentation model; may be empty
 
   /// Whether a move changes the ratios of few others, so that exact ratios of all moves are cheap to keep.

@@ -17,6 +17,14 @@ namespace poise {
 
 struct StoredRun;
 
+/// What physicists want to know of a spin model: a mean over draws, or a function of such means.
+struct Observable {
+  std::string name;
+  double value;
+  double error;  ///< one standard error, by the infinitesimal jackknife; it counts autocorrelation
+  double tau;    ///< integrated autocorrelation time in draws; 1 where draws are independent
+};
+
 /// Made from a run that has just ended or from its file; both give the same numbers. Of a run that was killed some
 /// things are not known: such numbers are NaN, such counts empty.
 struct Report {
@@ -44,6 +52,8 @@ struct Report {
   double acceptance_rate = 0.0;
 
   std::vector<NamedSummary> monitors;                 ///< log_prob first
+  std::optional<SpinScale> spins;                     ///< of spin models
+  std::vector<Observable> observables;                ///< of spin models
   std::optional<VariablesSummary> variables;          ///< empty when the draws were not kept
   std::vector<std::string> variable_names;            ///< empty: x[0], x[1], ...
   std::vector<std::vector<std::string>> level_names;  ///< of each variable; empty: the labels
@@ -68,6 +78,12 @@ struct Report {
 
 [[nodiscard]] Report make_report(const RunResult& result);
 [[nodiscard]] Report make_report(const StoredRun& stored);
+
+/// Names of observables, with what they are.
+[[nodiscard]] const std::vector<NameHelp>& observable_help();
+/// Keeps the observables of a list such as "energy,binder"; "none" keeps none, "all" all. Throws InputError where a
+/// name is none of theirs.
+void keep_observables(Report& report, const std::string& list);
 
 /// {"code": ..., "message": ...}
 void to_json(nlohmann::json& json, const Warning& warning);
@@ -97,10 +113,11 @@ struct FileReportOptions {
 /// transitions, status}}, observed, frozen[], checks{exact, tested_levels, tested_gains, unvisited[], constant[],
 /// gains[]} (ModelChecks, with the numbers of each entry one after another), interrupted, warnings[{code, message}],
 /// notes[]; balance{knots, log_phi} where the sampler has a balancing function, objective where it learned one,
-/// choice{...} where `auto` chose the sampler (see sampler.hpp), tempering{betas[], acceptance[], barrier, round_trips,
-/// steps, ladders, log_partition, log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}}
-/// where chains are ladders, independent (true) where draws are, and variables{count, constant, frozen, rare,
-/// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
+/// observables{NAME{value, error, tau}} of spin models, choice{...} where `auto` chose the sampler (see sampler.hpp),
+/// tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition, log_partition_error,
+/// log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, independent (true) where
+/// draws are, and variables{count, constant, frozen, rare, high_r_hat, low_ess, ess{min, q05, median, q95, max},
+/// r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
 /// a `frozen` monitor is infinite, that of a `constant` one undefined).

@@ -143,6 +143,7 @@ struct RunResult {
   std::optional<Choice> choice;  ///< why that sampler, where `auto` was asked for
   RunOptions options;            ///< as used: warmup, thin, threads and draws filled in
   VariableLayout layout;
+  std::optional<SpinScale> spins;  ///< of spin models
   Trace trace;
   std::vector<double> empirical_marginals;  ///< fraction of steps at each (variable, level > 0), mean over chains
   std::vector<double> rao_blackwell;  ///< mean of P(variable at level | all others) at each; empty unless asked for

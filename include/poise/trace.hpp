@@ -32,6 +32,14 @@ struct VariableLayout {
   }
 };
 
+/// What the observables of a spin model are counted in.
+struct SpinScale {
+  double sites = 0;       ///< N
+  double coupling = 1;    ///< log p = -coupling E, E being the energy
+  std::string order;      ///< the monitor that has the order parameter
+  double order_size = 1;  ///< what it is divided by: N where it is a sum over sites
+};
+
 /// The draws of all chains for a range of draw numbers; x is empty when draws are not kept.
 /// Everything is stored chain by chain: entry (chain, draw) of `count` draws is at chain * count + draw.
 struct DrawBatch {

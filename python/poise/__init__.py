@@ -21,6 +21,7 @@ from ._errors import (
     StuckWarning,
     UnvisitedWarning,
 )
+from ._diagnostics import Expectation, ess, mcse, rhat
 from ._fit import Fit, load
 from ._graphs import clique, mis
 from ._marginals import Marginals
@@ -39,6 +40,7 @@ __version__: str = _core.version()
 __all__ = [
     "Comparison",
     "ESSWarning",
+    "Expectation",
     "Fit",
     "Interrupted",
     "LadderWarning",
@@ -64,11 +66,13 @@ __all__ = [
     "bernoulli",
     "clique",
     "compare",
+    "ess",
     "fhmm",
     "finemap",
     "ising",
     "load",
     "maxcut",
+    "mcse",
     "mis",
     "model",
     "num_ranks",
@@ -79,6 +83,7 @@ __all__ = [
     "rbm",
     "read",
     "resume",
+    "rhat",
     "sample",
     "samplers",
     "select",

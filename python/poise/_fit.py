@@ -7,13 +7,15 @@ import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import files_may_be_missing, folder_may_be_missing, path, positive
+from ._arguments import files_may_be_missing, folder_may_be_missing, path, positive, whole
+from ._diagnostics import Expectation, expectation
 from ._errors import PoiseWarning, as_warnings
 from ._picture import Picture, framed, write_text
 from ._table import ShownAsText, Table
@@ -165,6 +167,41 @@ class Fit(ShownAsText):
         """A row per variable, or per level of a variable with more than two: mean, mcse, ess, r_hat, transitions, status."""
         columns = self._core.variables()
         return Table(columns.pop("name"), columns)
+
+    @property
+    def observables(self) -> dict[str, dict[str, float]]:
+        """Of spin models: energy, order parameter, specific heat, susceptibility and Binder cumulant, each with ``value``,
+        ``error`` and ``tau``, the integrated autocorrelation time in draws. Empty for other models.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=8, coupling=0.3), draws=500, seed=1, progress=False)
+        >>> sorted(fit.observables)
+        ['abs_m', 'binder', 'energy', 'm2', 'm4', 'specific_heat', 'susceptibility']
+        """
+        return self.report.get("observables", {})
+
+    def expect(self, function: Callable[[npt.NDArray[np.int8]], npt.ArrayLike], *, batch: int = 4096) -> Expectation:
+        """The mean of a function of states, with its error. The function takes a batch of states, ``[state, variable]`` or
+        ``[state, row, column]``, and gives a value, or an array of them, for each.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=500, seed=1, progress=False)
+        >>> found = fit.expect(lambda x: x[:, 0, 0] * x[:, 0, 1])
+        >>> bool(abs(found.mean - 0.24) < 5 * found.mcse + 0.02)
+        True
+        """
+        states = self.draws.reshape(-1, *self.draws.shape[2:])
+        parts = []
+        for first in range(0, len(states), whole("batch", batch, 1)):
+            given = states[first : first + batch]
+            value = np.asarray(function(given), dtype=float)
+            if value.ndim == 0 or len(value) != len(given):
+                raise ValueError(
+                    f"function: found a result of shape {value.shape} for {len(given)} states, expected one value for each"
+                )
+            parts.append(value)
+        values = np.concatenate(parts)
+        return expectation(values.reshape(self.chains, self.num_draws, *values.shape[1:]))
 
     def plot(self) -> Picture:
         """Traces, rank histograms and autocorrelations of the monitors, and the learned balancing function or the ladder of

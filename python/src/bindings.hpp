@@ -112,6 +112,7 @@ template <class Options>
 void bind_models(nb::module_& module);
 void bind_targets(nb::module_& module);
 void bind_device_functions(nb::module_& module);
+void bind_diagnostics(nb::module_& module);
 void bind_runs(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_marginals(nb::module_& module);

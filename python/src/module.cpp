@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
   poise::python::bind_models(module);
   poise::python::bind_targets(module);
   poise::python::bind_device_functions(module);
+  poise::python::bind_diagnostics(module);
   poise::python::bind_runs(module);
   poise::python::bind_ranks(module);
   poise::python::bind_marginals(module);

@@ -65,7 +65,26 @@ std::shared_ptr<FiberScheduler> Model::fibers() const {
   return callback != nullptr ? callback->fibers : nullptr;
 }
 
+namespace {
+
+/// Where all sites have the same field. The energy counts edges where there is none and all couplings are equal;
+/// otherwise it is -log p.
+std::optional<SpinScale> spin_scale(const IsingModel& ising) {
+  const bool couples = ising.is_lattice() ? ising.coupling != 0.0 : !ising.edges.empty();
+  if (!couples || ising.is_posterior || ising.zero_one || !ising.objective.empty()) return {};
+  const double field = ising.field.empty() ? 0.0 : ising.field.front();
+  if (std::any_of(ising.field.begin(), ising.field.end(), [&](double other) { return other != field; })) return {};
+  const double first = ising.is_lattice() ? ising.coupling : ising.edges.front().coupling;
+  const bool is_uniform = ising.is_lattice() || std::all_of(ising.edges.begin(), ising.edges.end(),
+                                                            [&](const Edge& edge) { return edge.coupling == first; });
+  const auto sites = static_cast<double>(ising.variables);
+  return SpinScale{sites, field == 0.0 && is_uniform && first != 0.0 ? std::abs(first) : 1.0, "magnetization", sites};
+}
+
+}  // namespace
+
 Model ising_model(IsingModel ising) {
+  const std::optional<SpinScale> scale = spin_scale(ising);
   const bool small_torus = ising.torus && (ising.rows < 3 || ising.columns < 3);
   Model model;
   if (ising.is_lattice() && !small_torus) {
@@ -83,6 +102,7 @@ Model ising_model(IsingModel ising) {
     model.log_constant = ising.log_constant();
   }
   model.observed = std::move(ising.observed);
+  model.spins = scale;
   return model;
 }
 

@@ -52,12 +52,25 @@ Model sized_model(Network network) {
   return model;
 }
 
+/// The energy counts edges where there are no fields; otherwise it is -log p.
+Model make_potts_model(const Spec& spec) {
+  SpecReader reader(spec, "model");
+  const double coupling = reader.real("coupling", 1.0), field = reader.real("field", 0.0),
+               sigma = reader.real("sigma", 0.0);
+  Model model = network_model(std::make_shared<const Network>(make_potts(spec)));
+  if (sigma > 0.0) return model;
+  const bool is_free = field == 0.0 && coupling != 0.0;
+  model.spins = {static_cast<double>(model.layout.variables), is_free ? std::abs(coupling) : 1.0, "order", 1.0};
+  return model;
+}
+
 constexpr std::array<ModelRow, 11> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
      [](const Spec& spec, const ModelFiles& files) { return ising_network(make_ising(spec, {files.field})); }},
-    {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
+    {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1",
+     [](const Spec& spec, const ModelFiles&) { return make_potts_model(spec); },
      [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
     {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },

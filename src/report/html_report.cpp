@@ -61,6 +61,22 @@ void add_warnings(HtmlPage& page, const Report& report) {
   if (!report.notes.empty()) page.list(report.notes);
 }
 
+void add_observables(HtmlPage& page, const Report& report) {
+  HtmlTable table{
+      .caption = "Observables per site, with standard errors and integrated autocorrelation times in draws.",
+      .columns = {"observable", "value", "error", "tau", "what it is"},
+      .rows = {},
+      .sorts = false};
+  for (const Observable& one : report.observables) {
+    const auto& help = observable_help();
+    const auto row =
+        std::find_if(help.begin(), help.end(), [&](const NameHelp& name) { return name.name == one.name; });
+    table.rows.push_back({escaped_html(one.name), text::mean(one.value, one.error), text::number(one.error, 2),
+                          text::number(one.tau, 3), row == help.end() ? "" : escaped_html(row->help)});
+  }
+  page.table(table);
+}
+
 std::string status_cell(SeriesStatus status) { return escaped_html(to_string(status)); }
 
 void add_monitors(HtmlPage& page, const Report& report) {
@@ -117,6 +133,7 @@ std::string report_html(const Report& report, const Trace& trace) {
   if (report.draws > 0) {
     page.heading("Diagnostics");
     add_monitors(page, report);
+    if (!report.observables.empty()) add_observables(page, report);
     page.heading("Pictures");
     for (const HtmlFigure& figure : run_figures(report, trace)) page.figure(figure);
     if (const HtmlFigure means = mean_figure(report); !means.panels.empty()) page.figure(means);

@@ -61,6 +61,7 @@ void add_monitors(Report& report, const Trace& trace) {
     if (series.size() > 0) summary = summarize(series);
     report.monitors.push_back({trace.monitor_names[k], summary});
   }
+  add_observables(report, trace);
 }
 
 void add_variables(Report& report, ColumnSource& draws, const VariableLayout& layout, unsigned threads) {
@@ -193,6 +194,13 @@ class Fields {
   const nlohmann::json& json_;
 };
 
+std::optional<SpinScale> read_spins(const Fields& fields) {
+  const SpinScale scale{fields.number("sites"), fields.number("coupling"), fields.text("order"),
+                        fields.number("order_size")};
+  const bool is_whole = scale.sites >= 1.0 && scale.coupling > 0.0 && scale.order_size > 0.0;
+  return is_whole ? std::optional(scale) : std::nullopt;
+}
+
 /// As `report_json` writes them; what is damaged is left out.
 ModelChecks read_checks(const Fields& fields, Index variables) {
   ModelChecks checks;
@@ -250,6 +258,7 @@ Report report_of_head(const RunResult& result) {
   report.interrupted = result.interrupted;
   report.notes = result.notes;
   report.frozen = result.frozen;
+  report.spins = result.spins;
   report.checks = result.checks;
   report.chains = result.trace.chains;
   report.draws = result.trace.all_draws();
@@ -275,6 +284,7 @@ Report report_of_head(const StoredRun& stored) {
   if (stored.settings.is_object() && stored.settings.contains("choice")) {
     report.choice = read_choice(stored.settings["choice"]);
   }
+  report.spins = read_spins(settings.at("spins"));
   report.seed = settings.count("seed").value_or(0);
   report.warmup = settings.count("warmup").value_or(0);
   report.thin = settings.count("thin").value_or(0);

@@ -115,6 +115,10 @@ json report_json(const Report& report) {
               {"warnings", report.warnings},
               {"notes", report.notes}};
   for (const auto& [name, summary] : report.monitors) out["monitors"][name] = monitor_json(summary, report);
+  for (const Observable& one : report.observables) {
+    out["observables"][one.name] = {
+        {"value", number(one.value)}, {"error", number(one.error)}, {"tau", number(one.tau)}};
+  }
   if (report.independent) out["independent"] = true;
   if (report.choice) out["choice"] = choice_json(*report.choice);
   if (report.tempering) out["tempering"] = tempering_json(*report.tempering);

@@ -77,6 +77,14 @@ std::string monitors_text(const Report& report, std::size_t width) {
   return table.text(width);
 }
 
+std::string observables_text(const Report& report, std::size_t width) {
+  Table table({"observable", "value", "error", "tau"});
+  for (const Observable& one : report.observables) {
+    table.add({one.name, text::mean(one.value, one.error), text::number(one.error, 2), text::number(one.tau, 3)});
+  }
+  return table.text(width);
+}
+
 /// The heads of both lists of worst rows, each row once, lowest effective sample size first.
 std::vector<VariableRow> worst_rows(const VariablesSummary& variables) {
   std::vector<VariableRow> worst;
@@ -134,6 +142,7 @@ std::string report_text(const Report& report, std::size_t width) {
   if (report.draws > 0) {
     out += '\n';
     out += monitors_text(report, width);
+    if (!report.observables.empty()) out += '\n' + observables_text(report, width);
     if (report.variables) {
       out += '\n';
       out += variables_text(report, width);

@@ -326,6 +326,7 @@ void Run::Core::fill_head(RunResult& result) const {
   result.sampler = sampler.name;
   result.choice = choice;
   result.layout = model.layout;
+  result.spins = model.spins;
   result.options = options;
   if (!options.warmup) {
     const bool has_thin = choice && choice->thin > 0;

@@ -154,6 +154,12 @@ nlohmann::json settings_json(const RunResult& result) {
   nlohmann::json out = options_json(result.options, Option::Role::setting);
   out.update({{"version", POISE_VERSION}, {"model", result.model}, {"sampler", result.sampler}});
   if (result.choice) out["choice"] = choice_json(*result.choice);
+  if (result.spins) {
+    out["spins"] = {{"sites", result.spins->sites},
+                    {"coupling", result.spins->coupling},
+                    {"order", result.spins->order},
+                    {"order_size", result.spins->order_size}};
+  }
   return out;
 }
 

@@ -78,7 +78,11 @@ TEST(RunPictures, ChainsThatAgreeHaveEvenRanks) {
 
 TEST(RunPictures, APageNeedsNoOtherFile) {
   const Model model = make_model("ising:size=8,lambda=0.2");
-  const RunResult result = run(model, parse_sampler("lsb"), {.chains = 3, .warmup = 50, .draws = 60});
+  RunOptions options;
+  options.chains = 3;
+  options.warmup = 50;
+  options.draws = 60;
+  const RunResult result = run(model, parse_sampler("lsb"), options);
   Report report = make_report(result);
   report.model = "<b>a & b</b>";
   report.warnings = {{"rhat", "Chains <disagree>", "--sampler temper"}};

@@ -88,6 +88,7 @@ IsingModel make_fhmm(const Spec& spec) {
   IsingModel model;
   model.name = fmt::format("fhmm:length={},chains={},start={},stay={},sigma={},seed={}", settings.length,
                            settings.chains, settings.start, settings.stay, settings.sigma, settings.seed);
+  model.is_posterior = true;
   model.variables = static_cast<Index>(settings.variables());
   model.field.assign(model.variables, 0.0);
   model.edges.reserve(static_cast<std::size_t>(settings.pairs()));

@@ -27,9 +27,10 @@ struct IsingModel {
   std::vector<double> observed;    ///< the noisy image to show beside the result; the field itself where there is none
   std::vector<std::int8_t> truth;  ///< the true object, -1 or +1; empty where nothing is known of it
   Index variables = 0;
-  std::vector<Edge> edges;  ///< of a graph; a lattice has its edges by rule
-  std::string name;         ///< the spec with defaults filled in: it gives the same model again, with the same files
-  bool zero_one = false;    ///< draws call the levels 0 and 1, not -1 and +1
+  std::vector<Edge> edges;    ///< of a graph; a lattice has its edges by rule
+  std::string name;           ///< the spec with defaults filled in: it gives the same model again, with the same files
+  bool is_posterior = false;  ///< of hidden variables given data, where energy and magnetisation mean nothing
+  bool zero_one = false;      ///< draws call the levels 0 and 1, not -1 and +1
 
   /// What is optimised, of models that come from such a problem, "cut" or "energy"; empty for others. In a state where
   /// log p(x) is S + constant, S being the two sums above, it is objective_scale * S + objective_constant.
