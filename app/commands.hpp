@@ -28,6 +28,7 @@ struct Command {
 Command add_sample(CLI::App& program);
 Command add_resume(CLI::App& program);
 Command add_compare(CLI::App& program);
+Command add_scan(CLI::App& program);
 Command add_summary(CLI::App& program);
 Command add_report(CLI::App& program);
 Command add_mmd(CLI::App& program);

@@ -152,6 +152,22 @@ Examples:
       kExitCodes);
 }
 
+std::string scan_footer() {
+  return fmt::format(
+      R"(The key is one of the model's. Spin models report their observables, other models the means of their monitors, each with
+its standard error. Points run at the same time, one on each thread, with random numbers of their own, so the errors of
+different points are independent. --seconds is for each point. With --json FILE every finished point is on the disk at
+once; the same command, also with more values, runs those that are missing.
+
+Examples:
+  poise scan ising:size=64 --over lambda=0.38..0.50:13 --sampler wolff --json scan.json --plot scan.svg
+  poise scan potts:size=32,levels=3 --over coupling=0.9,1,1.1 --csv - --quiet
+
+{}
+{})",
+      models(), kExitCodes);
+}
+
 std::string report_footer() {
   return fmt::format(
       R"(The page needs no other file and no network: what was run, warnings with what to type next, tables that sort, traces,

@@ -20,6 +20,7 @@ std::string sample_footer();
 std::string resume_footer();
 std::string compare_footer();
 std::string summary_footer();
+std::string scan_footer();
 std::string report_footer();
 std::string mmd_footer();
 std::string marginals_footer();

@@ -69,10 +69,10 @@ int run(int argc, char** argv) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.footer(program_footer());
   const std::vector<Command> commands = {
-      add_sample(program), add_resume(program),  add_marginals(program), add_exact(program),
-      add_info(program),   add_compare(program), add_summary(program),   add_report(program),
-      add_mmd(program),    add_train(program),   add_logz(program),      add_optimize(program),
-      add_select(program), add_finemap(program), add_reproduce(program), add_devices(program)};
+      add_sample(program),    add_resume(program), add_marginals(program), add_exact(program),  add_info(program),
+      add_compare(program),   add_scan(program),   add_summary(program),   add_report(program), add_mmd(program),
+      add_train(program),     add_logz(program),   add_optimize(program),  add_select(program), add_finemap(program),
+      add_reproduce(program), add_devices(program)};
   std::vector<std::string> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.options->get_name());
