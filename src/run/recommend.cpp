@@ -46,10 +46,12 @@ constexpr Index kMostScouted = 20000;
 constexpr std::uint64_t kRivalSpacing = 4;
 constexpr std::size_t kMostRivals = 16;
 constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
-/// The cost of a step is the least of so many measurements of as many steps. What costs less than so many times as much
-/// as another is not worth a short run of that, whose steps change one variable.
-constexpr std::uint64_t kTimed = 4;
+/// The cost of a step is the least of so many measurements. What costs less than so many times as much as another is
+/// not worth a short run of that, whose steps change one variable; what costs as much as this fraction of its sweep is
+/// worth none itself.
+constexpr int kTimed = 4;
 constexpr double kCostly = 4.0;
+constexpr double kTooCostly = 0.5;
 /// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
 /// not settled. Its replicas cost what ten to thirty chains do, so chains that have settled in a tenth of the time give
 /// more in the rest.
@@ -214,15 +216,15 @@ bool Watcher::is_last(std::uint64_t step, std::optional<double> spent) const {
 
 Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::optional<double> spent) {
   if (step == watch_.next()) watch_.record(engine);
+  // Ranks may not differ, and their clocks do.
+  const bool has_clock = advice_.cheaper && seconds_ > 0.0 && engine.division() == nullptr;
+  if (has_clock && !cost_ && cheaper_wins(engine, step, nullptr)) return replace_by(*advice_.cheaper);
   const bool last = is_last(step, spent);
   if (!last && !watch_.is_full()) return Verdict::undecided;
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
-  // Ranks may not differ, and their clocks do.
-  const bool has_clock = seconds_ > 0.0 && engine.division() == nullptr;
-  if (advice_.cheaper && has_clock && (last || seen.settled) && cheaper_wins(seen, engine))
-    return replace_by(*advice_.cheaper);
+  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
     return replace_by(*advice_.rival);
   }
@@ -297,25 +299,29 @@ bool Watcher::rival_wins(const Watch::Look& seen, const Engine& engine) const {
   return outruns(*run, kRivalSpacing, seen, 1.0);
 }
 
-bool Watcher::cheaper_wins(const Watch::Look& seen, const Engine& engine) const {
-  const auto cost_of_step = [&](Run& run) {
-    run.advance(1);  // code may be compiled when it is first called
+double Watcher::cost_beside(Run& run, const Engine& engine) const {
+  const auto cost_of_step = [](Run& timed) {
+    timed.advance(1);  // code may be compiled when it is first called
     double least = std::numeric_limits<double>::infinity();
-    for (std::uint64_t k = 0; k < kTimed; ++k) {
+    for (int k = 0; k < kTimed; ++k) {
       const auto begun = std::chrono::steady_clock::now();
-      run.advance(kTimed);
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
-      least = std::min(least, seconds.count() / static_cast<double>(kTimed));
+      timed.advance(1);
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     }
     return least;
   };
-  const double own = cost_of_step(*short_run(advice_.sampler, engine, 0));
+  return cost_of_step(*short_run(advice_.sampler, engine, 0)) / cost_of_step(run);
+}
+
+bool Watcher::cheaper_wins(const Engine& engine, std::uint64_t step, const Watch::Look* seen) {
   const auto run = short_run(advice_.cheaper->sampler, engine, 0);
-  const double cost = cost_of_step(*run);
-  if (own < kCostly * cost) return false;
   const auto sweep = static_cast<double>(run->engine().traits().steps_per_sweep);
-  const double affordable = kShortestWatch * seconds_ / (cost * static_cast<double>(Watch::kPoints));
-  return outruns(*run, static_cast<std::uint64_t>(std::clamp(affordable, 1.0, sweep)), seen, cost / own);
+  if (seen == nullptr) cost_ = cost_beside(*run, engine);
+  if (*cost_ >= kTooCostly * sweep) return true;
+  if (seen == nullptr || *cost_ < kCostly) return false;
+  // As much time as the watch has taken.
+  const double affordable = static_cast<double>(step) * *cost_ / static_cast<double>(Watch::kPoints);
+  return outruns(*run, static_cast<std::uint64_t>(std::clamp(affordable, 1.0, sweep)), *seen, 1.0 / *cost_);
 }
 
 std::uint64_t Watcher::thin() const {

@@ -80,8 +80,10 @@ class Watcher {
   /// those of the chains that were.
   [[nodiscard]] bool outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const;
   [[nodiscard]] bool rival_wins(const Watch::Look& seen, const Engine& engine) const;
-  /// By the clock, which is read only where steps of the cheaper sampler cost a fraction.
-  [[nodiscard]] bool cheaper_wins(const Watch::Look& seen, const Engine& engine) const;
+  /// The cost of a step beside one of the run, by the clock.
+  [[nodiscard]] double cost_beside(Run& run, const Engine& engine) const;
+  /// After so many steps: by cost alone at first, when nothing is seen (null), then by what was seen too.
+  [[nodiscard]] bool cheaper_wins(const Engine& engine, std::uint64_t step, const Watch::Look* seen);
   [[nodiscard]] Verdict replace_by(const Advice::Replacement& replacement) {
     replacement_ = replacement;
     return Verdict::replace;
@@ -92,7 +94,8 @@ class Watcher {
   Model model_;
   std::size_t chains_;
   std::uint64_t seed_;
-  double seconds_;  // the limit; 0: none
+  double seconds_;              // the limit; 0: none
+  std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;
   std::uint64_t sweep_;
   std::uint64_t last_step_;
