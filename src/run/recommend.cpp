@@ -11,6 +11,7 @@
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
+#include "exact/block_laws.hpp"
 #include "exact/junction_tree.hpp"
 #include "models/as_network.hpp"
 #include "models/user/batch_target.hpp"
@@ -32,6 +33,8 @@ constexpr double kTreeFraction = 0.2;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 2147483648.0;
+/// Operations of a junction tree, roughly a nanosecond each, that are nothing beside a run.
+constexpr double kPartOperations = 2e7;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
 /// where tempering gains nothing.
 constexpr double kStuck = 1.3;
@@ -236,9 +239,10 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
     const bool slow = ess * doubt < advice_.least_ess;
     ends = last || (seen.settled && ess >= advice_.least_ess * doubt);
     const bool unsettled = last && !seen.settled && (advice_.is_cheap || step > last_step_);
-    const bool replaced = (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
-                          (ends && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
-                          (ends && seen.settled && !hurry && scouts_disagree(spent));
+    const bool replaced =
+        (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
+        (ends && advice_.tables && watch_.contradicts(cheap_parts(*advice_.tables, kPartOperations, kMostPlanned))) ||
+        (ends && seen.settled && !hurry && scouts_disagree(spent));
     if (replaced) return replace_by(*advice_.next);
   }
   if (ends) return Verdict::keep;
