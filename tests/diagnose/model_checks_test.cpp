@@ -155,7 +155,7 @@ TEST(Exact, PartsOfAWideModelAreCompared) {
   Network network = far_corner();
   network.cardinalities.resize(34, 2);
   for (Index i = 4; i < 34; ++i) {
-    for (Index j = 4; j < i; ++j) network.add_factor(std::vector<Index>{j, i}, std::vector<double>{1.1, 1, 1, 1.1});
+    for (Index j = 4; j < i; ++j) network.add_factor(std::vector<Index>{j, i}, std::vector<double>{1.02, 1, 1, 1.02});
   }
   RunOptions options;
   options.start = Start::zeros;
