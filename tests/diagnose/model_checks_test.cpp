@@ -165,6 +165,10 @@ TEST(Exact, PartsOfAWideModelAreCompared) {
   ASSERT_EQ(report.warnings.size(), 1U);
   EXPECT_EQ(report.warnings[0].code, "disagreement");
   EXPECT_EQ(report.warnings[0].next, "--sampler temper");
+  const nlohmann::json off = report_json(report)["checks"]["off"];
+  ASSERT_EQ(off.size(), 4U * report.checks.off.size());
+  EXPECT_EQ(off[0], report.checks.off[0].variable);
+  EXPECT_EQ(off[3], report.checks.off[0].probability);
   const RunResult right = run(network_model(shared(network)), parse_sampler("temper"), options);
   EXPECT_TRUE(make_report(right).warnings.empty());
 }
