@@ -91,8 +91,8 @@ sanitize:
 
 test-gpu:
 	@tools/install-packages build test
-	@cmake --preset dev -DPOISE_CUDA=ON >/dev/null
-	@cmake --build --preset dev --target poise_tests
+	@cmake --preset release -DPOISE_TESTS=ON -DPOISE_CUDA=ON >/dev/null
+	@cmake --build --preset release --target poise_tests
 	@build/release/tests/poise_tests --gtest_filter='OnGpu*:Cuda*'
 
 bench-gpu:
@@ -104,16 +104,16 @@ bench-gpu:
 KILLS ?= 1000
 torture:
 	@tools/install-packages build test
-	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev --target poise_tests
+	@cmake --preset release -DPOISE_TESTS=ON >/dev/null
+	@cmake --build --preset release --target poise_tests
 	@tools/torture build/release/tests/poise_tests $(KILLS)
 
 SECONDS ?= 600
 SEED ?= 1
 laws:
 	@tools/install-packages build test
-	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev --target poise_laws poise_app
+	@cmake --preset release -DPOISE_TESTS=ON >/dev/null
+	@cmake --build --preset release --target poise_laws poise_app
 	@build/release/tests/poise_laws --seconds $(SECONDS) --seed $(SEED) --program build/release/poise --json build/laws.json
 
 fuzz:

@@ -262,10 +262,18 @@ struct ModelChecks {
     Index variable;
     double gain;  ///< of log p
   };
+  /// A level whose frequency is not its exact probability.
+  struct Off {
+    Index variable;
+    std::int8_t level;  ///< its label
+    double frequency;
+    double probability;
+  };
 
   std::vector<Unvisited> unvisited;  ///< the most probable first
   std::vector<Constant> constant;    ///< the one with the most probable other levels first
   std::vector<LocalGain> gains;      ///< the largest first
+  std::vector<Off> off;              ///< the farthest first
   /// Levels that may be exchanged in all variables without changing log p, so that each has the same probability:
   /// those of Ising and Potts models without fields. 0 where there are none.
   Index interchangeable = 0;
@@ -273,6 +281,7 @@ struct ModelChecks {
   double high = 0.0;
   bool clusters = false;          ///< the model has clusters, which `wolff` moves as a whole
   bool exact = false;             ///< probabilities are those of a junction tree
+  bool solved = false;            ///< every part of the model has a junction tree that takes no time
   std::size_t tested_levels = 0;  ///< levels never visited
   std::size_t tested_gains = 0;   ///< variables whose gain was computed, of all chains and of each
 };

@@ -8,6 +8,7 @@
 
 from . import _core
 from ._errors import (
+    DisagreementWarning,
     ESSWarning,
     Interrupted,
     LadderWarning,
@@ -39,6 +40,7 @@ __version__: str = _core.version()
 
 __all__ = [
     "Comparison",
+    "DisagreementWarning",
     "ESSWarning",
     "Expectation",
     "Fit",

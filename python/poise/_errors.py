@@ -72,9 +72,15 @@ class LadderWarning(PoiseWarning):
 
 
 class ModesWarning(PoiseWarning):
-    """A pilot run settled where the answer has not been."""
+    """Chains, or a pilot run, are in some of several modes."""
 
     code = "modes"
+
+
+class DisagreementWarning(PoiseWarning):
+    """Draws disagree with an exact answer that is known."""
+
+    code = "disagreement"
 
 
 _CATEGORIES = {category.code: category for category in PoiseWarning.__subclasses__()}

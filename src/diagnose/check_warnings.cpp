@@ -35,6 +35,17 @@ double ess_of_variable(const CheckedRun& run, Index variable) {
   return ess;
 }
 
+/// Of a level where its series is known, or else of log p.
+double ess_of_level(const CheckedRun& run, Index variable, std::int8_t level) {
+  const auto& rows = run.variables.rows;
+  auto row = std::lower_bound(rows.begin(), rows.end(), variable,
+                              [](const VariableRow& one, Index i) { return one.variable < i; });
+  for (; row != rows.end() && row->variable == variable; ++row) {
+    if ((!row->level || *row->level == level) && std::isfinite(row->ess)) return row->ess;
+  }
+  return run.ess();
+}
+
 /// "a, b, c and 7 more".
 std::string list_of(const std::vector<std::string>& names) {
   std::string out;
@@ -54,7 +65,7 @@ bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChe
 
 /// What to type where chains do not reach all of the distribution.
 std::string remedy(const ModelChecks& checks, const CheckedRun& run) {
-  if (checks.exact) return "--sampler exact";
+  if (checks.exact || checks.solved) return "--sampler exact";
   const bool has_moved_them = run.facts.sampler.starts_with("wolff") || run.facts.sampler == "sw";
   return checks.clusters && !has_moved_them ? "--sampler wolff" : run.facts.better(INFINITY);
 }
@@ -88,6 +99,32 @@ std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const Checked
            fmt::format("{} {} never drawn: chains do not reach all of the distribution, and marginals are wrong",
                        list_of(names), names.size() == 1 ? "was" : "were"),
            remedy(checks, run)}};
+}
+
+std::vector<Warning> exact_warnings(const ModelChecks& checks, const CheckedRun& run) {
+  // The truth is known, so there is nothing to guess: such a marginal is wrong, and its error does not say so.
+  constexpr double kErrors = 5.0;
+  std::size_t count = 0;
+  const ModelChecks::Off* worst = nullptr;
+  for (const ModelChecks::Off& one : checks.off) {
+    const double ess = ess_of_level(run, one.variable, one.level);
+    const double error = std::sqrt(one.frequency * (1.0 - one.frequency) / std::max(1.0, ess));
+    // A level that was never drawn has no error of its own.
+    if (one.frequency <= 0.0 || one.frequency >= 1.0) continue;
+    if (std::abs(one.frequency - one.probability) <= kErrors * error) continue;
+    if (count++ == 0) worst = &one;
+  }
+  if (worst == nullptr) return {};
+  VariableRow row{};
+  row.variable = worst->variable;
+  row.level = worst->level;
+  return {
+      {"disagreement",
+       fmt::format("{}{} was drawn with frequency {:.2g}, but its probability is {:.2g}: chains do not reach all of "
+                   "the distribution, and marginals are wrong",
+                   run.facts.names(row), count > 1 ? fmt::format(" (and {} more)", count - 1) : "", worst->frequency,
+                   worst->probability),
+       remedy(checks, run)}};
 }
 
 std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run) {

@@ -158,18 +158,6 @@ void bound_by_blocks(const Network& network, const CheckedStates& states, std::s
   }
 }
 
-/// The model as tables, which show what single changes do not; null where it has none, or where they would take longer
-/// than the run.
-std::shared_ptr<const Network> tables_of(const Model& model) {
-  const bool is_network = std::holds_alternative<NetworkDescription>(model.description);
-  if (model.fibers() != nullptr || (!is_network && model.layout.variables > kMostConverted)) return nullptr;
-  try {
-    return as_network(model);
-  } catch (const InputError&) {
-    return nullptr;  // couplings that no table holds
-  }
-}
-
 /// ModelChecks::interchangeable. A flip of all spins leaves products of two as they are.
 Index interchangeable_levels(const Model& model) {
   const auto of_spins = [](const SpinGraph auto& target) -> Index {
@@ -202,6 +190,16 @@ bool has_clusters(const Model& model) {
 
 }  // namespace
 
+std::shared_ptr<const Network> tables_to_check(const Model& model) {
+  const bool is_network = std::holds_alternative<NetworkDescription>(model.description);
+  if (model.fibers() != nullptr || (!is_network && model.layout.variables > kMostConverted)) return nullptr;
+  try {
+    return as_network(model);
+  } catch (const InputError&) {
+    return nullptr;  // couplings that no table holds
+  }
+}
+
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
                       std::uint64_t updates, ModelChecks& checks) {
   const VariableLayout& layout = model.layout;
@@ -228,7 +226,7 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
   suspects.least.resize(levels);
   suspects.most.resize(levels);
   const double budget = kFraction * static_cast<double>(updates);
-  const std::shared_ptr<const Network> network = tables_of(model);
+  const std::shared_ptr<const Network> network = tables_to_check(model);
   std::optional<Marginals> marginals;
   if (network) marginals = cheap_marginals(*network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
   checks.exact = marginals.has_value();

@@ -96,6 +96,10 @@ class LawReader {
 /// together, say) are far beyond.
 void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks);
 
+/// The model as tables, which show what single changes do not; null where it has none, or where they would take longer
+/// than the run.
+[[nodiscard]] std::shared_ptr<const Network> tables_to_check(const Model& model);
+
 /// What the model says of levels that no chain was at: `visited` has a number for each level of each variable, one for
 /// an observed one, and is not 0 where some chain was. Networks and Ising models have exact marginals where a junction
 /// tree takes a hundredth of `updates` of single variables. Elsewhere probabilities are those of conditional laws at
@@ -103,6 +107,11 @@ void add_local_gains(const Model& model, const CheckedStates& states, std::uint6
 /// neighbours that never changed either: four chains may all be in one of two modes.
 void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
                       std::uint64_t updates, ModelChecks& checks);
+
+/// Levels whose frequencies (of all levels but the first, variable by variable) are not their probabilities: of parts
+/// of the model that depend on nothing else and whose junction tree takes a hundredth of `updates` of single variables.
+void add_exact_checks(const Model& model, std::span<const double> frequencies, std::uint64_t updates,
+                      ModelChecks& checks);
 
 /// What checks are judged by.
 struct CheckedRun {
@@ -121,6 +130,8 @@ struct CheckedRun {
 
 /// Levels of positive probability that should have been drawn.
 [[nodiscard]] std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// Levels that were drawn too often or too rarely, by exact marginals of small parts.
+[[nodiscard]] std::vector<Warning> exact_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Levels that are equally probable by symmetry and were not drawn equally often: chains that all are in the same of
 /// several equivalent modes agree with each other.
 [[nodiscard]] std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run);

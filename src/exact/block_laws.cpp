@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exact/exact_inference.hpp"
 #include "exact/junction_tree.hpp"
 #include "models/network/tables.hpp"
 
@@ -19,6 +20,23 @@ std::optional<Marginals> cheap_marginals(const Network& network, double operatio
   } catch (const InputError&) {
     return std::nullopt;
   }
+}
+
+std::vector<ExactPart> cheap_parts(const Network& network, double operations, std::size_t variables) {
+  std::vector<ExactPart> parts;
+  for (const std::vector<Index>& component : connected_components(network)) {
+    if (component.size() > variables) continue;
+    variables -= component.size();
+    const Network own = component_network(network, component);
+    const EliminationPlan tree = plan_elimination(own, 0.0);
+    if (!tree.complete || tree.operations > operations) continue;
+    operations -= tree.operations;
+    try {
+      parts.push_back({component, solve_exact(own, ExactPlan{tree, {}, 1.0}).marginals});
+    } catch (const InputError&) {  // no state has positive probability
+    }
+  }
+  return parts;
 }
 
 BlockLaws::BlockLaws(const Network& network) : network_(network), start_(network.num_variables() + 1, 0) {

@@ -14,6 +14,16 @@ namespace poise {
 /// state has positive probability.
 [[nodiscard]] std::optional<Marginals> cheap_marginals(const Network& network, double operations);
 
+/// Exact marginals of variables that no other depends on.
+struct ExactPart {
+  std::vector<Index> variables;
+  Marginals marginals;  ///< in the order of `variables`
+};
+
+/// The connected components of a network that may all be solved with so many operations. Of those of many variables
+/// the search for a plan takes long by itself: components are left out that have more than `variables` in all.
+[[nodiscard]] std::vector<ExactPart> cheap_parts(const Network& network, double operations, std::size_t variables);
+
 /// The network must outlive this.
 class BlockLaws {
  public:

@@ -105,8 +105,10 @@ void add_warnings(Report& report, bool ended) {
     for (const Warning& one : found) {
       // Chains that are stuck disagree for that reason, and have few effective draws.
       const bool follows = one.code == "rhat" || one.code == "ess";
+      // And where they are or what they miss says why marginals are wrong.
       const bool is_known = std::any_of(report.warnings.begin(), report.warnings.end(), [&](const Warning& other) {
-        return other.code == one.code || (follows && other.code == "stuck");
+        const bool explains = other.code == "stuck" || other.code == "unvisited" || other.code == "modes";
+        return other.code == one.code || (follows && other.code == "stuck") || (one.code == "disagreement" && explains);
       });
       if (!is_known) report.warnings.push_back(one);
     }
@@ -133,6 +135,7 @@ void add_warnings(Report& report, bool ended) {
     add(stuck_warnings(report.checks, checked));
     add(unvisited_warnings(report.checks, checked));
     add(symmetry_warnings(report.checks, checked));
+    add(exact_warnings(report.checks, checked));
     add(local_gain_warnings(report.checks, checked));
   }
   if (!is_determined(report.checks, checked)) add(warnings(report.monitors, variables, facts));
@@ -215,6 +218,9 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   });
   each("constant", 3, [&](Index i, const double* rest) { checks.constant.push_back({i, rest[0], rest[1]}); });
   each("gains", 2, [&](Index i, const double* rest) { checks.gains.push_back({i, rest[0]}); });
+  each("off", 4, [&](Index i, const double* rest) {
+    if (std::abs(rest[0]) < 128.0) checks.off.push_back({i, static_cast<std::int8_t>(rest[0]), rest[1], rest[2]});
+  });
   checks.interchangeable = static_cast<Index>(std::min<std::size_t>(fields.count("interchangeable").value_or(0), 256));
   if (const std::vector<double> labels = fields.numbers("labels"); labels.size() == 2 && labels[0] < labels[1]) {
     checks.low = labels[0];
@@ -224,6 +230,7 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   }
   checks.clusters = fields.flag("clusters");
   checks.exact = fields.flag("exact");
+  checks.solved = fields.flag("solved");
   checks.tested_levels = fields.count("tested_levels").value_or(0);
   checks.tested_gains = fields.count("tested_gains").value_or(0);
   return checks;

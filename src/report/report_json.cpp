@@ -66,7 +66,7 @@ json variables_json(const VariablesSummary& variables) {
 
 /// Flat lists of numbers: a file may hold a thousand of each.
 json checks_json(const ModelChecks& checks) {
-  std::vector<double> unvisited, constant, gains;
+  std::vector<double> unvisited, constant, gains, off;
   for (const auto& one : checks.unvisited) {
     unvisited.insert(unvisited.end(),
                      {static_cast<double>(one.variable), static_cast<double>(one.level), one.probability});
@@ -75,6 +75,10 @@ json checks_json(const ModelChecks& checks) {
     constant.insert(constant.end(), {static_cast<double>(one.variable), one.least, one.most});
   }
   for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
+  for (const auto& one : checks.off) {
+    off.insert(off.end(),
+               {static_cast<double>(one.variable), static_cast<double>(one.level), one.frequency, one.probability});
+  }
   return {{"interchangeable", checks.interchangeable},
           {"labels", {checks.low, checks.high}},
           {"clusters", checks.clusters},
@@ -83,6 +87,8 @@ json checks_json(const ModelChecks& checks) {
           {"tested_gains", checks.tested_gains},
           {"unvisited", numbers(unvisited)},
           {"constant", numbers(constant)},
+          {"solved", checks.solved},
+          {"off", numbers(off)},
           {"gains", numbers(gains)}};
 }
 

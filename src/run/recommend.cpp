@@ -2,12 +2,16 @@
 #include "run/recommend.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
+#include "exact/block_laws.hpp"
 #include "exact/junction_tree.hpp"
 #include "models/as_network.hpp"
 #include "models/user/batch_target.hpp"
@@ -29,6 +33,8 @@ constexpr double kTreeFraction = 0.2;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 2147483648.0;
+/// Operations of a junction tree, roughly a nanosecond each, that are nothing beside a run.
+constexpr double kPartOperations = 2e7;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
 /// where tempering gains nothing.
 constexpr double kStuck = 1.3;
@@ -38,10 +44,17 @@ constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
 constexpr std::uint64_t kScoutsLonger = 4;
 constexpr Index kMostScouted = 20000;
-/// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. And
-/// all its steps, warm-up included.
+/// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
+/// chains, and all steps of one, warm-up included.
 constexpr std::uint64_t kRivalSpacing = 4;
+constexpr std::size_t kMostRivals = 16;
 constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
+/// The cost of a step is the least of so many measurements. What costs less than so many times as much as another is
+/// not worth a short run of that, whose steps change one variable; what costs as much as this fraction of its sweep is
+/// worth none itself.
+constexpr int kTimed = 4;
+constexpr double kCostly = 4.0;
+constexpr double kTooCostly = 0.5;
 /// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
 /// not settled. Its replicas cost what ten to thirty chains do, so chains that have settled in a tenth of the time give
 /// more in the rest.
@@ -105,14 +118,19 @@ std::shared_ptr<const Network> try_network(const Model& model) {
 Advice local_advice(const Model& model) {
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
     const BatchFunction& function = callback->target->function();
+    const Advice::Replacement gibbs{parse_sampler(GibbsRow::name),
+                                    "a call for all changes takes as long as many calls for one"};
     if (function.has_gradient()) {
-      return {parse_sampler(DlsbRow::name), "one gradient lets it change many variables a step"};
+      Advice advice{parse_sampler(DlsbRow::name), "one gradient lets it change many variables a step"};
+      advice.cheaper = gibbs;
+      return advice;
     }
     if (function.has_log_ratios()) {
       Advice advice{parse_sampler(LbRow::name), "one call has the ratios of all single changes"};
       advice.finds_thin = true;
       advice.rival = {parse_sampler(DlsbRow::name),
                       "one call has the ratios of all single changes, and many of them can be made at once"};
+      advice.cheaper = gibbs;
       return advice;
     }
   }
@@ -154,6 +172,7 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   }
   Advice advice = local_advice(model);
   if (!runs(advice.sampler.name.c_str())) advice = {parse_sampler(GibbsRow::name), "it runs there"};
+  if (device != Device::cpu) advice.cheaper.reset();
   if (!is_watched) return advice;
   advice.tables = tables;
   const auto replace_by = [&](const char* name, const char* reason, double least_ess) {
@@ -185,7 +204,9 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
                  std::uint64_t warmup)
     : advice_(std::move(advice)),
       model_(model),
+      chains_(options.chains),
       seed_(options.seed),
+      seconds_(options.seconds),
       watch_(model, options.chains, advice_.finds_thin ? 1 : sweep),
       sweep_(sweep),
       last_step_(warmup / 2) {}
@@ -198,12 +219,16 @@ bool Watcher::is_last(std::uint64_t step, std::optional<double> spent) const {
 
 Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::optional<double> spent) {
   if (step == watch_.next()) watch_.record(engine);
+  // Ranks may not differ, and their clocks do.
+  const bool has_clock = advice_.cheaper && seconds_ > 0.0 && engine.division() == nullptr;
+  if (has_clock && !cost_ && cheaper_wins(engine, step, nullptr)) return replace_by(*advice_.cheaper);
   const bool last = is_last(step, spent);
   if (!last && !watch_.is_full()) return Verdict::undecided;
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
-  if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen)) {
+  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
+  if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
     return replace_by(*advice_.rival);
   }
   bool ends = last || seen.settled;
@@ -214,9 +239,10 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
     const bool slow = ess * doubt < advice_.least_ess;
     ends = last || (seen.settled && ess >= advice_.least_ess * doubt);
     const bool unsettled = last && !seen.settled && (advice_.is_cheap || step > last_step_);
-    const bool replaced = (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
-                          (ends && advice_.tables && watch_.contradicts(solve_cheap_parts(*advice_.tables))) ||
-                          (ends && seen.settled && !hurry && scouts_disagree(spent));
+    const bool replaced =
+        (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
+        (ends && advice_.tables && watch_.contradicts(cheap_parts(*advice_.tables, kPartOperations, kMostPlanned))) ||
+        (ends && seen.settled && !hurry && scouts_disagree(spent));
     if (replaced) return replace_by(*advice_.next);
   }
   if (ends) return Verdict::keep;
@@ -246,22 +272,60 @@ bool Watcher::scouts_disagree(std::optional<double> spent) const {
   }
 }
 
-bool Watcher::rival_wins(const Watch::Look& seen) const {
+std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup) const {
   RunOptions options;
-  options.warmup = 2 * Watch::kPoints;
+  options.chains = std::min(chains_, kMostRivals);
+  options.warmup = warmup;
   options.thin = 1;
   options.seed = seed_;
   options.keep = Keep::monitors;
-  Run run(model_, advice_.rival->sampler, options);
-  run.warm_up();
-  Watch watch(model_, options.chains, kRivalSpacing);
+  options.start = Start::given;
+  options.given.resize(options.chains * model_.layout.variables);
+  observe_all(engine, {0, options.chains}, {.levels = options.given});
+  auto run = std::make_unique<Run>(model_, sampler, options);
+  run->warm_up();
+  return run;
+}
+
+bool Watcher::outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const {
+  Watch watch(model_, std::min(chains_, kMostRivals), spacing);
   while (!watch.is_full()) {
-    run.advance(kRivalSpacing);
+    run.advance(spacing);
     watch.record(run.engine());
   }
-  const Watch::Look rival = watch.look();
-  const bool agrees = rival.settled || (rival.r_hat <= kStuck && seen.r_hat <= kStuck);
-  return agrees && rival.ess_per_step > seen.ess_per_step;
+  const Watch::Look other = watch.look();
+  const bool agrees = other.settled || (other.r_hat <= kStuck && seen.r_hat <= kStuck);
+  return agrees && other.ess_per_step > cost * seen.ess_per_step;
+}
+
+bool Watcher::rival_wins(const Watch::Look& seen, const Engine& engine) const {
+  const auto run = short_run(advice_.rival->sampler, engine, 2 * Watch::kPoints);
+  return outruns(*run, kRivalSpacing, seen, 1.0);
+}
+
+double Watcher::cost_beside(Run& run, const Engine& engine) const {
+  const auto cost_of_step = [](Run& timed) {
+    timed.advance(1);  // code may be compiled when it is first called
+    double least = std::numeric_limits<double>::infinity();
+    for (int k = 0; k < kTimed; ++k) {
+      const auto begun = std::chrono::steady_clock::now();
+      timed.advance(1);
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    }
+    return least;
+  };
+  return cost_of_step(*short_run(advice_.sampler, engine, 0)) / cost_of_step(run);
+}
+
+bool Watcher::cheaper_wins(const Engine& engine, std::uint64_t step, const Watch::Look* seen) {
+  const auto run = short_run(advice_.cheaper->sampler, engine, 0);
+  const auto sweep = static_cast<double>(run->engine().traits().steps_per_sweep);
+  if (seen == nullptr) cost_ = cost_beside(*run, engine);
+  if (*cost_ >= kTooCostly * sweep) return true;
+  if (seen == nullptr || *cost_ < kCostly) return false;
+  // As much time as the watch has taken.
+  const double affordable = static_cast<double>(step) * *cost_ / static_cast<double>(Watch::kPoints);
+  return outruns(*run, static_cast<std::uint64_t>(std::clamp(affordable, 1.0, sweep)), *seen, 1.0 / *cost_);
 }
 
 std::uint64_t Watcher::thin() const {

@@ -33,6 +33,9 @@ struct Advice {
   double least_ess = 0.0;
   /// What costs as much a step, and replaces it where it has more effective samples a step.
   std::optional<Replacement> rival = {};
+  /// What may cost less a step, and replaces it where it has more effective samples a second. Only runs of limited time
+  /// depend on the clock, so only they look at it.
+  std::optional<Replacement> cheaper = {};
   bool finds_thin = false;                          ///< steps per draw are chosen by what is seen
   std::shared_ptr<const Network> tables = nullptr;  ///< of the model, where exact marginals of parts may be had
 };
@@ -71,8 +74,16 @@ class Watcher {
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
   /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree(std::optional<double> spent) const;
-  /// Whether the rival, after a short warm-up, has more effective samples a step than was seen.
-  [[nodiscard]] bool rival_wins(const Watch::Look& seen) const;
+  /// A run of another sampler from where the chains of the engine are.
+  [[nodiscard]] std::unique_ptr<Run> short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup) const;
+  /// Whether a run, moved on, has more effective samples for the same cost than was seen; `cost` of its steps beside
+  /// those of the chains that were.
+  [[nodiscard]] bool outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const;
+  [[nodiscard]] bool rival_wins(const Watch::Look& seen, const Engine& engine) const;
+  /// The cost of a step beside one of the run, by the clock.
+  [[nodiscard]] double cost_beside(Run& run, const Engine& engine) const;
+  /// After so many steps: by cost alone at first, when nothing is seen (null), then by what was seen too.
+  [[nodiscard]] bool cheaper_wins(const Engine& engine, std::uint64_t step, const Watch::Look* seen);
   [[nodiscard]] Verdict replace_by(const Advice::Replacement& replacement) {
     replacement_ = replacement;
     return Verdict::replace;
@@ -81,7 +92,10 @@ class Watcher {
   Advice advice_;
   std::optional<Advice::Replacement> replacement_;
   Model model_;
+  std::size_t chains_;
   std::uint64_t seed_;
+  double seconds_;              // the limit; 0: none
+  std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;
   std::uint64_t sweep_;
   std::uint64_t last_step_;

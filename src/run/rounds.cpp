@@ -83,7 +83,13 @@ bool Run::Core::look() {
   if (watcher && !broken) {
     std::optional<double> spent;
     if (options.seconds > 0.0) spent = 1.0 - seconds_left(1.0) / options.seconds;
-    const Watcher::Verdict verdict = watcher->look(*made.engine, warmup->steps(), spent);
+    Watcher::Verdict verdict = Watcher::Verdict::undecided;
+    try {
+      verdict = watcher->look(*made.engine, warmup->steps(), spent);
+    } catch (const RunStopped&) {
+      broken = true;
+      return false;
+    }
     if (verdict == Watcher::Verdict::replace) return true;
     if (verdict == Watcher::Verdict::undecided) warmup->extend(warmup->steps() + watcher->steps_left(warmup->steps()));
     if (verdict == Watcher::Verdict::keep) {

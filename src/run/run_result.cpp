@@ -121,6 +121,7 @@ void add_checks(const Model& model, const Sampler& sampler, std::span<const std:
   if (states.levels.empty() || result.options.draws == 0) return;
   try {
     add_level_checks(model, visited, states, result.updates, result.checks);
+    if (!result.independent) add_exact_checks(model, result.empirical_marginals, result.updates, result.checks);
     if (!is_gibbs(sampler)) add_local_gains(model, states, result.options.seed, result.checks);
   } catch (const RunStopped&) {
     result.interrupted = true;

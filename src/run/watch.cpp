@@ -7,7 +7,6 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/engines/division.hpp>
-#include "exact/exact_inference.hpp"
 
 namespace poise {
 
@@ -19,8 +18,6 @@ constexpr std::size_t kMostVariables = 4096;
 /// Chains have settled where R-hat is lower and each has as many effective samples.
 constexpr double kSettledRHat = 1.1;
 constexpr double kSettledSamples = 5.0;
-/// Operations of a junction tree, roughly a nanosecond each, that are nothing beside a run.
-constexpr double kCheapOperations = 2e7;
 /// A probability may be off by this without being wrong.
 constexpr double kNegligible = 0.06;
 
@@ -37,19 +34,6 @@ struct Slowest {
 };
 
 }  // namespace
-
-std::vector<ExactPart> solve_cheap_parts(const Network& network) {
-  std::vector<ExactPart> parts;
-  double operations = 0.0;
-  for (const std::vector<Index>& variables : connected_components(network)) {
-    const Network own = component_network(network, variables);
-    const EliminationPlan tree = plan_elimination(own, 0.0);
-    if (!tree.complete || operations + tree.operations > kCheapOperations) continue;
-    operations += tree.operations;
-    parts.push_back({variables, solve_exact(own, ExactPlan{tree, {}, 1.0}).marginals});
-  }
-  return parts;
-}
 
 Watch::Watch(const Model& model, std::size_t chains, std::uint64_t spacing)
     : variables_(model.layout.variables),

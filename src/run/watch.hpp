@@ -9,17 +9,9 @@
 #include <poise/extend/engines/engine.hpp>
 #include <poise/model.hpp>
 #include <poise/network.hpp>
+#include "exact/block_laws.hpp"
 
 namespace poise {
-
-/// Exact marginals of variables that no other depends on.
-struct ExactPart {
-  std::vector<Index> variables;
-  Marginals marginals;  ///< in the order of `variables`
-};
-
-/// The connected components of a network whose junction tree takes next to nothing, solved.
-[[nodiscard]] std::vector<ExactPart> solve_cheap_parts(const Network& network);
 
 /// Keeps up to kPoints points of a chain, at equal distances. When they are full, every second one is dropped and the
 /// distance doubles, so that a watch of any length takes the same memory.

@@ -192,6 +192,7 @@ RunOutcome try_run(const Trial& trial, const Model& model, const Known& known, c
   if (verdict.right && verdict.close) {
     ++alarms.close;
     alarms.close_warned += warned ? 1 : 0;
+    alarms.close_lucky += warned && verdict.lucky ? 1 : 0;
     for (const auto& warning : report.warnings) ++tally.false_alarms[warning.code];
   }
   if (!warned) count_errors(result, found, known, report, tally);

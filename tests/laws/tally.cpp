@@ -18,17 +18,19 @@ double percent(std::size_t part, std::size_t all) {
 }
 
 std::string header(const std::string& title) {
-  return fmt::format("\n{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10}{:>9}{:>8}{:>8}\n", title, "runs", "right", "warned",
-                     "lucky", "wrong", "silent", "warned %", "close %", "sure %", "log p");
+  return fmt::format("\n{:<22}{:>7}{:>7}{:>8}{:>7}{:>7}{:>8}{:>10}{:>6}{:>9}{:>6}{:>8}{:>7}\n", title, "runs", "right",
+                     "warned", "lucky", "wrong", "silent", "warned %", "(-)", "close %", "(-)", "sure %", "log p");
 }
 
-/// Warned in per cent of right runs, of those that are close to the truth, and of those that state small errors.
+/// Warned in per cent of right runs and of those that are close to the truth, each with and without (-) those that are
+/// right by luck and say so; and of those that state small errors.
 std::string row(const std::string& name, const Alarms& a) {
   const std::size_t right = a.right_silent + a.right_warned;
-  return fmt::format("{:<22}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10.1f}{:>9.1f}{:>8.1f}{:>8}\n", name, a.runs(), right,
-                     a.right_warned, a.lucky, a.wrong_silent + a.wrong_warned, a.wrong_silent,
-                     percent(a.right_warned, right), percent(a.close_warned, a.close), percent(a.sure_warned, a.sure),
-                     a.energy_silent);
+  return fmt::format("{:<22}{:>7}{:>7}{:>8}{:>7}{:>7}{:>8}{:>10.1f}{:>6.1f}{:>9.1f}{:>6.1f}{:>8.1f}{:>7}\n", name,
+                     a.runs(), right, a.right_warned, a.lucky, a.wrong_silent + a.wrong_warned, a.wrong_silent,
+                     percent(a.right_warned, right), percent(a.right_warned - a.lucky, right - a.lucky),
+                     percent(a.close_warned, a.close), percent(a.close_warned - a.close_lucky, a.close - a.close_lucky),
+                     percent(a.sure_warned, a.sure), a.energy_silent);
 }
 
 std::set<std::string> names(const Tally& tally, std::size_t place) {
@@ -69,6 +71,7 @@ void Alarms::add(const Alarms& more) {
   close_warned += more.close_warned;
   energy_silent += more.energy_silent;
   lucky += more.lucky;
+  close_lucky += more.close_lucky;
   sure += more.sure;
   sure_warned += more.sure_warned;
 }
@@ -156,6 +159,7 @@ json tally_json(const Tally& tally) {
                     {"close_warned", a.close_warned},
                     {"energy_silent", a.energy_silent},
                     {"lucky", a.lucky},
+                    {"close_lucky", a.close_lucky},
                     {"sure", a.sure},
                     {"sure_warned", a.sure_warned}});
   }

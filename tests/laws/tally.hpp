@@ -25,7 +25,8 @@ struct Alarms {
   /// Right and warned, and right by luck: some variable never moved in chains that differ, or an error that the run
   /// states is over 0.06, so that five of them are over 0.3.
   std::size_t lucky = 0;
-  std::size_t sure = 0;  ///< right ones that state errors of under 0.02 alone, whatever the truth is
+  std::size_t close_lucky = 0;  ///< of these: close ones
+  std::size_t sure = 0;         ///< right ones that state errors of under 0.02 alone, whatever the truth is
   std::size_t sure_warned = 0;
 
   [[nodiscard]] std::size_t runs() const { return right_silent + right_warned + wrong_silent + wrong_warned; }
@@ -82,7 +83,7 @@ struct Tally {
 /// The table for people.
 [[nodiscard]] std::string tally_text(const Tally& tally);
 /// Keys: models, runs[{way, kind, sampler, start, right_silent, right_warned, wrong_silent, wrong_warned, close,
-/// close_warned, energy_silent, lucky, sure, sure_warned}], errors{NAME{count, beyond_3, mean_square}},
+/// close_warned, energy_silent, lucky, close_lucky, sure, sure_warned}], errors{NAME{count, beyond_3, mean_square}},
 /// checks{NAME{done, failed, worst}}, false_alarms{CAUSE}, findings[{check, kind, sampler, what, again, gates}],
 /// passes, records[{model, way, kind, sampler, start, drawn_by, right, close, lucky, codes[], ess, off, error}]: a run
 /// each, with its smallest effective sample size and its largest difference from the truth and stated error.
