@@ -54,7 +54,7 @@ Model sized_model(Network network) {
 
 constexpr std::array<ModelRow, 11> kRows = {{
     {"ising", "",
-     "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
+     "spins on a lattice or a graph: ising:size=30,coupling=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
      [](const Spec& spec, const ModelFiles& files) { return ising_network(make_ising(spec, {files.field})); }},
     {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
@@ -133,7 +133,7 @@ Network network_of(const Named& named, const ModelFiles& files) {
   Network network = named.row->network(named.spec, files);
   if (files.evidence.empty()) return network;
   const std::string name = network.name;
-  const Evidence evidence = read_evidence(files.evidence, network);
+  const Evidence evidence = find_evidence(files.evidence, network);
   try {
     network = condition(std::move(network), evidence);
   } catch (const InputError& error) {

@@ -42,7 +42,7 @@ TEST(IsingModelTest, DefaultIsAPlainTorus) {
   EXPECT_EQ(model.observed, model.field);
   EXPECT_TRUE(model.truth.empty());
   EXPECT_TRUE(model.edges.empty());
-  EXPECT_EQ(model.name, "ising:size=30,lambda=1");
+  EXPECT_EQ(model.name, "ising:size=30,coupling=1");
 }
 
 TEST(IsingModelTest, SizeIsOneNumberOrTwo) {
@@ -52,7 +52,7 @@ TEST(IsingModelTest, SizeIsOneNumberOrTwo) {
   EXPECT_EQ(oblong.field.size(), 21U);
   EXPECT_FALSE(oblong.torus);
   EXPECT_EQ(oblong.coupling, -0.5);
-  EXPECT_EQ(oblong.name, "ising:size=3x7,lambda=-0.5,boundary=open");
+  EXPECT_EQ(oblong.name, "ising:size=3x7,coupling=-0.5,boundary=open");
   EXPECT_EQ(ising("ising:size=1x65535").variables, 65535U);
 }
 
@@ -143,7 +143,7 @@ TEST(IsingModelTest, CasesAreThoseOfThePaper) {
     EXPECT_EQ(model.name, full + ",seed=1");
     EXPECT_EQ(model.field, ising(full).field);
   }
-  EXPECT_EQ(ising("ising:case=4,lambda=2,size=20,seed=9").name, "ising:size=20,lambda=2,mu=3,sigma=3,seed=9");
+  EXPECT_EQ(ising("ising:case=4,lambda=2,size=20,seed=9").name, "ising:size=20,coupling=2,mu=3,sigma=3,seed=9");
 }
 
 /// Moments against their law; six standard errors.
@@ -251,7 +251,7 @@ TEST(IsingModelTest, MatrixFileIsTheField) {
   EXPECT_EQ(model.field, (std::vector<double>{0.5, -1, 2, 3, 4, 5}));
   EXPECT_EQ(model.observed, model.field);
   EXPECT_TRUE(model.truth.empty());
-  EXPECT_EQ(model.name, "ising:size=2x3,lambda=0.3");
+  EXPECT_EQ(model.name, "ising:size=2x3,coupling=0.3");
   EXPECT_EQ(ising(model.name, file.path()).field, model.field);
 }
 
@@ -294,10 +294,10 @@ TEST(IsingModelTest, ImageFileIsSeenThroughNoise) {
     EXPECT_NEAR(model.field[i], y[i] * 3 / 4, 1e-15);
   }
   EXPECT_TRUE(model.truth.empty());
-  EXPECT_EQ(model.name, "ising:size=2x3,lambda=1,mu=3,sigma=2");
+  EXPECT_EQ(model.name, "ising:size=2x3,coupling=1,mu=3,sigma=2");
   EXPECT_EQ(ising(model.name, file.path()).field, model.field);
-  EXPECT_EQ(ising("ising", file.path()).name, "ising:size=2x3,lambda=1,mu=1,sigma=1");
-  EXPECT_EQ(ising("ising:case=2", file.path()).name, "ising:size=2x3,lambda=0,mu=3,sigma=3");
+  EXPECT_EQ(ising("ising", file.path()).name, "ising:size=2x3,coupling=1,mu=1,sigma=1");
+  EXPECT_EQ(ising("ising:case=2", file.path()).name, "ising:size=2x3,coupling=0,mu=3,sigma=3");
 }
 
 TEST(IsingModelTest, ColourImagesGiveTheirLuminance) {
@@ -382,7 +382,7 @@ TEST(IsingModelTest, GraphHasVariablesEdgesAndNoLattice) {
   EXPECT_EQ(model.edges[0].coupling, 0.5);
   EXPECT_EQ(model.edges[1].coupling, -1.0);
   EXPECT_EQ(model.field, std::vector<double>(3, 0.0));
-  EXPECT_EQ(model.name, "ising:graph=" + file.path() + ",lambda=0.5");
+  EXPECT_EQ(model.name, "ising:graph=" + file.path() + ",coupling=0.5");
   EXPECT_EQ(ising("ising:mu=0.25,graph=" + file.path()).field, std::vector<double>(3, 0.25));
 }
 
