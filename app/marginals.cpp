@@ -28,6 +28,7 @@ struct MarginalsFlags {
   OptionFlags options;
   std::string out;
   std::string json;
+  std::string csv;
   std::string truth;
   bool strict = false;
   bool quiet = false;
@@ -77,7 +78,7 @@ Marginals read_truth(const std::string& path, const Network& network) {
 int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   const auto started = std::chrono::steady_clock::now();
   MarginalsOptions options = read_options(flags, defaults);
-  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}});
+  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--csv", flags.csv}});
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
   std::optional<Marginals> truth;
@@ -106,7 +107,7 @@ int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   }
   nlohmann::json json = marginals_json(answer, *network);
   std::string text;
-  std::FILE* const screen = flags.out == "-" || flags.json == "-" ? stderr : stdout;
+  std::FILE* const screen = flags.out == "-" || flags.json == "-" || flags.csv == "-" ? stderr : stdout;
   text = marginals_text(answer, *network, table_width(screen), kShown);
   if (truth) {
     const double error = mean_absolute_error(answer.marginals, *truth);
@@ -115,6 +116,7 @@ int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   }
   if (!flags.out.empty()) write_output(flags.out, mar_text(answer.marginals));
   if (!flags.json.empty()) write_output(flags.json, json_text(json));
+  if (!flags.csv.empty()) write_output(flags.csv, marginals_csv(answer, *network));
   if (screen == stdout || !flags.quiet) fmt::print(screen, "{}", text);
   if (answer.interrupted) return kInterrupted;
   return flags.strict && !answer.warnings().empty() ? kWarnings : kSuccess;
@@ -124,6 +126,10 @@ void declare_outputs(CLI::App& command, MarginalsFlags& flags) {
   command.add_option("--out", flags.out, "Write the marginals in the UAI format; - is standard output")
       ->type_name("FILE.MAR");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
+  command
+      .add_option("--csv", flags.csv,
+                  "Write the marginals as CSV, or the joint probabilities of --query; - is standard output")
+      ->type_name("FILE.csv");
   command.add_option("--truth", flags.truth, "Marginals to compare with: shows the mean absolute error")
       ->type_name("FILE.MAR");
 }
@@ -149,7 +155,7 @@ Command add_exact(CLI::App& program) {
   defaults.method = Method::exact;
   CLI::App* command = program.add_subcommand("exact", "Exact marginals and partition function of a network");
   declare(*command, flags->model);
-  flags->options.declare(*command, defaults, {"memory", "threads"});
+  flags->options.declare(*command, defaults, {"query", "memory", "threads"});
   flags->options.declare(*command, defaults, {"seconds"}, "3600; refuses what would take one core longer");
   declare_outputs(*command, *flags);
   command->add_flag("--quiet", flags->quiet, "Show no progress");
