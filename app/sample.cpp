@@ -32,6 +32,8 @@ struct Outputs {
   std::string json = {};
   std::string images = {};
   std::string plot = {};
+  std::string best = {};
+  std::string csv = {};
   bool strict = false;
   bool quiet = false;
 };
@@ -58,6 +60,9 @@ void check_pictures(const Outputs& outputs, const Model& model, const Sampler& s
     }
     if (options.keep != Keep::draws)
       throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
+  }
+  if (!outputs.csv.empty() && options.keep != Keep::draws) {
+    throw InputError("--csv: the states of draws are written, so it cannot go with --keep monitors");
   }
   if (!outputs.plot.empty() && sampler.name == "auto") {
     throw InputError(
@@ -122,10 +127,21 @@ Image draw_images(const Model& model, const RunResult& result) {
 void write_files(const Outputs& outputs, const Model& model, const RunResult& result, const std::string& json) {
   if (!outputs.json.empty()) write_output(outputs.json, json);
   if (result.trace.draws == 0) return;  // the report says so
+  if (!outputs.best.empty() && result.best && result.best->state.empty()) {
+    fmt::print(stderr, "note: the best state was not written: with --keep monitors a GPU does not hand it on\n");
+  } else if (!outputs.best.empty() && result.best) {
+    write_output(outputs.best, best_state_text(*result.best, result.layout, outputs.best));
+  }
+  if (!outputs.csv.empty() && result.trace.x.empty()) {
+    fmt::print(stderr,
+               "note: no CSV was written: the states of the draws are not in memory; a larger --memory holds them\n");
+  } else if (!outputs.csv.empty()) {
+    write_output(outputs.csv, draws_csv(result.trace, result.layout));
+  }
   if (!outputs.images.empty() && result.trace.x.empty()) {
     fmt::print(stderr, "note: no picture was made: the states are in the file only\n");
   } else if (!outputs.images.empty()) {
-    write_png(outputs.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
+    write_image(outputs.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
   }
   if (!outputs.plot.empty()) {
     write_output(outputs.plot,
@@ -139,8 +155,12 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   check_pictures(outputs, model, parse_sampler(options.sampler), options.run);
   if (options.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
   if (is_root()) {
-    check_outputs(
-        {{"--out", options.out}, {"--json", outputs.json}, {"--images", outputs.images}, {"--plot", outputs.plot}});
+    check_outputs({{"--out", options.out},
+                   {"--json", outputs.json},
+                   {"--images", outputs.images},
+                   {"--plot", outputs.plot},
+                   {"--best", outputs.best},
+                   {"--csv", outputs.csv}});
   }
   ProgressDisplay display(progress_style(outputs.quiet));
   RunHooks hooks{.stop = &stop_on_interrupt(), .collective = ranks()};
@@ -155,7 +175,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
   const Report report = session.finish();
   write_files(outputs, model, result, json_text(report_json(report)));
-  if (outputs.json != "-") {
+  if (outputs.json != "-" && outputs.best != "-" && outputs.csv != "-") {
     fmt::print("{}", report_text(report, table_width(stdout)));
   } else if (!outputs.quiet) {
     fmt::print(stderr, "{}", report_text(report, table_width(stderr)));
@@ -170,12 +190,15 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
 int sample(const SampleFlags& flags) {
   Problems problems;
   const ModelFlags& named = flags.run.model;
-  SessionOptions options{
-      .source = {named.model, {}, {named.field, named.evidence}},
-      .sampler = flags.sampler,
-      .checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems),
-      .out = flags.out,
-      .outputs = {{"json", flags.outputs.json}, {"images", flags.outputs.images}, {"plot", flags.outputs.plot}}};
+  SessionOptions options{.source = {named.model, {}, {named.field, named.evidence}},
+                         .sampler = flags.sampler,
+                         .checkpoints = read_checkpoint_options(flags.checkpoints, flags.out, problems),
+                         .out = flags.out,
+                         .outputs = {{"json", flags.outputs.json},
+                                     {"images", flags.outputs.images},
+                                     {"plot", flags.outputs.plot},
+                                     {"best", flags.outputs.best},
+                                     {"csv", flags.outputs.csv}}};
   options.run.memory = kGibibyte;
   flags.run.options.read(options.run, problems);
   if (named.model.empty()) problems.add("the model is missing, for example ising:case=4");
@@ -230,6 +253,8 @@ int resume(const ResumeFlags& flags) {
   outputs.json = path_of("json");
   outputs.images = path_of("images");
   outputs.plot = path_of("plot");
+  outputs.best = path_of("best");
+  outputs.csv = path_of("csv");
   return drive(stored.make_model(), stored.options, outputs, stored.checkpoint);
 }
 
@@ -247,13 +272,25 @@ Command add_sample(CLI::App& program) {
   command->add_option("--json", flags->outputs.json, "Write the report as JSON; - is standard output")
       ->type_name("FILE");
   command
-      ->add_option("--images", flags->outputs.images,
-                   "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws")
+      ->add_option(
+          "--images", flags->outputs.images,
+          "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws; PNG, PPM or PGM by "
+          "the ending")
       ->type_name("FILE.png");
   command
       ->add_option("--plot", flags->outputs.plot,
                    "Plot of the learned balancing function, or of the ladder of temper: swaps and paths")
       ->type_name("FILE.svg");
+  command
+      ->add_option(
+          "--best", flags->outputs.best,
+          "Write the state of the best draw: labels, as --init reads them, or lines name = level; the UAI format "
+          "where FILE ends in .MPE; - is standard output")
+      ->type_name("FILE");
+  command
+      ->add_option("--csv", flags->outputs.csv,
+                   "Write the draws as CSV: chain, draw, log_prob and every variable by name; - is standard output")
+      ->type_name("FILE.csv");
   declare(*command, flags->checkpoints);
   command->add_flag("--strict", flags->outputs.strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->outputs.quiet, "Show no progress");
