@@ -7,6 +7,7 @@
 """
 
 from . import _core
+from ._answers import LogPartition, info, logz, mmd
 from ._errors import (
     ESSWarning,
     Interrupted,
@@ -23,8 +24,9 @@ from ._errors import (
 )
 from ._fit import Fit, load
 from ._graphs import clique, mis
+from ._ising import ising, maxcut, potts, qubo
 from ._marginals import Marginals
-from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
+from ._models import Model, bernoulli, fhmm, model, rbm, read
 from ._optimize import Optimum, Solution, optimize
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
@@ -32,6 +34,7 @@ from ._selection import Selection, finemap, select, selection
 from ._stepper import Stepper
 from ._table import Table
 from ._target import Target, target
+from ._training import TrainedRbm, train_rbm
 
 __version__: str = _core.version()
 
@@ -42,6 +45,7 @@ __all__ = [
     "Interrupted",
     "LadderWarning",
     "LocalGainWarning",
+    "LogPartition",
     "Marginals",
     "Model",
     "ModesWarning",
@@ -57,6 +61,7 @@ __all__ = [
     "StuckWarning",
     "Table",
     "Target",
+    "TrainedRbm",
     "UnvisitedWarning",
     "__version__",
     "bernoulli",
@@ -64,10 +69,13 @@ __all__ = [
     "compare",
     "fhmm",
     "finemap",
+    "info",
     "ising",
     "load",
+    "logz",
     "maxcut",
     "mis",
+    "mmd",
     "model",
     "num_ranks",
     "optimize",
@@ -82,4 +90,5 @@ __all__ = [
     "select",
     "selection",
     "target",
+    "train_rbm",
 ]
