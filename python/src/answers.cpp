@@ -196,14 +196,14 @@ void bind_answers(nb::module_& module) {
       .def_prop_ro("weights",
                    [](const Training& it) {
                      const RbmWeights& rbm = it.weights();
-                     return array(std::vector<float>(rbm.weights), {rbm.hidden, rbm.visible});
+                     return nb::cast(array(std::vector<float>(rbm.weights), {rbm.hidden, rbm.visible}));
                    })
       .def_prop_ro("visible_bias",
                    [](const Training& it) {
-                     return array(std::vector<float>(it.weights().visible_bias), {it.weights().visible});
+                     return nb::cast(array(std::vector<float>(it.weights().visible_bias), {it.weights().visible}));
                    })
       .def_prop_ro("hidden_bias", [](const Training& it) {
-        return array(std::vector<float>(it.weights().hidden_bias), {it.weights().hidden});
+        return nb::cast(array(std::vector<float>(it.weights().hidden_bias), {it.weights().hidden}));
       });
 }
 

@@ -9,6 +9,7 @@
 #include "models/rbm/rbm_weights.hpp"
 
 #include "models/ising/ising_model.hpp"
+#include "models/ising/spin_labels.hpp"
 
 #include "bindings.hpp"
 
@@ -77,7 +78,7 @@ Model named_model(const IsingModel& ising, std::vector<std::string> names) {
 }
 
 std::shared_ptr<Network> named_network(const IsingModel& ising, std::vector<std::string> names) {
-  auto network = std::make_shared<Network>(ising_network(ising));
+  auto network = std::make_shared<Network>(labelled_network(ising));
   network->names = std::move(names);
   return network;
 }

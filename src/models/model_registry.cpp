@@ -8,6 +8,7 @@
 
 #include <poise/network.hpp>
 #include "models/ising/ising_model.hpp"
+#include "models/ising/spin_labels.hpp"
 #include "models/network/independent_set.hpp"
 #include "models/network/potts.hpp"
 #include "models/rbm/rbm.hpp"
@@ -56,22 +57,22 @@ constexpr std::array<ModelRow, 11> kRows = {{
     {"ising", "",
      "spins on a lattice or a graph: ising:size=30,coupling=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
-     [](const Spec& spec, const ModelFiles& files) { return ising_network(make_ising(spec, {files.field})); }},
+     [](const Spec& spec, const ModelFiles& files) { return labelled_network(make_ising(spec, {files.field})); }},
     {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1", nullptr,
      [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
     {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_bernoulli(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_bernoulli(spec)); }},
     {"fhmm", "", "hidden Markov chains seen as one noisy sum, a factorial model: fhmm:length=200,chains=50,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_fhmm(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_fhmm(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_fhmm(spec)); }},
     {"maxcut", ".mc ", "cuts of a graph, exp(beta * cut): maxcut:file=FILE,beta=1, or a file that ends in .mc",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_maxcut(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_maxcut(spec)); }},
     {"qubo", ".qubo .coo ",
      "quadratic functions of zeros and ones: qubo:file=FILE,beta=1, or a file that ends in .qubo or .coo",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_qubo(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_qubo(spec)); }},
     {"mis", "",
      "independent sets of a graph, exp(beta * size): the hard-core model; poise optimize finds the largest: "
      "mis:file=FILE,beta=1 (edge list or DIMACS)",
@@ -157,7 +158,10 @@ Model make_named(const Named& named, const ModelFiles& files) {
     throw InputError("--evidence: only networks take evidence, which all models but rbm and selection are");
   }
   if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
-  return network_model(std::make_shared<const Network>(network_of(named, files)));
+  Model model = network_model(std::make_shared<const Network>(network_of(named, files)));
+  // Draws are labelled as without evidence.
+  if (named.row->make != nullptr) model.layout.labels = named.row->make(named.spec, {files.field, ""}).layout.labels;
+  return model;
 }
 
 }  // namespace

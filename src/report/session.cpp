@@ -288,7 +288,7 @@ Report Session::finish() {
   Report report =
       work.options.out.empty() ? make_report(work.result) : make_report(work.result, work.options.out, reading);
   wait_for_all();
-  if (work.sink) work.sink->finish(json_text(report_json(report)));
+  if (work.sink) work.sink->finish(report_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return report;
 }
 
