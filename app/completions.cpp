@@ -51,12 +51,11 @@ Values values_of(const CLI::Option& option, const CLI::App& program) {
   Values values;
   values.any = option.get_type_size() != 0;
   const std::string type = option.get_type_name();
-  const std::string name = option.get_name(true, false);
   values.files = type.starts_with("FILE") || type == "MODEL" || type == "WHAT";
   values.folders = type == "DIR";
   values.words = choices_of(&option);
   if (type == "MODEL") values.words = names(model_help(), ":");
-  if (name == "--sampler") values.words = names(sampler_help());
+  if (option.check_lname("sampler") || option.check_lname("samplers")) values.words = names(sampler_help());
   if (type == "COMMAND") {
     for (const CLI::App* command : program.get_subcommands({})) values.words.push_back(command->get_name());
   }

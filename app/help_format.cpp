@@ -81,6 +81,10 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), command->get_description(), get_column_width(), width_);
 }
 
+std::string HelpFormatter::make_description(const CLI::App* command) const {
+  return text::wrap(command->get_description(), "", width_);
+}
+
 std::string HelpFormatter::make_footer(const CLI::App* command) const { return reflow(command->get_footer(), width_); }
 
 }  // namespace poise::app

@@ -119,8 +119,8 @@ def model(spec: str) -> Model:
     """A model as it is written on the command line of the program: a spec or a file.
 
     >>> import poise
-    >>> poise.model("ising:size=4,lambda=0.2")
-    <poise model ising:size=4,lambda=0.2: 16 variables>
+    >>> poise.model("ising:size=4,coupling=0.2")
+    <poise model ising:size=4,coupling=0.2: 16 variables>
     """
     spec = text("spec", spec)
     with files_may_be_missing(*_paths_in(spec)):
