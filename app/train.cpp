@@ -363,7 +363,7 @@ Command add_train(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* command =
       program.add_subcommand("train", "Learn a restricted Boltzmann machine from rows of an array, or from images");
-  command->add_option("kind", flags->kind, "Kind of model: rbm")->type_name("rbm");
+  note_choices(command->add_option("kind", flags->kind, "Kind of model: rbm")->type_name("rbm"), {"rbm"});
   flags->options.declare(*command, TrainSettings());
   command->add_option("--out", flags->out, "Where the weights go: .safetensors or .npz")->type_name("FILE");
   declare(*command, flags->checkpoints);

@@ -68,7 +68,7 @@ std::string probability(double log_probability) {
 
 std::string count(double value) {
   if (!std::isfinite(value)) return number(value);
-  return std::abs(value) < 99.5 && value != std::floor(value) ? number(value, 3) : fixed(value, 0);
+  return std::abs(value) < 9.95 && value != std::floor(value) ? number(value, 2) : fixed(value, 0);
 }
 
 std::string r_hat(double value) {

@@ -24,7 +24,7 @@ namespace poise::text {
 /// A probability from its natural logarithm, also where it is too small for a double: 0.0707, 1.234e-412.
 [[nodiscard]] std::string probability(double log_probability);
 
-/// A count of draws or an effective sample size: no decimals from 100 on, and none of whole numbers.
+/// A count of draws or an effective sample size: no decimals from 10 on, and none of whole numbers.
 [[nodiscard]] std::string count(double value);
 
 /// Four decimals, for 1.0104 is not 1.01.
