@@ -58,10 +58,10 @@ TEST(IsingModelTest, SizeIsOneNumberOrTwo) {
 
 TEST(IsingModelTest, RefusesSizesThatAreNone) {
   for (const char* size :
-       {"0", "-3", "x", "3x", "x3", "3x0", "3x4x5", "3.5", "1e3", "65536", "2x65536", "99999999999999999999"}) {
+       {"0", "-3", "x", "3x", "x3", "3x0", "3x4x0", "3.5", "1e3", "65536", "2x65536", "99999999999999999999"}) {
     EXPECT_EQ(ising_refusal(std::string("ising:size=") + size),
               "key 'size' in model 'ising': found '" + std::string(size) +
-                  "', expected N or ROWSxCOLUMNS, each an integer from 1 to 65535");
+                  "', expected N, ROWSxCOLUMNS or up to 8 sides such as 8x8x8, each an integer from 1 to 65535");
   }
   EXPECT_EQ(ising_refusal("ising:size=65535x65535"),
             "key 'size' in model 'ising': found '65535x65535', expected at most 268435456 sites");
@@ -139,7 +139,8 @@ TEST(IsingModelTest, CasesAreThoseOfThePaper) {
     const auto [lambda, mu, sigma] = expected[k];
     const IsingModel model = ising("ising:case=" + std::to_string(k + 1));
     const auto number = [](double x) { return std::to_string(static_cast<int>(x)); };
-    const std::string full = "ising:size=30,lambda=" + number(lambda) + ",mu=" + number(mu) + ",sigma=" + number(sigma);
+    const std::string full =
+        "ising:size=30,coupling=" + number(lambda) + ",mu=" + number(mu) + ",sigma=" + number(sigma);
     EXPECT_EQ(model.name, full + ",seed=1");
     EXPECT_EQ(model.field, ising(full).field);
   }
