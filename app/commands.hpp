@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -42,5 +43,13 @@ Command add_train(CLI::App& program);
 Command add_logz(CLI::App& program);
 Command add_optimize(CLI::App& program);
 Command add_reproduce(CLI::App& program);
+// These look at all commands that were added before them.
+Command add_help(CLI::App& program);
+Command add_version(CLI::App& program);
+Command add_completions(CLI::App& program);
+Command add_man(CLI::App& program);
+
+/// "unknown command 'x' (did you mean 'y'?); commands are ..."
+[[nodiscard]] std::string unknown_command(const CLI::App& program, const std::string& word);
 
 }  // namespace poise::app

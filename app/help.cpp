@@ -13,16 +13,17 @@ namespace {
 /// Keys of the models; `IsingModel` documents them in full.
 constexpr const char* kModelKeys = R"(
   Keys of ising (a comma between settings):
-    size=30            N or ROWSxCOLUMNS
-    lambda=1           coupling of neighbours
+    size=30            N or ROWSxCOLUMNS, or up to eight sides, such as 8x8x8
+    coupling=1         of neighbours; lambda, as in the paper, is the same
+    beta=1             coupling and field are multiplied by it; T is one over beta
     mu=0, sigma=0      strength of the true image and of the noise
     field=uniform      alpha = s mu + U(-sigma, sigma), or gaussian: y mu / sigma^2, y = s mu + sigma N(0, 1)
     image=square       the true image s, or disc: half of the area; or shapes: a disc, a ring, a triangle and a bar
-    case=4             the four cases of the paper: (lambda, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3)
+    case=4             the four cases of the paper: (coupling, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3)
     boundary=torus     or open
     seed=1             of the noise
     graph=FILE         any graph: a line 'variables edges', then lines 'i j [coupling]', counting from 1
-  Keys of potts: size=30, levels=3, coupling=1, field=0 (of level 0), boundary=torus or open;
+  Keys of potts: size=30, levels=3, coupling=1, field=0 (of level 0), beta=1 or T=1, boundary=torus or open;
     sigma=0, seed=1    a field of every level of every site, drawn from U(-sigma, sigma)
   Keys of bernoulli: size=10000; mu=0, sigma=0.5, seed=1: log odds of N(mu, sigma^2)
   Keys of fhmm (y_t = b + sum_k w_k x_tk + sigma N(0, 1), where w, b and the hidden x behind y are drawn):
@@ -30,7 +31,7 @@ constexpr const char* kModelKeys = R"(
     start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
     sigma=2, seed=1        noise, and seed of all that is drawn
   Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, slab=independent or g, slab-variance
-  Keys of maxcut: file=FILE, beta=1; of qubo: file=FILE, beta=1, sense=min or max
+  Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0
 )";
 
 constexpr const char* kSamplerKeys = R"(
@@ -45,12 +46,12 @@ constexpr const char* kSamplerKeys = R"(
 
 std::string list(const char* title, const std::vector<NameHelp>& rows) {
   std::string out = fmt::format("{}:\n", title);
-  for (const NameHelp& row : rows) out += fmt::format("  {:<7} {}\n", row.name, row.help);
+  for (const NameHelp& row : rows) out += fmt::format("  {:<9}  {}\n", row.name, row.help);
   return out;
 }
 
 constexpr const char* kModelFiles =
-    "  files   networks: FILE.uai, FILE.bif, with --evidence FILE; cuts: FILE.mc; quadratic functions: FILE.qubo, "
+    "  files      networks: FILE.uai, FILE.bif, with --evidence FILE; cuts: FILE.mc; quadratic functions: FILE.qubo, "
     "FILE.coo\n";
 
 std::string models() { return list("Models", model_help()) + kModelFiles + kModelKeys; }
@@ -62,21 +63,14 @@ constexpr const char* kExitCodes =
 
 }  // namespace
 
-std::string HelpFormatter::make_usage(const CLI::App* command, std::string) const {
-  if (command->get_parent() == nullptr) return "Usage: poise COMMAND [OPTIONS]\n";
-  const auto positionals = command->get_options([](const CLI::Option* option) { return option->get_positional(); });
-  const std::string what = positionals.empty() ? "" : positionals.front()->get_type_name() + " ";
-  return fmt::format("Usage: poise {} {}[OPTIONS]\n", command->get_name(), what);
-}
-
-std::string HelpFormatter::make_positionals(const CLI::App*) const { return ""; }
-
 std::string program_footer() {
   return fmt::format(R"(Examples:
   poise sample ising:case=4 --out run.nc
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
   poise compare ising:case=4 --samplers lsb,lb:g=sqrt,gibbs
   poise summary run.nc
+
+'poise help COMMAND' has the options of a command.
 
 {})",
                      kExitCodes);
@@ -209,8 +203,14 @@ smallest error per second by the clock, so two runs may choose differently; it s
 error of every marginal is estimated: that of a level which n effective draws never saw is 1/n, so that three errors are the
 rule of three. Warnings say where the chains disagree or are stuck. What was done and why is in the output.
 
+--evidence takes a file, or names and levels between commas; what holds a '=' and is no file that exists is of the second
+kind. --query lung,smoke gives the probability of every combination of levels of these variables: exact where a junction
+tree that joins them fits, else from draws with standard errors. Of a Bayesian network with evidence, Z is P(evidence).
+
 Examples:
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
+  poise marginals asia.bif --evidence xray=yes,dysp=yes --csv -
+  poise marginals asia.bif --evidence xray=yes --query lung,smoke
   poise marginals asia.bif --method sample --seconds 2
   poise marginals net.uai --json - --quiet | jq .warnings
 
@@ -260,6 +260,7 @@ combination of their levels; where that would take too long, the program refuses
 
 Examples:
   poise exact asia.bif
+  poise exact asia.bif --evidence xray=yes --query lung,smoke
   poise exact net.uai --evidence net.uai.evid --out net.MAR
   poise exact ising:size=8,lambda=0.4
   poise exact maxcut:file=graph.mc,beta=1
@@ -285,8 +286,13 @@ mean squared error of a reconstructed pixel and the pseudo-likelihood of an imag
 log p(pixel | all others). Ctrl-C saves what was learned so far. A training that lasts over a minute leaves FILE.checkpoint
 every 30 seconds, from which 'poise resume FILE' continues after a kill, to bitwise the same weights.
 
+Rows of an array are visible units, or its last two dimensions are the pixels of images. Numbers are 0 and 1, from 0 to 1, or
+whole numbers up to 255; those between are taken for gray levels (--binarise). Of an .npz file the only array is read, or the
+one named X, x, data or arr_0; a .csv file may have a line of names.
+
 Examples:
   poise train rbm --data digits --out rbm.safetensors
+  poise train rbm --data X.npy --hidden 100 --binarise sample --out rbm.npz
   poise train rbm --data mnist/ --hidden 250 --out rbm.safetensors
   poise train rbm --data train-images-idx3-ubyte.gz --method pcd --epochs 10 --rate 3e-4 --out rbm.npz --json rbm.json
 
@@ -359,6 +365,23 @@ Examples:
 
 {})",
       kExitCodes);
+}
+
+std::string completions_footer() {
+  return R"(They are made from the same descriptions as --help, and 'cmake --install' puts them where shells look.
+
+Examples:
+  poise completions bash > ~/.local/share/bash-completion/completions/poise
+  poise completions zsh > ~/.zfunc/_poise
+  poise completions fish > ~/.config/fish/completions/poise.fish)";
+}
+
+std::string man_footer() {
+  return R"(They are made from the same descriptions as --help, and 'cmake --install' puts them where 'man poise-sample' looks.
+
+Examples:
+  poise man sample | man -l -
+  poise man --out ~/.local/share/man)";
 }
 
 }  // namespace poise::app

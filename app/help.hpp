@@ -10,10 +10,23 @@ namespace poise::app {
 /// Usage in the words of the documentation: the one positional first, by the name of its kind.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(26); }
+  explicit HelpFormatter(std::size_t width) : width_(width) { column_width(26); }
   std::string make_usage(const CLI::App* command, std::string name) const override;
   std::string make_positionals(const CLI::App* command) const override;
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_description(const CLI::App* command) const override;
+  std::string make_footer(const CLI::App* command) const override;
+
+ private:
+  std::size_t width_;  // of lines
 };
+
+/// The name of the one positional, such as MODEL; empty where a command has none.
+[[nodiscard]] std::string positional_of(const CLI::App& command);
+
+/// Text with its paragraphs and lists broken anew: lines that begin with a blank stay lines, and examples stay whole.
+[[nodiscard]] std::string reflow(const std::string& text, std::size_t width);
 
 std::string program_footer();
 std::string sample_footer();
@@ -32,5 +45,7 @@ std::string train_footer();
 std::string logz_footer();
 std::string optimize_footer();
 std::string reproduce_footer();
+std::string completions_footer();
+std::string man_footer();
 
 }  // namespace poise::app

@@ -16,6 +16,7 @@
 #include "help.hpp"
 #include "output.hpp"
 #include "ranks.hpp"
+#include "terminal.hpp"
 
 namespace poise::app {
 
@@ -38,9 +39,9 @@ int complain(std::string sentence, int code) {
   return code;
 }
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names, const char* dashes) {
+std::string did_you_mean_option(const std::string& word, const std::vector<std::string>& names) {
   const std::string nearest = nearest_name(word, names);
-  return nearest.empty() ? "" : fmt::format(" (did you mean '{}{}'?)", dashes, nearest);
+  return nearest.empty() ? "" : fmt::format(" (did you mean '--{}'?)", nearest);
 }
 
 /// The unexpected words as a sentence.
@@ -56,7 +57,7 @@ std::string unexpected(const CLI::App& command, const std::vector<std::string>& 
         name.substr(name.find_first_not_of('-') == std::string::npos ? 0 : name.find_first_not_of('-'));
     const std::string called = command.get_parent() == nullptr ? "poise" : "poise " + command.get_name();
     return fmt::format("unknown option {}{}; '{} --help' lists the options", quote(name),
-                       did_you_mean(bare, names, "--"), called);
+                       did_you_mean_option(bare, names), called);
   }
   return fmt::format("unexpected argument {}", quote(words.empty() ? "" : words.front()));
 }
@@ -66,17 +67,15 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", "poise " POISE_VERSION, "Show the version and exit");
   program.set_help_flag("-h,--help", "Show this help and exit");
   program.require_subcommand(0, 1);
-  program.formatter(std::make_shared<HelpFormatter>());
+  program.formatter(std::make_shared<HelpFormatter>(help_width()));
   program.footer(program_footer());
   const std::vector<Command> commands = {
-      add_sample(program),    add_resume(program), add_marginals(program), add_exact(program),  add_info(program),
-      add_compare(program),   add_scan(program),   add_summary(program),   add_report(program), add_mmd(program),
-      add_train(program),     add_logz(program),   add_optimize(program),  add_select(program), add_finemap(program),
-      add_reproduce(program), add_devices(program)};
-  std::vector<std::string> names;
-  names.reserve(commands.size());
-  for (const Command& command : commands) names.push_back(command.options->get_name());
-
+      add_sample(program),  add_resume(program),      add_marginals(program), add_exact(program),
+      add_info(program),    add_compare(program),     add_scan(program),      add_summary(program),
+      add_report(program),  add_mmd(program),         add_train(program),     add_logz(program),
+      add_optimize(program), add_select(program),     add_finemap(program),   add_reproduce(program),
+      add_devices(program), add_help(program),        add_version(program),   add_completions(program),
+      add_man(program)};
   const auto chosen = [&]() -> const Command* {
     for (const Command& command : commands) {
       if (command.options->parsed()) return &command;
@@ -93,9 +92,7 @@ int run(int argc, char** argv) {
     if (command != nullptr) return complain(unexpected(*command->options, command->options->remaining()), kBadInput);
     const std::vector<std::string> words = program.remaining();
     if (words.front().front() == '-') return complain(unexpected(program, words), kBadInput);
-    return complain(fmt::format("unknown command {}{}; commands are {}", quote(words.front()),
-                                did_you_mean(words.front(), names, ""), fmt::join(names, ", ")),
-                    kBadInput);
+    return complain(unknown_command(program, words.front()), kBadInput);
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string found = error.what();
     const std::string option = found.substr(0, found.find(':'));

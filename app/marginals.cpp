@@ -30,6 +30,7 @@ struct MarginalsFlags {
   std::string out;
   std::string json;
   std::string plot;
+  std::string csv;
   std::string truth;
   bool strict = false;
   bool quiet = false;
@@ -79,7 +80,9 @@ Marginals read_truth(const std::string& path, const Network& network) {
 int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   const auto started = std::chrono::steady_clock::now();
   MarginalsOptions options = read_options(flags, defaults);
-  if (is_root()) check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--plot", flags.plot}});
+  if (is_root()) {
+    check_outputs({{"--out", flags.out}, {"--json", flags.json}, {"--csv", flags.csv}, {"--plot", flags.plot}});
+  }
   const auto network =
       std::make_shared<const Network>(make_network(flags.model.model, {flags.model.field, flags.model.evidence}));
   std::optional<Marginals> truth;
@@ -108,7 +111,7 @@ int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   }
   nlohmann::json json = marginals_json(answer, *network);
   std::string text;
-  std::FILE* const screen = flags.out == "-" || flags.json == "-" ? stderr : stdout;
+  std::FILE* const screen = flags.out == "-" || flags.json == "-" || flags.csv == "-" ? stderr : stdout;
   text = marginals_text(answer, *network, table_width(screen), kShown);
   if (truth) {
     const double error = mean_absolute_error(answer.marginals, *truth);
@@ -117,6 +120,7 @@ int marginals(const MarginalsFlags& flags, const MarginalsOptions& defaults) {
   }
   if (!flags.out.empty()) write_output(flags.out, mar_text(answer.marginals));
   if (!flags.json.empty()) write_output(flags.json, json_text(json));
+  if (!flags.csv.empty()) write_output(flags.csv, marginals_csv(answer, *network));
   if (!flags.plot.empty()) write_output(flags.plot, marginals_plot(answer, *network, kDrawn));
   if (screen == stdout || !flags.quiet) fmt::print(screen, "{}", text);
   if (answer.interrupted) return kInterrupted;
@@ -127,6 +131,10 @@ void declare_outputs(CLI::App& command, MarginalsFlags& flags) {
   command.add_option("--out", flags.out, "Write the marginals in the UAI format; - is standard output")
       ->type_name("FILE.MAR");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
+  command
+      .add_option("--csv", flags.csv,
+                  "Write the marginals as CSV, or the joint probabilities of --query; - is standard output")
+      ->type_name("FILE.csv");
   command.add_option("--plot", flags.plot, "Draw the probabilities as bars with their errors")->type_name("FILE.svg");
   command.add_option("--truth", flags.truth, "Marginals to compare with: shows the mean absolute error")
       ->type_name("FILE.MAR");
@@ -153,7 +161,7 @@ Command add_exact(CLI::App& program) {
   defaults.method = Method::exact;
   CLI::App* command = program.add_subcommand("exact", "Exact marginals and partition function of a network");
   declare(*command, flags->model);
-  flags->options.declare(*command, defaults, {"memory", "threads"});
+  flags->options.declare(*command, defaults, {"query", "memory", "threads"});
   flags->options.declare(*command, defaults, {"seconds"}, "3600; refuses what would take one core longer");
   declare_outputs(*command, *flags);
   command->add_flag("--quiet", flags->quiet, "Show no progress");

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/base/spec.hpp>
+#include <poise/image.hpp>
 #include <poise/types.hpp>
 #include "base/file.hpp"
 
@@ -42,12 +44,23 @@ std::string obstacle(const std::string& path) {
   return "";
 }
 
+/// Pictures are of the kind that their name says.
+void check_ending(const std::string& option, const std::string& path) {
+  if (path == "-" || is_special(path)) return;
+  const bool is_picture = option == "--images";
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (is_picture ? is_image_path(path) : option != "--plot" || ending.empty() || ending == ".svg") return;
+  throw InputError(fmt::format("{}: found {}, expected a name that ends in {}", option, quote(path),
+                               is_picture ? ".png, .ppm or .pgm" : ".svg"));
+}
+
 }  // namespace
 
 void check_outputs(const std::vector<Output>& outputs) {
   std::vector<Output> seen;
   for (const auto& [option, path] : outputs) {
     if (path.empty()) continue;
+    check_ending(option, path);
     std::error_code failed;
     const std::string place =
         path == "-" ? path

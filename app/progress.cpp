@@ -23,6 +23,7 @@ const char* phase_name(Phase phase) {
   switch (phase) {
     case Phase::initial: return "initial";
     case Phase::adaptation: return "adaptation";
+    case Phase::settled: return "settled";
     case Phase::sample: return "sample";
   }
   return "";
@@ -125,7 +126,7 @@ void ProgressDisplay::update(const Progress& progress) {
     std::uint64_t start = 0;
     if (!rows_.empty()) {
       rows_.back().over = true;
-      if (progress.phase == Phase::adaptation) start = rows_.back().progress.done;
+      if (progress.phase != Phase::sample && progress.phase != Phase::initial) start = rows_.back().progress.done;
       if (style_ == ProgressStyle::lines) print_line(rows_.back());
     }
     rows_.push_back({progress, start, false});

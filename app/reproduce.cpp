@@ -117,9 +117,10 @@ Command add_reproduce(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("reproduce", "Run the experiments of the LSB paper and of DISCS, and report what holds");
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
-    command->add_option(name, value, help)->type_name(type);
+    return command->add_option(name, value, help)->type_name(type);
   };
-  add("experiment", flags->experiment, "ising, rbm, uai or discs", "EXPERIMENT");
+  note_choices(add("experiment", flags->experiment, "ising, rbm, uai or discs", "EXPERIMENT"),
+               {"ising", "rbm", "uai", "discs"});
   add("--protocol", flags->protocol, "fair, or published: the settings of the paper's code, quirks included [fair]",
       "HOW");
   add("--data", flags->data, "Directory with MNIST's files (rbm, discs), or with BN_1.uai and BN_8.uai (uai)", "DIR");

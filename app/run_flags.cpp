@@ -76,11 +76,30 @@ void Problems::throw_if_any() const {
   if (!found_.empty()) throw InputError(fmt::format("{}", fmt::join(found_, "; ")));
 }
 
+namespace {
+
+std::map<const CLI::Option*, std::vector<std::string>>& all_choices() {
+  static std::map<const CLI::Option*, std::vector<std::string>> choices;
+  return choices;
+}
+
+}  // namespace
+
+void note_choices(const CLI::Option* option, std::vector<std::string> words) {
+  if (!words.empty()) all_choices()[option] = std::move(words);
+}
+
+const std::vector<std::string>& choices_of(const CLI::Option* option) {
+  static const std::vector<std::string> none;
+  const auto found = all_choices().find(option);
+  return found == all_choices().end() ? none : found->second;
+}
+
 template <class Integer>
 void read_integer(const std::string& text, const char* option, std::int64_t min, std::int64_t max, Integer& out,
                   Problems& problems) {
   if (text.empty()) return;
-  const auto value = parse_integer(text);
+  const auto value = parse_whole_number(text);
   if (value && *value >= min && *value <= max) {
     out = static_cast<Integer>(*value);
     return;
@@ -105,8 +124,12 @@ void declare(CLI::App& command, ModelFlags& flags) {
   command.add_option("model", flags.model, "Model, such as ising:case=4 or net.uai")->type_name("MODEL");
   command.add_option("--field", flags.field, "Field of the model: a PNG or PGM image, or numbers as text")
       ->type_name("FILE");
-  command.add_option("--evidence", flags.evidence, "Observed variables of a network (UAI evidence, or name = level)")
-      ->type_name("FILE");
+  command
+      .add_option(
+          "--evidence", flags.evidence,
+          "Observed variables of a network: a file (UAI evidence, or lines name = level), or xray=yes,dysp=yes; a "
+          "file of that name wins")
+      ->type_name("WHAT");
 }
 
 void declare(CLI::App& command, CheckpointFlags& flags) {
@@ -136,7 +159,7 @@ void OptionFlags::add_flag(CLI::App& command, const Option& option, OptionKind k
     command.add_flag_callback(
         flag_of(option), [&word] { word = "yes"; }, help);
   } else {
-    command.add_option(flag_of(option), word, help)->type_name(option.value);
+    note_choices(command.add_option(flag_of(option), word, help)->type_name(option.value), option.choices);
   }
 }
 

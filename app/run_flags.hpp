@@ -26,6 +26,10 @@ class Problems {
   std::vector<std::string> found_;
 };
 
+/// Words that an option may be given, for completion: those of a description, or said here.
+void note_choices(const CLI::Option* option, std::vector<std::string> words);
+[[nodiscard]] const std::vector<std::string>& choices_of(const CLI::Option* option);
+
 /// Options as they were given; empty where they were not.
 struct ModelFlags {
   std::string model;

@@ -33,6 +33,8 @@ struct Outputs {
   std::string plot = {};
   std::string report = {};
   std::string observe = "all";
+  std::string best = {};
+  std::string csv = {};
   bool strict = false;
   bool quiet = false;
 };
@@ -59,6 +61,9 @@ void check_pictures(const Outputs& outputs, const Model& model, const RunOptions
     }
     if (options.keep != Keep::draws)
       throw InputError("--images: a draw is shown, so it cannot go with --keep monitors");
+  }
+  if (!outputs.csv.empty() && options.keep != Keep::draws) {
+    throw InputError("--csv: the states of draws are written, so it cannot go with --keep monitors");
   }
 }
 
@@ -113,10 +118,21 @@ void write_files(const Outputs& outputs, const Model& model, const RunResult& re
   if (!outputs.json.empty()) write_output(outputs.json, json_text(report_json(report)));
   if (!outputs.report.empty()) write_output(outputs.report, report_html(report, result.trace));
   if (result.trace.draws == 0) return;  // the report says so
+  if (!outputs.best.empty() && result.best && result.best->state.empty()) {
+    fmt::print(stderr, "note: the best state was not written: with --keep monitors a GPU does not hand it on\n");
+  } else if (!outputs.best.empty() && result.best) {
+    write_output(outputs.best, best_state_text(*result.best, result.layout, outputs.best));
+  }
+  if (!outputs.csv.empty() && result.trace.x.empty()) {
+    fmt::print(stderr,
+               "note: no CSV was written: the states of the draws are not in memory; a larger --memory holds them\n");
+  } else if (!outputs.csv.empty()) {
+    write_output(outputs.csv, draws_csv(result.trace, result.layout));
+  }
   if (!outputs.images.empty() && result.trace.x.empty()) {
     fmt::print(stderr, "note: no picture was made: the states are in the file only\n");
   } else if (!outputs.images.empty()) {
-    write_png(outputs.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
+    write_image(outputs.images, model.observed.empty() ? draw_sheet(result) : draw_images(model, result));
   }
   if (!outputs.plot.empty()) write_output(outputs.plot, run_plot(report, result.trace));
 }
@@ -133,7 +149,9 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
                    {"--json", outputs.json},
                    {"--images", outputs.images},
                    {"--plot", outputs.plot},
-                   {"--report", outputs.report}});
+                   {"--report", outputs.report},
+                   {"--best", outputs.best},
+                   {"--csv", outputs.csv}});
   }
   ProgressDisplay display(progress_style(outputs.quiet));
   RunHooks hooks{.stop = &stop_on_interrupt(), .collective = ranks()};
@@ -149,7 +167,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   Report report = session.finish();
   keep_observables(report, outputs.observe);
   write_files(outputs, model, result, report);
-  if (outputs.json != "-") {
+  if (outputs.json != "-" && outputs.best != "-" && outputs.csv != "-") {
     fmt::print("{}", report_text(report, table_width(stdout)));
   } else if (!outputs.quiet) {
     fmt::print(stderr, "{}", report_text(report, table_width(stderr)));
@@ -172,7 +190,9 @@ int sample(const SampleFlags& flags) {
                                      {"images", flags.outputs.images},
                                      {"plot", flags.outputs.plot},
                                      {"report", flags.outputs.report},
-                                     {"observe", flags.outputs.observe}}};
+                                     {"observe", flags.outputs.observe},
+                                     {"best", flags.outputs.best},
+                                     {"csv", flags.outputs.csv}}};
   options.run.memory = kGibibyte;
   flags.run.options.read(options.run, problems);
   if (named.model.empty()) problems.add("the model is missing, for example ising:case=4");
@@ -229,6 +249,8 @@ int resume(const ResumeFlags& flags) {
   outputs.plot = path_of("plot");
   outputs.report = path_of("report");
   if (stored.options.outputs.contains("observe")) outputs.observe = stored.options.outputs["observe"];
+  outputs.best = path_of("best");
+  outputs.csv = path_of("csv");
   return drive(stored.make_model(), stored.options, outputs, stored.checkpoint);
 }
 
@@ -246,8 +268,10 @@ Command add_sample(CLI::App& program) {
   command->add_option("--json", flags->outputs.json, "Write the report as JSON; - is standard output")
       ->type_name("FILE");
   command
-      ->add_option("--images", flags->outputs.images,
-                   "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws")
+      ->add_option(
+          "--images", flags->outputs.images,
+          "Picture of a lattice: the noisy image, one draw and the mean, or a sheet of draws; PNG, PPM or PGM by "
+          "the ending")
       ->type_name("FILE.png");
   command
       ->add_option("--plot", flags->outputs.plot,
@@ -259,6 +283,16 @@ Command add_sample(CLI::App& program) {
       ->type_name("LIST");
   command->add_option("--report", flags->outputs.report, "One page with warnings, tables and pictures")
       ->type_name("FILE.html");
+  command
+      ->add_option(
+          "--best", flags->outputs.best,
+          "Write the state of the best draw: labels, as --init reads them, or lines name = level; the UAI format "
+          "where FILE ends in .MPE; - is standard output")
+      ->type_name("FILE");
+  command
+      ->add_option("--csv", flags->outputs.csv,
+                   "Write the draws as CSV: chain, draw, log_prob and every variable by name; - is standard output")
+      ->type_name("FILE.csv");
   declare(*command, flags->checkpoints);
   command->add_flag("--strict", flags->outputs.strict, "Exit with 3 when there are warnings");
   command->add_flag("--quiet", flags->outputs.quiet, "Show no progress");

@@ -2,6 +2,7 @@
 #include "terminal.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -32,6 +33,15 @@ std::size_t terminal_width(std::FILE* stream, std::size_t otherwise) {
 }
 
 std::size_t table_width(std::FILE* stream) { return std::clamp<std::size_t>(terminal_width(stream, 110), 40, 120); }
+
+std::size_t help_width() {
+  constexpr std::size_t narrowest = 60;
+  constexpr std::size_t otherwise = 110;
+  const std::string_view columns = environment("COLUMNS");
+  std::size_t width = 0;
+  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  return std::clamp(terminal_width(stdout, width > 0 ? width : otherwise), narrowest, std::size_t{120});
+}
 
 bool shows_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {

@@ -17,6 +17,9 @@ namespace poise::app {
 /// The width of tables on a stream: that of the terminal, within reason.
 [[nodiscard]] std::size_t table_width(std::FILE* stream);
 
+/// The width of help: that of the terminal, or what COLUMNS says, within reason.
+[[nodiscard]] std::size_t help_width();
+
 /// Whether the locale shows more than ASCII.
 [[nodiscard]] bool shows_utf8();
 

@@ -1,4 +1,4 @@
-/// `poise train rbm`: learns the weights of a restricted Boltzmann machine from images.
+/// `poise train rbm`: learns the weights of a restricted Boltzmann machine from images or rows of an array.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -30,6 +30,7 @@
 #include "terminal.hpp"
 #include "train.hpp"
 #include "train_checkpoints.hpp"
+#include "train_data.hpp"
 #include "work_checkpoints.hpp"
 
 namespace poise::app {
@@ -53,9 +54,11 @@ struct TrainSettings {
 
   void describe(OptionVisitor& visit) {
     constexpr std::uint64_t many = 1'000'000;
-    visit(
-        {"data", "WHAT", "Images: an IDX file (plain or gzip), a directory with MNIST's files, or digits: drawn here"},
-        data);
+    visit({"data", "WHAT",
+           "An array of rows or images (.npy, .npz, .csv), an IDX file of images (plain or gzip), a directory with "
+           "MNIST's "
+           "files, or digits: drawn here"},
+          data);
     visit({.name = "images", .value = "N", .help = "How many digits to draw", .least = 1, .most = many}, images);
     visit({.name = "hidden", .value = "N", .help = "Hidden units", .least = 1, .most = kMostHidden}, hidden);
     visit({.name = "method",
@@ -114,7 +117,9 @@ TrainSettings read_settings(const TrainFlags& flags) {
   } else if (flags.kind != "rbm") {
     problems.add(fmt::format("found {}, expected the kind of model, which is rbm", quote(flags.kind)));
   }
-  if (settings.data.empty()) problems.add("--data is missing, expected an IDX file, a directory with one, or digits");
+  if (settings.data.empty())
+    problems.add(
+        "--data is missing, expected an array (.npy, .npz, .csv), an IDX file, a directory with one, or digits");
   if (!flags.options.word("images").empty() && settings.data != "digits") {
     problems.add("--images: it says how many digits to draw, expected --data digits with it");
   }
@@ -137,17 +142,6 @@ TrainSettings read_settings(const TrainFlags& flags) {
   }
   problems.throw_if_any();
   return settings;
-}
-
-IdxImages read_images(const TrainSettings& settings) {
-  if (settings.data == "digits") return draw_digits(settings.images, settings.trainer.seed);
-  IdxImages images = read_idx(settings.data);
-  constexpr std::size_t most = 1'000'000;  // pixels of one image
-  if (images.rows * images.columns > most) {
-    throw InputError(fmt::format("{}: found images of {} x {} pixels, expected at most {} pixels", settings.data,
-                                 images.rows, images.columns, most));
-  }
-  return images;
 }
 
 class TrainDisplay {
@@ -251,8 +245,10 @@ Training learn(const TrainFlags& flags, const TrainSettings& settings, const Idx
   if (training.interrupted && !flags.quiet) fmt::print(stderr, "interrupted, saving what was learned\n");
   training.weights = trainer.weights();
   training.device = trainer.device();
-  training.weights.rows = static_cast<Index>(images.rows);
-  training.weights.columns = static_cast<Index>(images.columns);
+  if (images.rows > 1) {  // a row of an array is no picture
+    training.weights.rows = static_cast<Index>(images.rows);
+    training.weights.columns = static_cast<Index>(images.columns);
+  }
   write_rbm(flags.out, training.weights);  // before anything else: a second Ctrl-C must not lose it
   if (training.interrupted) {
     save();
@@ -323,7 +319,7 @@ nlohmann::json command_of(const TrainSettings& settings, const IdxImages& images
 int train(const TrainFlags& flags, const TrainSettings& settings,
           const std::optional<Checkpoint>& resumed = std::nullopt) {
   check_outputs({{"--out", flags.out}, {"--json", settings.json}});
-  const IdxImages images = read_images(settings);
+  const IdxImages images = read_train_data(settings.data, settings.images, settings.trainer.seed);
   if (resumed && resumed->command.at("images") != checksum_of(images)) {
     throw InputError(fmt::format("{} has changed since the training began, so it cannot be resumed", settings.data));
   }
@@ -365,8 +361,9 @@ int continue_training(const TrainAgain& words, Checkpoint checkpoint) {
 
 Command add_train(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* command = program.add_subcommand("train", "Learn a restricted Boltzmann machine from images");
-  command->add_option("kind", flags->kind, "Kind of model: rbm")->type_name("rbm");
+  CLI::App* command =
+      program.add_subcommand("train", "Learn a restricted Boltzmann machine from rows of an array, or from images");
+  note_choices(command->add_option("kind", flags->kind, "Kind of model: rbm")->type_name("rbm"), {"rbm"});
   flags->options.declare(*command, TrainSettings());
   command->add_option("--out", flags->out, "Where the weights go: .safetensors or .npz")->type_name("FILE");
   declare(*command, flags->checkpoints);

@@ -6,6 +6,18 @@ install(TARGETS poise EXPORT poiseTargets INCLUDES DESTINATION ${CMAKE_INSTALL_I
 install(DIRECTORY include/poise TYPE INCLUDE)
 if(POISE_APP)
   install(TARGETS poise_app)
+  # Pages of the manual and completions: the program writes them.
+  set(POISE_SHARE ${PROJECT_BINARY_DIR}/share)
+  install(CODE "
+    execute_process(COMMAND $<TARGET_FILE:poise_app> man --out ${POISE_SHARE}/man COMMAND_ERROR_IS_FATAL ANY)
+    foreach(shell bash zsh fish)
+      execute_process(COMMAND $<TARGET_FILE:poise_app> completions \${shell} OUTPUT_FILE ${POISE_SHARE}/poise.\${shell}
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+  install(DIRECTORY ${POISE_SHARE}/man/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${POISE_SHARE}/poise.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME poise)
+  install(FILES ${POISE_SHARE}/poise.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _poise)
+  install(FILES ${POISE_SHARE}/poise.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 if(TARGET poise_mpi)
   install(TARGETS poise_mpi LIBRARY DESTINATION ${POISE_PLUGIN_FOLDER})

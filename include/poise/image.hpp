@@ -45,6 +45,13 @@ inline constexpr std::size_t kMaxPixels = 100'000'000;
 /// Writes beside the path and renames, so that the path never holds half a picture.
 void write_png(const std::string& path, const Image& image);
 
+/// The same in the format that the ending says: `.png`, `.ppm` (colours) or `.pgm` (gray); PNG where there is none. An
+/// InputError names the endings.
+void write_image(const std::string& path, const Image& image);
+
+/// Whether the ending of a path is one of these, or there is none.
+[[nodiscard]] bool is_image_path(const std::string& path);
+
 /// What `write_png` writes, for small pictures that go into another file.
 [[nodiscard]] std::string png_bytes(const Image& image);
 

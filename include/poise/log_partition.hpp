@@ -121,6 +121,7 @@ struct NetworkLogPartition {
   std::string model;
   Index variables = 0;
   Index observed = 0;             ///< of them
+  bool bayesian = false;          ///< the value is the logarithm of the probability of what is observed
   Method method = Method::exact;  ///< what was used
   std::string reason;             ///< why, in one sentence
   double value = 0.0;             ///< natural logarithm

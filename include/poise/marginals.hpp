@@ -39,6 +39,8 @@ struct MarginalsOptions {
   Device device = Device::cpu;
   std::uint64_t seed = 1;
   unsigned threads = 0;
+  /// Variables whose joint distribution is wanted, as `parse_variables` reads them; empty: none.
+  std::string query = {};
 
   void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
@@ -57,6 +59,13 @@ struct RunMarginals {
 /// `report` is that of the same run: n is the smaller of the effective sample sizes of log_prob and of the variable.
 [[nodiscard]] RunMarginals marginals_of(const RunResult& result, const Report& report);
 
+/// The probability of every combination of levels of a few variables, the level of the last one changing fastest.
+struct Joint {
+  std::vector<Index> variables;
+  std::vector<double> probabilities;
+  std::vector<double> mcse;  ///< standard errors; empty when exact
+};
+
 /// A short run of one sampler.
 struct Pilot {
   std::string sampler;
@@ -73,6 +82,7 @@ struct MarginalsAnswer {
   Marginals marginals;                        ///< exact, or means of conditional probabilities
   Marginals counted;                          ///< part of all steps spent at each level; empty when exact
   Marginals mcse;                             ///< standard error of `marginals` (see RunMarginals); empty when exact
+  std::optional<Joint> joint;                 ///< of the variables of the query
   std::optional<double> log_partition;        ///< natural logarithm: exact, or from tempering
   std::optional<double> log_partition_error;  ///< its standard error, when from tempering
   Index width = 0;                            ///< induced width of the plan that was found, and its cost in bytes
@@ -115,17 +125,28 @@ struct MarginalsHooks {
 /// "712 MiB of tables (induced width 22)", with slices and time where there are several.
 [[nodiscard]] std::string exact_cost(const ExactPlan& plan);
 
+/// What a network is made of and what an answer would cost. Keys: version, model, variables, observed, one_level,
+/// determined (by zeros), cardinality{min, max}, factors, largest_scope, entries, zeros, width, slices, conditioned,
+/// method (exact or sample), complete, fits_memory, cost (a sentence), exact_bytes, largest_clique, samplers[] (where it
+/// would be sampled).
+[[nodiscard]] nlohmann::json network_info(const Network& network, double memory_limit);
+
 /// The samplers that pilots compare: the candidates of `auto` whose draws are those of chains, and tempering.
 [[nodiscard]] std::vector<std::string> pilot_samplers(const Model& model);
 
 /// Keys: version, model, method (exact or sample), reason, width, exact_bytes, log10_partition (and its
 /// log10_partition_error when it comes from tempering), sampler, pilots[{sampler, error_after_a_second,
-/// steps_per_second, verdict (where it was not taken although its error is small)}], seconds, interrupted,
-/// warnings[{code, message}], variables[{name, levels[], probabilities[], counted[], mcse[], observed}], report{} (when
-/// sampled).
+/// steps_per_second, verdict (where it was not taken although its error is small)}], evidence_probability and its
+/// _error (of Bayesian networks with evidence), joint{variables[], levels[][], probabilities[], mcse[]}, seconds,
+/// interrupted, warnings[{code, message}], variables[{name, levels[], probabilities[], counted[], mcse[], observed}],
+/// report{} (when sampled).
 [[nodiscard]] nlohmann::json marginals_json(const MarginalsAnswer& answer, const Network& network);
 
-/// A table with a row per variable (the first `most` of them) and what was done and why.
+/// As CSV: variable, level, probability, mcse (empty where exact); of a query a column for each variable instead.
+[[nodiscard]] std::string marginals_csv(const MarginalsAnswer& answer, const Network& network);
+
+/// A table with a row per variable (the first `most` of them), or per combination of levels of a query, and what was
+/// done and why.
 [[nodiscard]] std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width,
                                          std::size_t most);
 

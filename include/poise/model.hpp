@@ -108,7 +108,7 @@ struct Model {
 /// Files that go with a model and have options of their own.
 struct ModelFiles {
   std::string field;     ///< of an Ising model: an image or numbers
-  std::string evidence;  ///< of a network
+  std::string evidence;  ///< of a network: a file, or `variable=level,variable=level`
 };
 
 /// A model by its name on the command line: a spec such as "ising:size=64,lambda=0.4", or a file by its ending. Throws

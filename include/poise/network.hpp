@@ -27,10 +27,12 @@ struct Network {
   std::string name;  ///< where it came from, for reports
   Index rows = 0;    ///< of a lattice, stored row by row; 0 where there is none
   Index columns = 0;
+  std::vector<Index> sides;                           ///< of a lattice of three dimensions and more; empty elsewhere
   std::vector<Index> cardinalities;                   ///< levels of each variable, at least 1
   std::vector<std::string> names;                     ///< of variables; empty: x[0], x[1], ...
   std::vector<std::vector<std::string>> level_names;  ///< of each variable's levels; empty: their numbers
   std::vector<Index> observed;                        ///< the level a variable is clamped to, or kFree; empty: all free
+  bool bayesian = false;  ///< factors are conditional distributions: Z is the probability of what is observed
 
   std::vector<Index> scopes;
   std::vector<std::size_t> scope_start = {0};  ///< factors + 1 places in `scopes`
@@ -113,6 +115,13 @@ struct Marginals {
 /// with rows `(level, ...) number, ...;`, with a `default` row, or with one `table` in which the child changes slowest.
 /// Comments and properties are skipped. The scope of a factor is the parents, then the child.
 [[nodiscard]] Network read_bif(const std::string& path);
+
+/// Variables by name, or by number from 0, with commas between: `lung,smoke`. Names may hold commas. Throws InputError
+/// where a variable does not exist or is named twice; `name` begins the message.
+[[nodiscard]] std::vector<Index> parse_variables(std::string_view text, std::string_view name, const Network& network);
+
+/// Evidence as it is typed: the path of a file that exists, else `variable=level,variable=level`, names or numbers.
+[[nodiscard]] Evidence find_evidence(const std::string& words, const Network& network);
 
 /// Reads evidence for a network, by content: UAI evidence in its present form (`count variable level ...`, on any
 /// number of lines) or in the older form (the number of samples, here 1, before that), where an empty file means none;

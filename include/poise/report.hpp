@@ -62,7 +62,8 @@ struct Report {
   std::size_t observed = 0;   ///< variables that evidence holds fixed; they have no rows
   std::vector<Index> frozen;  ///< see RunResult::frozen
   ModelChecks checks;
-  std::string certain;  ///< variables that never changed, and rightly so: a sentence
+  std::optional<BestDraw> best;  ///< empty where it is not known
+  std::string certain;           ///< variables that never changed, and rightly so: a sentence
 
   std::vector<double> knots;  ///< of the balancing function used for sampling; empty where there is none
   std::vector<double> log_phi;
@@ -112,17 +113,24 @@ struct FileReportOptions {
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
 /// transitions, status}}, observed, frozen[], checks{exact, tested_levels, tested_gains, unvisited[], constant[],
 /// gains[]} (ModelChecks, with the numbers of each entry one after another), interrupted, warnings[{code, message}],
-/// notes[]; balance{knots, log_phi} where the sampler has a balancing function, objective where it learned one,
-/// observables{NAME{value, error, tau}} of spin models, choice{...} where `auto` chose the sampler (see sampler.hpp),
-/// tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition, log_partition_error,
-/// log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, independent (true) where
-/// draws are, and variables{count, constant, frozen, rare, high_r_hat, low_ess, ess{min, q05, median, q95, max},
-/// r_hat{...}} where the draws were kept.
+/// notes[]; best{objective and name, or log_prob; chain, draw, state[]}, balance{knots, log_phi} where the sampler has
+/// a balancing function, objective where it learned one, observables{NAME{value, error, tau}} of spin models, choice{...}
+/// where `auto` chose the sampler (see sampler.hpp), tempering{betas[], acceptance[], barrier, round_trips, steps,
+/// ladders, log_partition, log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}} where
+/// chains are ladders, independent (true) where draws are, and variables{count, constant, frozen, rare, high_r_hat,
+/// low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
 /// a `frozen` monitor is infinite, that of a `constant` one undefined).
 [[nodiscard]] nlohmann::json report_json(const Report& report);
 [[nodiscard]] nlohmann::json report_json(const RunResult& result);
+
+/// Draws as CSV: chain, draw, log_prob, then every variable by name, at its label or the name of its level.
+[[nodiscard]] std::string draws_csv(const Trace& trace, const VariableLayout& layout);
+
+/// The state of the best draw: of variables with names lines `name = level`, as evidence is read; of a lattice its rows
+/// of labels, of others one line of them; in the UAI format where `path` ends in .MPE or .MAP.
+[[nodiscard]] std::string best_state_text(const BestDraw& best, const VariableLayout& layout, const std::string& path);
 
 /// Text of a JSON value on several lines; bytes that are not UTF-8 (file names may hold any) are replaced.
 [[nodiscard]] std::string json_text(const nlohmann::json& json);

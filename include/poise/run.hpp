@@ -77,7 +77,8 @@ struct CheckpointOptions {
   void describe(OptionVisitor& visit);
 };
 
-enum class Phase { initial, adaptation, sample };
+/// `settled` is what follows adaptation in warm-up, with everything frozen.
+enum class Phase { initial, adaptation, settled, sample };
 
 struct Progress {
   Phase phase = Phase::initial;
@@ -137,6 +138,17 @@ struct WarmupOutcome {
   }
 };
 
+/// The recorded draw of the best objective, or of the highest log p where the model has no objective.
+struct BestDraw {
+  std::string objective;  ///< its name; empty: log_prob
+  double value = 0.0;
+  std::size_t chain = 0;
+  std::size_t draw = 0;
+  std::vector<std::int8_t> state;  ///< labels of all variables
+
+  bool operator==(const BestDraw&) const = default;
+};
+
 struct RunResult {
   std::string model;
   std::string sampler;
@@ -158,6 +170,7 @@ struct RunResult {
   /// may be possible.
   std::vector<Index> frozen;
   ModelChecks checks;
+  std::optional<BestDraw> best;  ///< empty without draws
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;

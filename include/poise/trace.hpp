@@ -15,6 +15,7 @@ struct VariableLayout {
   Index variables = 0;
   Index rows = 0;  ///< rows and columns of a lattice; both 0 when the variables are a plain list
   Index columns = 0;
+  std::vector<Index> sides;  ///< of a lattice of three dimensions and more, the last one changing fastest; not in files
   std::vector<std::int8_t> labels;   ///< what levels are called in output: {-1, +1} for spins; empty: the level itself
   std::vector<std::string> names;    ///< of variables; empty: x[0], x[1], ...
   std::vector<Index> cardinalities;  ///< of variables; empty: all binary

@@ -7,6 +7,7 @@
 """
 
 from . import _core
+from ._answers import LogPartition, info, logz, mmd
 from ._errors import (
     DisagreementWarning,
     ESSWarning,
@@ -25,8 +26,9 @@ from ._errors import (
 from ._diagnostics import Expectation, ess, mcse, rhat
 from ._fit import Fit, load
 from ._graphs import clique, mis
+from ._ising import ising, maxcut, potts, qubo
 from ._marginals import Marginals
-from ._models import Model, bernoulli, fhmm, ising, maxcut, model, potts, qubo, rbm, read
+from ._models import Model, bernoulli, fhmm, model, rbm, read
 from ._optimize import Optimum, Solution, optimize
 from ._picture import Picture
 from ._ranks import num_ranks, rank
@@ -35,6 +37,7 @@ from ._selection import Selection, finemap, select, selection
 from ._stepper import Stepper
 from ._table import Table
 from ._target import Target, target
+from ._training import TrainedRbm, train_rbm
 
 __version__: str = _core.version()
 
@@ -47,6 +50,7 @@ __all__ = [
     "Interrupted",
     "LadderWarning",
     "LocalGainWarning",
+    "LogPartition",
     "Marginals",
     "Model",
     "ModesWarning",
@@ -63,6 +67,7 @@ __all__ = [
     "StuckWarning",
     "Table",
     "Target",
+    "TrainedRbm",
     "UnvisitedWarning",
     "__version__",
     "bernoulli",
@@ -71,11 +76,14 @@ __all__ = [
     "ess",
     "fhmm",
     "finemap",
+    "info",
     "ising",
     "load",
+    "logz",
     "maxcut",
     "mcse",
     "mis",
+    "mmd",
     "model",
     "num_ranks",
     "optimize",
@@ -91,4 +99,5 @@ __all__ = [
     "select",
     "selection",
     "target",
+    "train_rbm",
 ]

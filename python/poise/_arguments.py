@@ -17,6 +17,8 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:
     """An integer of any integer type, from ``least`` to ``most``."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: found {value!r}, expected a whole number")
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)  # 1e6
     try:
         number = operator.index(value)
     except TypeError:

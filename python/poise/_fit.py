@@ -86,6 +86,49 @@ class Fit(ShownAsText):
         return self._core.num_draws
 
     @property
+    def best(self) -> dict[str, Any] | None:
+        """The draw of the best objective, or of the highest log p where the model has none, whatever was kept:
+        ``log_prob`` or ``objective`` (and its ``name``), ``state`` in labels, ``chain`` and ``draw``. None where it is not
+        known, as of a run that was killed.
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=200, keep="monitors", progress=False)
+        >>> bool(fit.best["log_prob"] == fit.log_prob.max()), fit.best["state"].shape
+        (True, (4, 4))
+        """
+        found = self.report.get("best")
+        if found is None:
+            return None
+        state = np.array(found["state"], dtype=np.int8)
+        shape = self._shape or tuple(self._core.shape)
+        return {**found, "state": state.reshape(shape) if state.size else None}
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for each draw: ``chain``, ``draw``, ``log_prob`` and every variable by name, at its label
+        or the name of its level (as a category).
+
+        >>> import poise
+        >>> fit = poise.sample(poise.ising(size=2, coupling=0.2), draws=20, chains=2, progress=False)
+        >>> list(fit.to_pandas().columns)
+        ['chain', 'draw', 'log_prob', 'x[0]', 'x[1]', 'x[2]', 'x[3]']
+        """
+        import pandas
+
+        states = self.draws.reshape(self.chains * self.num_draws, -1)
+        names = list(self._core.names) or [f"x[{i}]" for i in range(states.shape[1])]
+        index = np.arange(self.chains * self.num_draws)
+        columns: dict[str, Any] = {
+            "chain": index // self.num_draws,
+            "draw": index % self.num_draws,
+            "log_prob": self.log_prob.reshape(-1),
+        }
+        levels = self._core.level_names
+        for i, name in enumerate(names):
+            column = states[:, i]
+            columns[name] = pandas.Categorical.from_codes(column.astype(np.int16), levels[i]) if levels else column
+        return pandas.DataFrame(columns)
+
+    @property
     def warnings(self) -> list[PoiseWarning]:
         """What the user should know before using the draws, most serious first; empty when all is well."""
         return as_warnings(self._core.warnings)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import files_may_be_missing, path, real, whole
+from ._arguments import files_may_be_missing, path, whole
+from ._ising import _beta
 from ._models import Model
 
 
-def mis(graph: Any, *, vertices: int | None = None, beta: float = 1.0) -> Model:
+def mis(graph: Any, *, vertices: int | None = None, beta: float | None = None, T: float | None = None) -> Model:
     """The independent sets of a graph, at level 1: p(x) is proportional to exp(beta * size).
 
     :func:`optimize` finds the largest; :func:`sample` draws from this law, the hard-core model of physics. ``graph`` is
@@ -27,21 +28,24 @@ def mis(graph: Any, *, vertices: int | None = None, beta: float = 1.0) -> Model:
     >>> best.objective, best.optimal
     (2.0, True)
     """
-    return _sets("mis", graph, vertices, beta)
+    return _sets("mis", graph, vertices, _fugacity(beta, T))
 
 
-def clique(graph: Any, *, vertices: int | None = None, beta: float = 1.0) -> Model:
+def clique(graph: Any, *, vertices: int | None = None, beta: float | None = None, T: float | None = None) -> Model:
     """The cliques of a graph, at level 1: p(x) is proportional to exp(beta * size). See :func:`mis`.
 
     >>> import poise
     >>> poise.optimize(poise.clique(([0, 0, 1, 2], [1, 2, 2, 3]))).state.tolist()
     [1, 1, 1, 0]
     """
-    return _sets("clique", graph, vertices, beta)
+    return _sets("clique", graph, vertices, _fugacity(beta, T))
+
+
+def _fugacity(beta: float | None, temperature: float | None) -> float:
+    return _beta(beta, temperature, least=-300.0)
 
 
 def _sets(name: str, graph: Any, vertices: int | None, beta: float) -> Model:
-    beta = real("beta", beta)
     if not -300.0 <= beta <= 300.0:
         raise ValueError(f"beta: found {beta:g}, expected a number from -300 to 300")
     if isinstance(graph, (str, os.PathLike)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import warnings
@@ -53,6 +54,45 @@ class Marginals(ShownAsText, Sequence[npt.NDArray[np.float64]]):
     def log10_partition_error(self) -> float | None:
         """Its standard error, where it comes from tempering."""
         return self._json.get("log10_partition_error")
+
+    @property
+    def evidence_probability(self) -> float | None:
+        """P(evidence) of a Bayesian network with evidence; None for others, and where it is too small for a float."""
+        return self._json.get("evidence_probability")
+
+    @property
+    def joint(self) -> npt.NDArray[np.float64] | None:
+        """Of ``query``: the probability of every combination of levels, with a dimension for each variable."""
+        return self._of_query("probabilities")
+
+    @property
+    def joint_mcse(self) -> npt.NDArray[np.float64] | None:
+        """Standard errors of :attr:`joint`; None where it is exact."""
+        return self._of_query("mcse")
+
+    def joint_table(self) -> Table:
+        """A row for every combination of levels of the variables of ``query``."""
+        found = self._json.get("joint")
+        if found is None:
+            raise ValueError("joint_table: no joint distribution was asked for; marginals(query=[...]) gives one")
+        rows: list[str] = []
+        columns: dict[str, list[Any]] = {name: [] for name in found["variables"]}
+        kinds = {"probability": self.joint, "mcse": self.joint_mcse}
+        for kind, values in kinds.items():
+            if values is not None:
+                columns[kind] = [float(value) for value in values.ravel()]
+        for place in itertools.product(*found["levels"]):
+            for name, level in zip(found["variables"], place, strict=True):
+                columns[name].append(level)
+            rows.append(", ".join(f"{name} = {level}" for name, level in zip(found["variables"], place, strict=True)))
+        return Table(rows, columns)
+
+    def _of_query(self, key: str) -> npt.NDArray[np.float64] | None:
+        found = self._json.get("joint")
+        if found is None or key not in found:
+            return None
+        numbers = [np.nan if value is None else value for value in found[key]]
+        return np.array(numbers, dtype=np.float64).reshape([len(levels) for levels in found["levels"]])
 
     @property
     def report(self) -> dict[str, Any]:
@@ -125,6 +165,8 @@ def find_marginals(model: Model, method: str, options: Mapping[str, Any]) -> Mar
         if name not in names:
             raise TypeError(f"marginals: there is no option {name!r}; there are {', '.join(names)}")
     given = {"method": method, **{name: value for name, value in options.items() if value is not None}}
+    if not isinstance(given.get("query", ""), str):
+        given["query"] = ",".join(str(variable) for variable in np.atleast_1d(given["query"]))
     settings = {name: described(_OPTIONS[name], value) for name, value in given.items() if name != "progress"}
     network = model.network()
     show = options.get("progress")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arguments import choice, documented, files_may_be_missing, path, real, text, whole
+from ._arguments import documented, files_may_be_missing, path, real, text, whole
 
 if TYPE_CHECKING:
     from ._marginals import Marginals
@@ -51,10 +51,10 @@ class Model:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one state: ``(rows, columns)`` for lattices, ``(variables,)`` otherwise."""
+        """Of one state: the sides of a lattice, ``(rows, columns)`` or more, and ``(variables,)`` otherwise."""
         if self._core.rows and self._core.columns:
             return self._core.rows, self._core.columns
-        return (self.variables,)
+        return tuple(self._core.sides) or (self.variables,)
 
     @property
     def labels(self) -> tuple[int, ...]:
@@ -78,7 +78,12 @@ class Model:
         {options}
         - ``progress``: a bar by default in terminals and notebooks.
 
+        ``query`` may be a list of names or numbers; ``answer.joint`` then has their joint distribution.
+
         >>> import poise
+        >>> poise.ising(size=3, coupling=0.2).marginals(query=[0, 1]).joint.round(3)
+        array([[0.328, 0.172],
+               [0.172, 0.328]])
         >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()
         >>> answer.method
         'exact'
@@ -114,110 +119,12 @@ def model(spec: str) -> Model:
     """A model as it is written on the command line of the program: a spec or a file.
 
     >>> import poise
-    >>> poise.model("ising:size=4,lambda=0.2")
-    <poise model ising:size=4,lambda=0.2: 16 variables>
+    >>> poise.model("ising:size=4,coupling=0.2")
+    <poise model ising:size=4,coupling=0.2: 16 variables>
     """
     spec = text("spec", spec)
     with files_may_be_missing(*_paths_in(spec)):
         return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
-
-
-def ising(
-    size: int | tuple[int, int] | None = None,
-    coupling: float | None = None,
-    *,
-    field: npt.ArrayLike | str | os.PathLike[str] | None = None,
-    edges: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
-    graph: str | os.PathLike[str] | None = None,
-    boundary: str = "torus",
-    mu: float | None = None,
-    sigma: float | None = None,
-    seed: int | None = None,
-    case: int | None = None,
-    image: str | None = None,
-    noise: str | None = None,
-) -> Model:
-    """Spins of -1 and +1: log p(x) = sum of field[i] x[i] + sum over edges of coupling x[i] x[j].
-
-    - A lattice: ``size`` (30) is the side or ``(rows, columns)``, ``coupling`` (1) that of neighbours, ``boundary``
-      ``"torus"`` or ``"open"``. Its field is an array of that shape, or a path to an image or to numbers; or it is drawn
-      as for the segmentation of a noisy image: strength ``mu`` of a drawn object (``image="square"``, ``"disc"`` or ``"shapes"``),
-      noise of width ``sigma`` (``noise="uniform"`` or ``"gaussian"``) by ``seed``; ``case`` 1 to 4 are the settings of
-      the literature.
-    - A graph: ``edges`` are three arrays, both ends of every edge and its coupling, with ``field`` an array; or ``graph``
-      is a path to an edge list.
-
-    >>> import numpy as np, poise
-    >>> poise.ising(size=(4, 6), coupling=0.4).shape
-    (4, 6)
-    >>> ring = np.arange(5)
-    >>> poise.ising(edges=(ring, (ring + 1) % 5, np.ones(5)), field=np.zeros(5)).variables
-    5
-    """
-    boundary = choice("boundary", boundary, ["torus", "open"])
-    if edges is not None:
-        given = {"size": size, "coupling": coupling, "graph": graph, "mu": mu, "sigma": sigma, "seed": seed, "case": case,
-                 "image": image, "noise": noise, "boundary": None if boundary == "torus" else boundary}
-        return _ising_graph(edges, field, given)
-    if field is not None and not isinstance(field, (str, os.PathLike)):
-        given = {"mu": mu, "sigma": sigma, "seed": seed, "case": case, "image": image, "noise": noise, "graph": graph}
-        return _ising_lattice(size, 1.0 if coupling is None else real("coupling", coupling), field, boundary, given)
-    keys: list[tuple[str, str]] = []
-    if size is not None:
-        rows, columns = _side(size)
-        keys.append(("size", f"{rows}x{columns}" if rows != columns else str(rows)))
-    if case is not None:
-        keys.append(("case", str(whole("case", case))))
-    for name, key, value in [("coupling", "lambda", coupling), ("mu", "mu", mu), ("sigma", "sigma", sigma)]:
-        if value is not None:
-            keys.append((key, repr(real(name, value))))
-    if seed is not None:
-        keys.append(("seed", str(whole("seed", seed))))
-    if boundary != "torus":
-        keys.append(("boundary", boundary))
-    if noise is not None:
-        keys.append(("field", choice("noise", noise, ["uniform", "gaussian"])))
-    if image is not None:
-        keys.append(("image", choice("image", image, ["square", "shapes", "disc"])))
-    graph_path = "" if graph is None else path("graph", graph)
-    if graph_path:
-        keys.append(("graph", graph_path))
-    field_path = "" if field is None else path("field", field)
-    with files_may_be_missing(field_path, graph_path):
-        core = _core.model_from_parts("ising", keys, field_path)
-    return Model(core, source=("ising", keys, field_path, ""))
-
-
-def potts(
-    size: int | tuple[int, int] = 30,
-    levels: int = 3,
-    coupling: float = 1.0,
-    *,
-    field: float = 0.0,
-    sigma: float = 0.0,
-    seed: int | None = None,
-    boundary: str = "torus",
-) -> Model:
-    """A lattice of variables with several levels that like to agree with their neighbours.
-
-    ``field`` is that of level 0. With ``sigma`` every level of every site has a field of its own beside it, drawn from
-    U(-sigma, sigma) by ``seed`` (1).
-
-    >>> import poise
-    >>> poise.potts(size=2, levels=3, coupling=0.5).cardinalities
-    array([3, 3, 3, 3])
-    """
-    rows, columns = _side(size)
-    boundary = choice("boundary", boundary, ["torus", "open"])
-    spec = (
-        f"potts:size={rows}x{columns},levels={whole('levels', levels, 2)},coupling={real('coupling', coupling)!r},"
-        f"field={real('field', field)!r},boundary={boundary}"
-    )
-    if sigma != 0.0:
-        spec += f",sigma={real('sigma', sigma)!r}"
-    if seed is not None:
-        spec += f",seed={whole('seed', seed)}"
-    return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
 
 
 def bernoulli(size: int = 10000, *, mu: float = 0.0, sigma: float = 0.5, seed: int = 1) -> Model:
@@ -252,24 +159,6 @@ def fhmm(
         f"stay={real('stay', stay)!r},sigma={real('sigma', sigma)!r},seed={whole('seed', seed)}"
     )
     return Model(_core.model_from_text(spec), source=(spec, None, "", ""))
-
-
-def maxcut(file: str | os.PathLike[str], beta: float = 1.0) -> Model:
-    """Cuts of a graph with weights, p(x) proportional to exp(beta cut(x)); the file is in the format of the G-set.
-
-    ``log_prob`` is beta cut(x), and log Z the log of the sum of exp(beta cut(x)).
-    """
-    return _from_file("maxcut", file, [("beta", repr(real("beta", beta)))])
-
-
-def qubo(file: str | os.PathLike[str], beta: float = 1.0, sense: str = "min") -> Model:
-    """A quadratic function of zeros and ones as a distribution; the file is in the format of dimod or qbsolv.
-
-    Draws are zeros and ones, or -1 and +1 where the file says ``# vartype=SPIN``. ``log_prob`` is -beta energy(x), or beta energy(x) with ``sense="max"``, and log Z the log of the sum of its exponentials.
-    """
-    return _from_file(
-        "qubo", file, [("beta", repr(real("beta", beta))), ("sense", choice("sense", sense, ["min", "max"]))]
-    )
 
 
 def rbm(
@@ -318,7 +207,8 @@ def read(
     """A model from a file, by its ending: networks (``.uai``, ``.bif``), cuts (``.mc``), quadratic functions (``.qubo``,
     ``.coo``).
 
-    Evidence for a network is a file, or a mapping from variables (names or numbers) to levels (names or numbers).
+    Evidence for a network is a file, a string such as ``"xray=yes,dysp=yes"`` where no file has that name, or a mapping
+    from variables (names or numbers) to levels (names or numbers).
 
     >>> import pathlib, tempfile, poise
     >>> folder = tempfile.TemporaryDirectory()
@@ -335,7 +225,7 @@ def read(
         raise ValueError("evidence: only networks take evidence (.uai and .bif files), and this model is none")
     if evidence is None or isinstance(evidence, (str, os.PathLike)):
         given = "" if evidence is None else path("evidence", evidence)
-        with files_may_be_missing(name, given):
+        with files_may_be_missing(name, "" if "=" in given else given):
             if name.endswith((".uai", ".bif")):
                 network = _core.network_from_text(name, evidence=given)
                 return Model(_core.model_from_network(network), network, (name, None, "", given))
@@ -371,69 +261,6 @@ def _observation(network: _core.Network, variable: Any, level: Any) -> tuple[int
             f"evidence: level {k} of {network.variable_name(i)} does not exist, it has {network.cardinalities[i]} levels"
         )
     return i, k
-
-
-def _ising_lattice(
-    size: Any, coupling: float, field: npt.ArrayLike, boundary: str, given: Mapping[str, Any]
-) -> Model:
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name}: does not go with a field that is an array, in which nothing is drawn")
-    numbers = _numbers("field", field, 2)
-    if size is not None and _side(size) != numbers.shape:
-        rows, columns = _side(size)
-        raise ValueError(
-            f"field: found {numbers.shape[0]} x {numbers.shape[1]} numbers, expected {rows} x {columns}, as size has it"
-        )
-    if abs(coupling) > _LARGEST:
-        raise ValueError(f"coupling: found {coupling:g}, expected at most {_LARGEST:g} in size")
-    rows, columns = numbers.shape
-    name = f"ising:size={rows}x{columns},lambda={coupling!r} with a field given as numbers"
-    ising = _core.ising_lattice(rows, columns, boundary == "torus", coupling, numbers.ravel(), name)
-    return Model(ising.model(), ising.network)
-
-
-def _ising_graph(edges: Any, field: Any, given: Mapping[str, Any]) -> Model:
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name}: does not go with edges, which say it all")
-    try:
-        first, second, couplings = edges
-    except (TypeError, ValueError):
-        raise TypeError("edges: expected three arrays, both ends of every edge and its coupling") from None
-    ends = [np.asarray(first), np.asarray(second)]
-    for end in ends:
-        if end.ndim != 1 or end.dtype.kind not in "iu":
-            raise TypeError("edges: the ends of edges must be whole numbers, one array for each end")
-    strength = _numbers("edges, the couplings", couplings, 1)
-    if not ends[0].size == ends[1].size == strength.size:
-        raise ValueError(
-            f"edges: found {ends[0].size} first ends, {ends[1].size} second ends and {strength.size} couplings, expected "
-            "as many of each"
-        )
-    if field is None or isinstance(field, (str, os.PathLike)):
-        raise TypeError("field: expected an array with a number for each variable of the graph")
-    numbers = _numbers("field", field, 1)
-    for end in ends:
-        if end.size and (end.min() < 0 or end.max() >= numbers.size):
-            raise ValueError(f"edges: an end is not one of the {numbers.size} variables that field has numbers for")
-    pairs = np.stack([np.minimum(*ends), np.maximum(*ends)], axis=1) if ends[0].size else np.zeros((0, 2), int)
-    if np.any(pairs[:, 0] == pairs[:, 1]):
-        raise ValueError("edges: an edge joins a variable with itself")
-    if len(np.unique(pairs, axis=0)) != len(pairs):
-        raise ValueError("edges: two edges join the same variables; add their couplings up")
-    name = f"ising with {numbers.size} spins and {len(pairs)} edges given as numbers"
-    ising = _core.ising_graph(
-        pairs[:, 0].astype(np.uint32), pairs[:, 1].astype(np.uint32), np.ascontiguousarray(strength), numbers, name
-    )
-    return Model(ising.model(), ising.network)
-
-
-def _from_file(kind: str, file: str | os.PathLike[str], keys: list[tuple[str, str]]) -> Model:
-    name = path("file", file)
-    settings = [("file", name), *keys]
-    with files_may_be_missing(name):
-        return Model(_core.model_from_parts(kind, settings), source=(kind, settings, "", ""))
 
 
 def _side(size: Any) -> tuple[int, int]:

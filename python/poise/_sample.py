@@ -173,7 +173,7 @@ def _read_checkpoint(checkpoint: bool | float | None, file: str, settings: dict[
 def _ended(fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, settings: dict[str, Any]) -> Fit:
     """The result as users see it, with its warnings said."""
     account = None if user is None else {"calls": user.calls, "rows": user.rows, "seconds": user.seconds}
-    result = Fit(fit, account, shape_of(model) if user is not None else None)
+    result = Fit(fit, account, shape_of(model) or None)
     result._origin = (model, core, user, name, settings)
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None

@@ -95,8 +95,9 @@ class Target:
 
 
 def target(
-    log_prob: Any,
+    log_prob: Any = None,
     *,
+    energy: Any = None,
     variables: int | None = None,
     shape: int | Sequence[int] | None = None,
     levels: int | Sequence[int] | None = None,
@@ -118,6 +119,7 @@ def target(
     that name (and perhaps ``gradient`` and ``log_ratios``, and attributes named like the arguments here), such as a
     ``torch.nn.Module``; a module without one is called itself.
 
+    - ``energy`` in place of ``log_prob``: log p = -energy, up to a constant. ``gradient`` is then that of the energy.
     - ``variables`` is their number; or ``shape`` is that of a state, such as (28, 28), and batches are
       ``[chains, 28, 28]``.
     - ``levels``: how many values a variable has, one number for all or one each. Values are 0, 1, ..., or ``labels``, such
@@ -140,17 +142,21 @@ def target(
     >>> bool(abs(fit.draws.mean((0, 1)) - 1 / (1 + np.exp(-weights))).max() < 0.1)
     True
     """
-    owner = log_prob
-    if callable(getattr(owner, "log_prob", None)):
-        log_prob = owner.log_prob
-    if not callable(log_prob):
-        raise TypeError(f"log_prob: found {type(log_prob).__name__}, expected a function or an object with log_prob(x)")
+    if (log_prob is None) == (energy is None):
+        raise TypeError("target: expected one of log_prob and energy")
+    kind_of, owner = ("log_prob", log_prob) if energy is None else ("energy", energy)
+    found = getattr(owner, kind_of) if callable(getattr(owner, kind_of, None)) else owner
+    if not callable(found):
+        raise TypeError(f"{kind_of}: found {type(owner).__name__}, expected a function or an object with {kind_of}(x)")
+    log_prob = found if energy is None else _negative(found)
 
     def own(value: Any, attribute: str) -> Any:
         """What was not given may be an attribute of the object."""
         return value if value is not None else getattr(owner, attribute, None)
 
     gradient, log_ratios = own(gradient, "gradient"), own(log_ratios, "log_ratios")
+    if energy is not None and gradient is not None:
+        gradient = _negative(gradient)
     if variables is None and shape is None:
         variables, shape = own(None, "variables"), own(None, "shape")
     state = _state_shape(variables, shape)
@@ -159,7 +165,7 @@ def target(
     library = own(framework, "framework")
     library = "auto" if library is None else choice("framework", library, ["auto", "numpy", "torch", "jax"])
     if library == "auto":
-        library = guess(owner) if guess(owner) != "numpy" else guess(log_prob)
+        library = guess(owner) if guess(owner) != "numpy" else guess(found)
     device = own(device, "device")
     if library != "torch":
         device = None
@@ -188,12 +194,27 @@ def target(
     return Target(code, text("name", said), cardinalities, looks, check)
 
 
+def _negative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What was given as an energy, or its gradient, as log p has it."""
+
+    def negative(x: Any) -> Any:
+        value = function(x)
+        try:
+            return -value
+        except TypeError:
+            return -np.asarray(value)
+
+    return negative
+
+
 def as_target(given: Any) -> Any:
     """A model or a target, from whatever the user has."""
     if isinstance(given, (Model, Target)):
         return given
     if isinstance(given, str):
         raise TypeError(f"found the string {given!r}, expected a model; poise.model({given!r}) makes one")
+    if not hasattr(given, "log_prob") and callable(getattr(given, "energy", None)):
+        return target(energy=given)
     if not hasattr(given, "log_prob"):
         raise TypeError(
             f"found {type(given).__name__}, expected a model (poise.ising, poise.read, ...), a target "
@@ -203,7 +224,9 @@ def as_target(given: Any) -> Any:
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """Of one state of a target of the user's own; empty for other models."""
+    """Of one state, where the core does not know it: of a target of the user's own, or a lattice of many dimensions."""
+    if isinstance(given, Model):
+        return given.shape if len(given.shape) > 2 else ()
     return given.shape if isinstance(given, Target) else ()
 
 

@@ -115,6 +115,7 @@ void bind_device_functions(nb::module_& module);
 void bind_diagnostics(nb::module_& module);
 void bind_runs(nb::module_& module);
 void bind_ranks(nb::module_& module);
+void bind_answers(nb::module_& module);
 void bind_marginals(nb::module_& module);
 void bind_optimize(nb::module_& module);
 void bind_selection(nb::module_& module);

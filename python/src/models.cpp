@@ -9,6 +9,7 @@
 #include "models/rbm/rbm_weights.hpp"
 
 #include "models/ising/ising_model.hpp"
+#include "models/ising/spin_labels.hpp"
 
 #include "bindings.hpp"
 
@@ -44,15 +45,42 @@ IsingModel lattice(const LatticeShape& shape, double coupling, const Reals& fiel
   return ising;
 }
 
+std::vector<Edge> edges_of(const Indices& from, const Indices& to, const Reals& values) {
+  std::vector<Edge> edges;
+  for (std::size_t k = 0; k < from.size(); ++k) edges.push_back({from.data()[k], to.data()[k], values.data()[k]});
+  return edges;
+}
+
 IsingModel graph(const Indices& from, const Indices& to, const Reals& couplings, const Reals& field, std::string name) {
   IsingModel ising;
   ising.variables = static_cast<Index>(field.size());
   ising.field = vector_of(field);
   ising.name = std::move(name);
-  for (std::size_t k = 0; k < from.size(); ++k) {
-    ising.edges.push_back({from.data()[k], to.data()[k], couplings.data()[k]});
-  }
+  ising.edges = edges_of(from, to, couplings);
   return ising;
+}
+
+IsingModel grid(std::vector<Index> sides, bool torus, double coupling, const Reals& field, std::string name) {
+  IsingModel ising;
+  ising.coupling = coupling;
+  set_grid({std::move(sides), torus}, ising);
+  ising.field = vector_of(field);
+  ising.observed = ising.field;
+  ising.name = std::move(name);
+  return ising;
+}
+
+/// Names of the variables, where they have any.
+Model named_model(const IsingModel& ising, std::vector<std::string> names) {
+  Model model = ising_model(ising);
+  model.layout.names = std::move(names);
+  return model;
+}
+
+std::shared_ptr<Network> named_network(const IsingModel& ising, std::vector<std::string> names) {
+  auto network = std::make_shared<Network>(labelled_network(ising));
+  network->names = std::move(names);
+  return network;
 }
 
 Model rbm(const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& weights,
@@ -87,6 +115,7 @@ void bind_models(nb::module_& module) {
       .def_prop_ro("variables", [](const Model& model) { return model.layout.variables; })
       .def_prop_ro("rows", [](const Model& model) { return model.layout.rows; })
       .def_prop_ro("columns", [](const Model& model) { return model.layout.columns; })
+      .def_prop_ro("sides", [](const Model& model) { return model.layout.sides; })
       .def_prop_ro("names", [](const Model& model) { return model.layout.names; })
       .def_prop_ro("level_names", [](const Model& model) { return model.layout.level_names; })
       .def_prop_ro(
@@ -135,8 +164,26 @@ void bind_models(nb::module_& module) {
     return network_model(std::shared_ptr<const Network>(network));
   });
   nb::class_<IsingModel>(module, "Ising")
-      .def("model", [](const IsingModel& ising) { return ising_model(ising); })
-      .def("network", [](const IsingModel& ising) { return std::make_shared<Network>(ising_network(ising)); });
+      .def("model", &named_model, nb::arg("names") = std::vector<std::string>())
+      .def("network", &named_network, nb::arg("names") = std::vector<std::string>());
+  module.def("ising_grid", &grid, nb::arg("sides"), nb::arg("torus"), nb::arg("coupling"), nb::arg("field"),
+             nb::arg("name"));
+  module.def(
+      "cut_of_edges",
+      [](const Indices& from, const Indices& to, const Reals& weights, Index vertices, double beta, std::string name) {
+        return ising_of_cut({vertices, edges_of(from, to, weights)}, beta, std::move(name));
+      },
+      nb::arg("first"), nb::arg("second"), nb::arg("weights"), nb::arg("vertices"), nb::arg("beta"), nb::arg("name"));
+  module.def(
+      "qubo_of_terms",
+      [](const Reals& linear, const Indices& from, const Indices& to, const Reals& values,
+         std::pair<double, double> beta_and_offset, std::pair<bool, bool> maximise_and_spins, std::string name) {
+        return ising_of_qubo(
+            {maximise_and_spins.second, vector_of(linear), edges_of(from, to, values)},
+            {beta_and_offset.first, maximise_and_spins.first, beta_and_offset.second, std::move(name)});
+      },
+      nb::arg("linear"), nb::arg("first"), nb::arg("second"), nb::arg("values"), nb::arg("beta_and_offset"),
+      nb::arg("maximise_and_spins"), nb::arg("name"));
   module.def(
       "ising_lattice",
       [](Index rows, Index columns, bool torus, double coupling, const Reals& field, std::string name) {

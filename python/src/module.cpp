@@ -26,6 +26,7 @@ NB_MODULE(_core, module) {
   poise::python::bind_runs(module);
   poise::python::bind_ranks(module);
   poise::python::bind_marginals(module);
+  poise::python::bind_answers(module);
   poise::python::bind_optimize(module);
   poise::python::bind_selection(module);
   poise::python::bind_stepper(module);

@@ -38,6 +38,7 @@ const char* phase_name(Phase phase) {
   switch (phase) {
     case Phase::initial: return "initial";
     case Phase::adaptation: return "adaptation";
+    case Phase::settled: return "settled";
     case Phase::sample: return "sample";
   }
   return "";
@@ -349,6 +350,12 @@ void bind_runs(nb::module_& module) {
       .def_prop_ro("notes", [](const Fit& fit) { return fit.report.notes; })
       .def_prop_ro("names", [](const Fit& fit) { return fit.stored.layout.names; })
       .def_prop_ro("level_names", [](const Fit& fit) { return fit.stored.layout.level_names; })
+      .def_prop_ro("shape",
+                   [](const Fit& fit) {
+                     const VariableLayout& layout = fit.stored.layout;
+                     return layout.is_lattice() ? std::vector<Index>{layout.rows, layout.columns}
+                                                : std::vector<Index>{layout.variables};
+                   })
       .def_prop_ro("is_lattice", [](const Fit& fit) { return fit.stored.layout.is_lattice(); })
       .def_prop_ro("settings", [](const Fit& fit) { return settings_text(fit); })
       .def_prop_ro(

@@ -68,7 +68,7 @@ def test_the_sentences_of_the_program(arguments, python, program):
         (lambda: poise.sample(poise.ising(), init="ones"), ValueError, "init: found 'ones'"),
         (lambda: poise.sample(poise.ising(size=2), init=[0, 1, 1, 1]), ValueError, "expected one of -1, 1"),
         (lambda: poise.sample(poise.ising(size=2), init=[1, 1, 1]), ValueError, "has 3 values"),
-        (lambda: poise.ising(size=(2, 3, 4)), ValueError, "rows, columns"),
+        (lambda: poise.ising(size=(2,) * 9), ValueError, "rows, columns"),
         (lambda: poise.ising(coupling="strong"), TypeError, "coupling: found 'strong'"),
         (lambda: poise.ising(coupling=float("nan")), ValueError, "coupling: found nan"),
         (lambda: poise.ising(field=np.zeros(3)), ValueError, "an array of 1 dimensions"),

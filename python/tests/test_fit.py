@@ -52,7 +52,7 @@ def test_tables(fit):
 def test_text(fit):
     assert "ising:size=6" in str(fit)
     assert "magnetization" in str(fit)
-    assert repr(fit) == "<poise fit of ising:size=6,lambda=0.2 by gibbs, chosen by auto: 3 chains of 400 draws>"
+    assert repr(fit) == "<poise fit of ising:size=6,coupling=0.2 by gibbs, chosen by auto: 3 chains of 400 draws>"
     assert fit._repr_html_().startswith("<pre>")
 
 

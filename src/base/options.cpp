@@ -48,7 +48,7 @@ std::string default_text(const Option& option, OptionKind kind, const OptionValu
 std::string read_text(const Option& option, OptionKind kind, const std::string& text, OptionValue& value) {
   switch (kind) {
     case OptionKind::whole: {
-      const auto number = parse_integer(text);
+      const auto number = parse_whole_number(text);
       const bool is_whole = number && *number >= 0;
       if (is_whole && static_cast<std::uint64_t>(*number) >= option.least &&
           static_cast<std::uint64_t>(*number) <= option.most) {

@@ -156,6 +156,15 @@ std::optional<double> parse_real(std::string_view text) {
 
 std::optional<std::int64_t> parse_integer(std::string_view text) { return parse_whole<std::int64_t>(text); }
 
+std::optional<std::int64_t> parse_whole_number(std::string_view text) {
+  if (const auto integer = parse_integer(text)) return integer;
+  constexpr double largest = 9007199254740992.0;  // 2^53: up to there doubles are all whole numbers
+  if (text.find_first_of("eE") == std::string_view::npos) return std::nullopt;
+  const auto value = parse_real(text);
+  if (!value || std::abs(*value) > largest || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
 std::string quote(std::string_view found) {
   constexpr std::size_t longest = 60;
   std::string result = "'";
@@ -185,7 +194,7 @@ bool SpecReader::has(std::string_view key) const { return find(key) != nullptr; 
 std::int64_t SpecReader::integer(std::string_view key, std::int64_t otherwise, std::int64_t min, std::int64_t max) {
   const std::string* found = find(key);
   if (!found) return otherwise;
-  const auto value = parse_integer(*found);
+  const auto value = parse_whole_number(*found);
   if (value && *value >= min && *value <= max) return *value;
   reject(key, describe_range("an integer", min, max));
   return otherwise;

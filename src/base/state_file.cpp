@@ -26,7 +26,7 @@ namespace poise {
 
 namespace {
 
-constexpr std::uint64_t kFormat = 4;
+constexpr std::uint64_t kFormat = 5;
 constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'c', 'h',
                                          'e', 'c', 'k', 'p', 'o', 'i', 'n', 't'};
 

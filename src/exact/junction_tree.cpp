@@ -251,9 +251,9 @@ unsigned threads_for(const Buckets& buckets, unsigned wanted, double spare_bytes
 }
 
 std::string size_text(double bytes) {
-  constexpr std::array units{"bytes", "kB", "MB", "GB", "TB"};
+  constexpr std::array units{"bytes", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
-  for (; bytes >= 1000.0 && unit + 1 < units.size(); ++unit) bytes /= 1000.0;
+  for (; bytes >= 1024.0 && unit + 1 < units.size(); ++unit) bytes /= 1024.0;
   return fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 

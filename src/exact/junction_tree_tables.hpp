@@ -275,7 +275,7 @@ struct Tables {
 /// Threads that are worth their while and have room for what they work with.
 [[nodiscard]] unsigned threads_for(const Buckets& buckets, unsigned wanted, double spare_bytes);
 
-/// "3.2 GB"
+/// "3.2 GiB"
 [[nodiscard]] std::string size_text(double bytes);
 
 /// What to say where the tables of a plan exceed the limit.

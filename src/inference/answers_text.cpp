@@ -41,6 +41,77 @@ std::string probabilities(const MarginalsAnswer& answer, const Network& network,
   return out;
 }
 
+bool has_evidence(const Network& network) {
+  return std::any_of(network.observed.begin(), network.observed.end(), [](Index k) { return k != Network::kFree; });
+}
+
+std::string evidence_text(double log_probability, const std::optional<double>& error) {
+  const std::string value = "P(evidence) = " + text::probability(log_probability);
+  return error && *error > 0.0 ? fmt::format("{}, known to {:.2g} %", value, 100.0 * *error) : value;
+}
+
+/// Levels of the variables of a joint table, entry by entry.
+std::vector<std::string> levels_of_entry(const Joint& joint, const Network& network, std::size_t entry) {
+  std::vector<std::string> names(joint.variables.size());
+  for (std::size_t k = names.size(); k-- > 0;) {
+    const Index levels = network.cardinalities[joint.variables[k]];
+    names[k] = network.level_name(joint.variables[k], static_cast<Index>(entry % levels));
+    entry /= levels;
+  }
+  return names;
+}
+
+/// Whether an entry agrees with what is observed.
+bool is_possible(const Joint& joint, const Network& network, std::size_t entry) {
+  for (std::size_t k = joint.variables.size(); k-- > 0;) {
+    const Index i = joint.variables[k];
+    if (network.is_observed(i) && entry % network.cardinalities[i] != network.observed[i]) return false;
+    entry /= network.cardinalities[i];
+  }
+  return true;
+}
+
+json joint_json(const Joint& joint, const Network& network) {
+  json out = {{"variables", json::array()}, {"levels", json::array()}, {"probabilities", numbers(joint.probabilities)}};
+  for (const Index i : joint.variables) {
+    out["variables"].push_back(network.variable_name(i));
+    json levels = json::array();
+    for (Index k = 0; k < network.cardinalities[i]; ++k) levels.push_back(network.level_name(i, k));
+    out["levels"].push_back(std::move(levels));
+  }
+  if (!joint.mcse.empty()) out["mcse"] = numbers(joint.mcse);
+  return out;
+}
+
+std::string joint_text(const Joint& joint, const Network& network, std::size_t width, std::size_t most) {
+  std::vector<std::string> titles;
+  for (const Index i : joint.variables) titles.push_back("<" + network.variable_name(i));
+  titles.emplace_back("probability");
+  if (!joint.mcse.empty()) titles.emplace_back("mcse");
+  text::Table table(titles);
+  std::size_t shown = 0;
+  std::size_t rest = 0;
+  for (std::size_t entry = 0; entry < joint.probabilities.size(); ++entry) {
+    if (!is_possible(joint, network, entry)) continue;
+    if (shown == most) {
+      ++rest;
+      continue;
+    }
+    ++shown;
+    std::vector<std::string> row = levels_of_entry(joint, network, entry);
+    const double error = joint.mcse.empty() ? 0.0 : joint.mcse[entry];
+    row.push_back(error > 0.0 ? text::mean(joint.probabilities[entry], error)
+                              : fmt::format("{:.6f}", joint.probabilities[entry]));
+    if (!joint.mcse.empty()) row.push_back(text::number(error, 2));
+    table.add(row);
+  }
+  std::string out = table.text(width);
+  if (rest > 0) out += fmt::format("and {} more; --csv and --json write all of them\n", rest);
+  return out;
+}
+
+std::string csv_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+
 double largest(std::span<const double> values) {
   double out = 0.0;
   for (const double value : values) out = std::isnan(value) ? value : std::max(out, value);
@@ -63,6 +134,12 @@ json marginals_json(const MarginalsAnswer& answer, const Network& network) {
               {"variables", json::array()}};
   if (answer.log_partition) out["log10_partition"] = number(*answer.log_partition / std::log(10.0));
   if (answer.log_partition_error) out["log10_partition_error"] = number(*answer.log_partition_error / std::log(10.0));
+  if (answer.log_partition && network.bayesian && has_evidence(network)) {
+    const double probability = std::exp(*answer.log_partition);
+    out["evidence_probability"] = probability > 0.0 ? json(probability) : json(nullptr);  // beyond the range of doubles
+    if (answer.log_partition_error) out["evidence_probability_error"] = probability * *answer.log_partition_error;
+  }
+  if (answer.joint) out["joint"] = joint_json(*answer.joint, network);
   if (sampled) {
     out["sampler"] = answer.report->sampler;
     out["pilots"] = json::array();
@@ -116,6 +193,32 @@ std::string marginals_plot(const MarginalsAnswer& answer, const Network& network
   return render_bars(chart);
 }
 
+std::string marginals_csv(const MarginalsAnswer& answer, const Network& network) {
+  std::string out;
+  if (answer.joint) {
+    const Joint& joint = *answer.joint;
+    for (const Index i : joint.variables) out += text::csv_field(network.variable_name(i)) + ',';
+    out += "probability,mcse\n";
+    for (std::size_t entry = 0; entry < joint.probabilities.size(); ++entry) {
+      if (!is_possible(joint, network, entry)) continue;
+      for (const std::string& level : levels_of_entry(joint, network, entry)) out += text::csv_field(level) + ',';
+      out += csv_number(joint.probabilities[entry]) + ',';
+      out += (joint.mcse.empty() ? "" : csv_number(joint.mcse[entry])) + '\n';
+    }
+    return out;
+  }
+  out = "variable,level,probability,mcse\n";
+  for (Index i = 0; i < answer.marginals.num_variables(); ++i) {
+    for (Index k = 0; k < network.cardinalities[i]; ++k) {
+      const bool sampled = answer.method == Method::sample;
+      out += fmt::format("{},{},{},{}\n", text::csv_field(network.variable_name(i)),
+                         text::csv_field(network.level_name(i, k)), csv_number(answer.marginals.of(i)[k]),
+                         sampled ? csv_number(answer.mcse.of(i)[k]) : "");
+    }
+  }
+  return out;
+}
+
 std::string marginals_text(const MarginalsAnswer& answer, const Network& network, std::size_t width, std::size_t most) {
   const bool sampled = answer.method == Method::sample;
   std::string out = text::wrap(answer.model, "model       ", width);
@@ -133,6 +236,9 @@ std::string marginals_text(const MarginalsAnswer& answer, const Network& network
       shown = fmt::format("{} (error {}, from tempering)", text::mean(log10, error), text::number(error, 2));
     }
     out += text::wrap(shown, "log10 Z     ", width);
+    if (network.bayesian && has_evidence(network)) {
+      out += text::wrap(evidence_text(*answer.log_partition, answer.log_partition_error), "evidence    ", width);
+    }
   }
   if (sampled) {
     const Report& report = *answer.report;
@@ -149,6 +255,10 @@ std::string marginals_text(const MarginalsAnswer& answer, const Network& network
     }
   }
   out += text::wrap(text::duration(answer.seconds), "time        ", width) + "\n";
+  if (answer.joint) {
+    out += joint_text(*answer.joint, network, width, most);
+    return out + text::warnings(answer.warnings(), width);
+  }
   std::vector<std::string> titles{"variable", "<probabilities of its levels"};
   if (sampled) titles.insert(titles.begin() + 1, "mcse");
   text::Table table(titles);

@@ -50,6 +50,7 @@ void MarginalsOptions::describe(OptionVisitor& visit) {
                  "lists them), or auto: a GPU where it is faster",
          .choices = {"cpu", "cuda", "auto"}},
         device);
+  visit({"query", "NAMES", "Joint probabilities of a few variables, such as lung,smoke, instead of marginals"}, query);
   describe_memory(visit, memory_limit);
   describe_seed_and_threads(visit, seed, threads);
 }

@@ -11,6 +11,7 @@
 #include <poise/extend/base/archive.hpp>
 #include "base/thread_pool.hpp"
 #include "exact/exact_inference.hpp"
+#include "inference/joint.hpp"
 #include "inference/sample_marginals.hpp"
 #include "report/text.hpp"
 
@@ -69,32 +70,20 @@ std::vector<Index> of_root(Collective& ranks, const std::vector<Index>& variable
   return heard;
 }
 
-/// Connected parts of a network that is too large as a whole: those that fit are solved exactly.
+/// Connected parts of a network that is too large as a whole: those that fit are solved exactly. What a query joins is
+/// one part.
 class PartlyExact {
  public:
-  PartlyExact(const Network& network, const MarginalsOptions& options, const MarginalsHooks& hooks)
-      : network_(network), marginals_(network.cardinalities), log_partition_(log_constant_of(network)) {
-    const std::vector<std::vector<Index>> parts = connected_components(network);
-    if (parts.size() < 2) return;
-    PlanOptions planning{.memory_limit = options.memory_limit};
-    if (options.seconds) planning.seconds = kPlanFraction * *options.seconds / static_cast<double>(parts.size());
-    double spent = 0.0;  // seconds of one core, on parts that are exact
-    for (const std::vector<Index>& part : parts) {
-      const Network own = component_network(network, part);
-      const ExactPlan plan = plan_exact(own, planning);
-      // Exact parts, all together, leave most of the time to the others.
-      const auto most = options.seconds ? std::optional(kExactFraction * *options.seconds - spent) : std::nullopt;
-      if (!fits(plan, options.memory_limit, most)) {
-        sampled_.insert(sampled_.end(), part.begin(), part.end());
-        continue;
-      }
-      spent += plan.seconds();
-      const ExactAnswer exact = solve_exact(own, plan, exact_options(options, hooks));
-      copy_part(exact.marginals, part, marginals_);
-      log_partition_ += exact.log_partition;
-      exact_.insert(exact_.end(), part.begin(), part.end());
-    }
-    std::sort(sampled_.begin(), sampled_.end());
+  PartlyExact(const Network& network, const JointQuery* query, const MarginalsOptions& options,
+              const MarginalsHooks& hooks)
+      : network_(network), log_partition_(log_constant_of(network)) {
+    const Network& whole = query != nullptr ? query->network() : network;
+    marginals_ = Marginals(whole.cardinalities);
+    solve_parts(whole, options, hooks);
+    if (query == nullptr) return;
+    Joint joint = query->take_from(marginals_);
+    if (std::erase(sampled_, query->joint_variable()) == 0) joint_ = std::move(joint);
+    std::erase(exact_, query->joint_variable());
   }
 
   [[nodiscard]] bool any_exact() const { return !exact_.empty(); }
@@ -105,6 +94,7 @@ class PartlyExact {
 
   /// Makes an answer for the rest one for the whole.
   void complete(MarginalsAnswer& answer) {
+    if (joint_) answer.joint = std::move(joint_);
     for (Index i = 0; i < network_.num_variables(); ++i) {
       if (network_.is_observed(i)) {
         marginals_.of(i)[network_.observed[i]] = 1.0;
@@ -136,9 +126,34 @@ class PartlyExact {
   }
 
  private:
+  void solve_parts(const Network& network, const MarginalsOptions& options, const MarginalsHooks& hooks) {
+    const std::vector<std::vector<Index>> parts = connected_components(network);
+    if (parts.size() < 2) return;
+    PlanOptions planning{.memory_limit = options.memory_limit};
+    if (options.seconds) planning.seconds = kPlanFraction * *options.seconds / static_cast<double>(parts.size());
+    double spent = 0.0;  // seconds of one core, on parts that are exact
+    for (const std::vector<Index>& part : parts) {
+      const Network own = component_network(network, part);
+      const ExactPlan plan = plan_exact(own, planning);
+      // Exact parts, all together, leave most of the time to the others.
+      const auto most = options.seconds ? std::optional(kExactFraction * *options.seconds - spent) : std::nullopt;
+      if (!fits(plan, options.memory_limit, most)) {
+        sampled_.insert(sampled_.end(), part.begin(), part.end());
+        continue;
+      }
+      spent += plan.seconds();
+      const ExactAnswer exact = solve_exact(own, plan, exact_options(options, hooks));
+      copy_part(exact.marginals, part, marginals_);
+      log_partition_ += exact.log_partition;
+      exact_.insert(exact_.end(), part.begin(), part.end());
+    }
+    std::sort(sampled_.begin(), sampled_.end());
+  }
+
   const Network& network_;
   Marginals marginals_;
   double log_partition_;
+  std::optional<Joint> joint_;
   std::vector<Index> exact_;
   std::vector<Index> sampled_;
 };
@@ -163,6 +178,10 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
                                const MarginalsHooks& hooks) {
   const auto started = Clock::now();
   const double budget = options.seconds.value_or(kSampling) - options.elapsed;
+  std::optional<JointQuery> query;
+  if (!options.query.empty()) query.emplace(network, parse_variables(options.query, "query", *network));
+  const JointQuery* const asked = query ? &*query : nullptr;
+  const Network& whole = query ? query->network() : *network;
   MarginalsAnswer answer;
   answer.model = network->name;
   answer.method = options.method;
@@ -174,9 +193,9 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   const bool is_root = ranks == nullptr || ranks->is_root();
   ExactPlan plan;
   if (options.method == Method::sample && is_root) {
-    plan.tree = plan_elimination(*network, planning);
+    plan.tree = plan_elimination(whole, planning);
   } else if (is_root) {
-    plan = plan_exact(*network, planning);
+    plan = plan_exact(whole, planning);
   }
   answer.width = plan.tree.width;
   answer.bytes = plan.tree.bytes;
@@ -196,12 +215,13 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
   }
   if (ranks != nullptr) answer.method = ranks->of_root(answer.method);
   if (answer.method == Method::exact && is_root) {
-    ExactAnswer exact = solve_exact(*network, plan, exact_options(options, hooks));
+    ExactAnswer exact = solve_exact(whole, plan, exact_options(options, hooks));
     answer.marginals = std::move(exact.marginals);
     answer.log_partition = exact.log_partition;
+    if (query) answer.joint = query->take_from(answer.marginals);
   } else if (answer.method != Method::exact) {
     std::optional<PartlyExact> parts;
-    if (options.method == Method::automatic && is_root) parts.emplace(*network, options, hooks);
+    if (options.method == Method::automatic && is_root) parts.emplace(*network, asked, options, hooks);
     // Without a time limit the search for a plan takes nothing from sampling.
     const auto begins = options.seconds ? started : Clock::now();
     const auto deadline = begins + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(budget));
@@ -213,7 +233,8 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
       sampled = of_root(*ranks, sampled);
     }
     if (is_whole || !sampled.empty()) {
-      sample_marginals(is_whole ? network : rest_of(*network, sampled), options, hooks, deadline, answer);
+      sample_marginals({is_whole ? network : rest_of(*network, sampled), deadline, asked, sampled}, options, hooks,
+                       answer);
     }
     if (split && (answer.report || parts->all_exact())) parts->complete(answer);
   }

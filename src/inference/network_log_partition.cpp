@@ -91,6 +91,7 @@ NetworkLogPartition find_log_partition(const Network& network, const NetworkLogP
   answer.model = network.name;
   answer.variables = network.num_variables();
   for (Index i = 0; i < answer.variables; ++i) answer.observed += network.is_observed(i) ? 1 : 0;
+  answer.bayesian = network.bayesian;
   const Reduced reduced = reduce(network, options.memory_limit);
   const ExactPlan plan = plan_exact(reduced.network, {.memory_limit = options.memory_limit});
   answer.width = plan.tree.width;
@@ -142,6 +143,10 @@ json log_partition_json(const NetworkLogPartition& answer) {
               {"seconds", answer.seconds},
               {"interrupted", answer.interrupted},
               {"warnings", answer.report ? answer.report->warnings : std::vector<Warning>{}}};
+  if (answer.bayesian && answer.observed > 0) {
+    const double probability = std::exp(answer.value);
+    out["evidence_probability"] = probability > 0.0 ? json(probability) : json(nullptr);  // beyond doubles
+  }
   if (answer.report) out["report"] = report_json(*answer.report);
   return out;
 }
@@ -166,6 +171,8 @@ std::string log_partition_text(const NetworkLogPartition& answer, std::size_t wi
              : std::isnan(error) ? "unknown: one chain"
                                  : text::number(error, 2)});
   out += table.text(width);
+  if (answer.bayesian && answer.observed > 0)
+    out += fmt::format("\nP(evidence) = {}\n", text::probability(answer.value));
   if (!answer.report) return out;
   if (answer.report->tempering) out += '\n' + tempering_text(*answer.report->tempering, width);
   return out + text::warnings(answer.report->warnings, width);

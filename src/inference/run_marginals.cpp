@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <poise/marginals.hpp>
+#include "inference/joint.hpp"
 
 namespace poise {
 
@@ -17,8 +18,9 @@ constexpr double kNothing = 1e-13;
 /// The smaller of two effective sample sizes; one that is undefined does not count.
 double smaller(double a, double b) { return std::isnan(a) || b < a ? b : a; }
 
-/// Draws that the run is worth for each variable. One that never moved has the size of log p; where that never moved
-/// either, each chain is one draw.
+}  // namespace
+
+/// A variable that never moved has the size of log p; where that never moved either, each chain is one draw.
 std::vector<double> effective_draws(const RunResult& result, const Report& report) {
   const double of_log_prob = report.monitors.empty() ? std::nan("") : report.monitors.front().summary.ess;
   std::vector<double> out(result.layout.variables, of_log_prob);
@@ -30,6 +32,12 @@ std::vector<double> effective_draws(const RunResult& result, const Report& repor
   for (double& size : out) size = std::clamp(std::isnan(size) ? chains : size, 1.0, std::max(draws, 1.0));
   return out;
 }
+
+double with_few_visits(double error, double visits, double draws) {
+  return visits < kFewVisits ? std::hypot(error, std::sqrt(visits + 1.0) / draws) : error;
+}
+
+namespace {
 
 /// From the entries of levels above 0 to all levels.
 void spread(std::span<const double> entries, std::span<double> levels) {
@@ -79,8 +87,7 @@ RunMarginals marginals_of(const RunResult& result, const Report& report) {
         continue;
       }
       const double rarer = std::clamp(std::min(counted[k], 1.0 - counted[k]), 0.0, 1.0);
-      const double visits = rarer * draws[i];
-      if (visits < kFewVisits) errors[k] = std::hypot(errors[k], std::sqrt(visits + 1.0) / draws[i]);
+      errors[k] = with_few_visits(errors[k], rarer * draws[i], draws[i]);
       missed = missed || counted[k] <= kNothing;
     }
   }

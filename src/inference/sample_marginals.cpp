@@ -249,14 +249,28 @@ void take_log_partition(const RunResult& result, MarginalsAnswer& answer) {
 
 namespace marginals_parts {
 
-void sample_marginals(const std::shared_ptr<const Network>& network, const MarginalsOptions& options,
-                      const MarginalsHooks& hooks, Clock::time_point deadline, MarginalsAnswer& answer) {
+namespace {
+
+/// The joint table of the query, where its variables are among those that were sampled.
+void take_joint(const SamplingTask& task, const RunResult& result, MarginalsAnswer& answer) {
+  if (task.query == nullptr || !task.query->is_among(task.variables)) return;
+  answer.joint = task.query->from_draws(result, effective_draws(result, *answer.report), task.variables);
+  if (!result.trace.x.empty() || result.trace.draws == 0) return;
+  answer.elsewhere.push_back(
+      {"query", "The draws did not fit into memory, so the query has no answer", "fewer chains"});
+}
+
+}  // namespace
+
+void sample_marginals(const SamplingTask& task, const MarginalsOptions& options, const MarginalsHooks& hooks,
+                      MarginalsAnswer& answer) {
+  const std::shared_ptr<const Network>& network = task.network;
   const auto stopped = [&] {
     const bool here = hooks.stop != nullptr && hooks.stop->load();
     return hooks.collective != nullptr ? hooks.collective->any(here) : here;
   };
   const Model model = network_model(network);
-  Sampling sampling(model, options, hooks, deadline);
+  Sampling sampling(model, options, hooks, task.deadline);
   const std::vector<std::string> candidates =
       options.sampler == "auto" ? pilot_samplers(model) : std::vector<std::string>{options.sampler};
   const double pilots_seconds = kPilotFraction * std::max(sampling.seconds_left(), 0.05);
@@ -278,6 +292,7 @@ void sample_marginals(const std::shared_ptr<const Network>& network, const Margi
   answer.marginals = std::move(found.marginals);
   answer.counted = std::move(found.counted);
   answer.mcse = std::move(found.mcse);
+  take_joint(task, result, answer);
   take_log_partition(result, answer);
   std::vector<SettledChain> settled;
   for (PilotRun& one : pilots) {

@@ -27,6 +27,7 @@ VariableLayout spins(const IsingModel& ising) {
   layout.variables = ising.variables;
   layout.rows = ising.rows;
   layout.columns = ising.columns;
+  layout.sides = ising.sides;
   if (!ising.zero_one) layout.labels = {-1, 1};
   return layout;
 }
@@ -35,6 +36,7 @@ VariableLayout layout_of(const Network& network) {
   VariableLayout layout;
   layout.rows = network.rows;
   layout.columns = network.columns;
+  layout.sides = network.sides;
   layout.names = network.names;
   layout.level_names = network.level_names;
   if (std::any_of(network.cardinalities.begin(), network.cardinalities.end(), [](Index k) { return k != 2; })) {

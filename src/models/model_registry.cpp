@@ -8,6 +8,7 @@
 
 #include <poise/network.hpp>
 #include "models/ising/ising_model.hpp"
+#include "models/ising/spin_labels.hpp"
 #include "models/network/independent_set.hpp"
 #include "models/network/potts.hpp"
 #include "models/rbm/rbm.hpp"
@@ -52,39 +53,40 @@ Model sized_model(Network network) {
   return model;
 }
 
-/// The energy counts edges where there are no fields; otherwise it is -log p.
+/// The energy counts edges where there are no fields; otherwise it is -log p. Sites with fields of their own have none.
 Model make_potts_model(const Spec& spec) {
+  auto network = std::make_shared<const Network>(make_potts(spec));
+  Model model = network_model(network);
   SpecReader reader(spec, "model");
-  const double coupling = reader.real("coupling", 1.0), field = reader.real("field", 0.0),
-               sigma = reader.real("sigma", 0.0);
-  Model model = network_model(std::make_shared<const Network>(make_potts(spec)));
-  if (sigma > 0.0) return model;
-  const bool is_free = field == 0.0 && coupling != 0.0;
-  model.spins = {static_cast<double>(model.layout.variables), is_free ? std::abs(coupling) : 1.0, "order", 1.0};
+  if (network->num_factors() == 0 || reader.real("sigma", 0.0) > 0.0) return model;
+  const std::span<const double> edge = network->table(0);
+  const double coupling = std::abs(std::log(edge[0] / edge[1]));
+  const bool is_free = network->scope(network->num_factors() - 1).size() == 2 && coupling > 0.0;
+  model.spins = {static_cast<double>(model.layout.variables), is_free ? coupling : 1.0, "order", 1.0};
   return model;
 }
 
 constexpr std::array<ModelRow, 11> kRows = {{
     {"ising", "",
-     "spins on a lattice or a graph: ising:size=30,lambda=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
+     "spins on a lattice or a graph: ising:size=30,coupling=1,mu=3,sigma=3,seed=1, ising:case=4, ising:graph=FILE",
      [](const Spec& spec, const ModelFiles& files) { return ising_model(make_ising(spec, {files.field})); },
-     [](const Spec& spec, const ModelFiles& files) { return ising_network(make_ising(spec, {files.field})); }},
+     [](const Spec& spec, const ModelFiles& files) { return labelled_network(make_ising(spec, {files.field})); }},
     {"potts", "", "levels that like to agree on a lattice: potts:size=30,levels=3,coupling=1",
      [](const Spec& spec, const ModelFiles&) { return make_potts_model(spec); },
      [](const Spec& spec, const ModelFiles&) { return make_potts(spec); }},
     {"bernoulli", "", "independent variables with random log odds: bernoulli:size=10000,mu=0,sigma=0.5,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_bernoulli(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_bernoulli(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_bernoulli(spec)); }},
     {"fhmm", "", "hidden Markov chains seen as one noisy sum, a factorial model: fhmm:length=200,chains=50,seed=1",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_fhmm(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_fhmm(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_fhmm(spec)); }},
     {"maxcut", ".mc ", "cuts of a graph, exp(beta * cut): maxcut:file=FILE,beta=1, or a file that ends in .mc",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_maxcut(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_maxcut(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_maxcut(spec)); }},
     {"qubo", ".qubo .coo ",
      "quadratic functions of zeros and ones: qubo:file=FILE,beta=1, or a file that ends in .qubo or .coo",
      [](const Spec& spec, const ModelFiles&) { return ising_model(make_qubo(spec)); },
-     [](const Spec& spec, const ModelFiles&) { return ising_network(make_qubo(spec)); }},
+     [](const Spec& spec, const ModelFiles&) { return labelled_network(make_qubo(spec)); }},
     {"mis", "",
      "independent sets of a graph, exp(beta * size): the hard-core model; poise optimize finds the largest: "
      "mis:file=FILE,beta=1 (edge list or DIMACS)",
@@ -146,7 +148,7 @@ Network network_of(const Named& named, const ModelFiles& files) {
   Network network = named.row->network(named.spec, files);
   if (files.evidence.empty()) return network;
   const std::string name = network.name;
-  const Evidence evidence = read_evidence(files.evidence, network);
+  const Evidence evidence = find_evidence(files.evidence, network);
   try {
     network = condition(std::move(network), evidence);
   } catch (const InputError& error) {
@@ -170,7 +172,10 @@ Model make_named(const Named& named, const ModelFiles& files) {
     throw InputError("--evidence: only networks take evidence, which all models but rbm and selection are");
   }
   if (named.row->make != nullptr && files.evidence.empty()) return named.row->make(named.spec, files);
-  return network_model(std::make_shared<const Network>(network_of(named, files)));
+  Model model = network_model(std::make_shared<const Network>(network_of(named, files)));
+  // Draws are labelled as without evidence.
+  if (named.row->make != nullptr) model.layout.labels = named.row->make(named.spec, {files.field, ""}).layout.labels;
+  return model;
 }
 
 }  // namespace

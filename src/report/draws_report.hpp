@@ -9,6 +9,9 @@
 
 namespace poise {
 
+/// What `report_json` wrote of the best draw; nothing where it is not there, or damaged.
+[[nodiscard]] std::optional<BestDraw> read_best(const nlohmann::json& results, Index variables);
+
 /// Names and numbers of variables.
 void add_layout(Report& report, const VariableLayout& layout);
 

@@ -267,6 +267,7 @@ Report report_of_head(const RunResult& result) {
   report.frozen = result.frozen;
   report.spins = result.spins;
   report.checks = result.checks;
+  report.best = result.best;
   report.chains = result.trace.chains;
   report.draws = result.trace.all_draws();
   add_layout(report, result.layout);
@@ -316,6 +317,7 @@ Report report_of_head(const StoredRun& stored) {
     if (variable >= 0.0 && variable < stored.layout.variables) report.frozen.push_back(static_cast<Index>(variable));
   }
   report.checks = read_checks(results.at("checks"), stored.layout.variables);
+  report.best = read_best(stored.results, stored.layout.variables);
   report.chains = stored.trace.chains;
   report.draws = stored.trace.all_draws();
   add_layout(report, stored.layout);

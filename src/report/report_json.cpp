@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <poise/report.hpp>
+#include "report/draws_report.hpp"
 #include "report/tempering.hpp"
 
 namespace poise {
@@ -57,6 +58,14 @@ json monitor_json(const SeriesSummary& summary, const Report& report) {
   return out;
 }
 
+json best_json(const BestDraw& best) {
+  json out = {{"chain", best.chain}, {"draw", best.draw}, {"state", json::array()}};
+  out[best.objective.empty() ? "log_prob" : "objective"] = number(best.value);
+  if (!best.objective.empty()) out["name"] = best.objective;
+  for (const std::int8_t label : best.state) out["state"].push_back(label);
+  return out;
+}
+
 json variables_json(const VariablesSummary& variables) {
   return {{"count", variables.variables},         {"constant", variables.constant},
           {"frozen", variables.frozen},           {"rare", variables.rare},
@@ -96,6 +105,22 @@ json checks_json(const ModelChecks& checks) {
 
 void to_json(json& out, const Warning& warning) { out = {{"code", warning.code}, {"message", warning.sentence()}}; }
 
+std::optional<BestDraw> read_best(const json& results, Index variables) try {
+  if (!results.is_object() || !results.contains("best")) return std::nullopt;
+  const json& found = results.at("best");
+  BestDraw best;
+  best.objective = found.value("name", "");
+  const json& value = found.at(best.objective.empty() ? "log_prob" : "objective");
+  best.value = value.is_null() ? std::nan("") : value.get<double>();
+  best.chain = found.at("chain").get<std::size_t>();
+  best.draw = found.at("draw").get<std::size_t>();
+  for (const json& label : found.at("state")) best.state.push_back(label.get<std::int8_t>());
+  if (!best.state.empty() && best.state.size() != variables) return std::nullopt;
+  return best;
+} catch (const json::exception&) {
+  return std::nullopt;  // the file is damaged
+}
+
 json report_json(const Report& report) {
   json out = {{"version", report.version},
               {"model", report.model},
@@ -125,6 +150,7 @@ json report_json(const Report& report) {
     out["observables"][one.name] = {
         {"value", number(one.value)}, {"error", number(one.error)}, {"tau", number(one.tau)}};
   }
+  if (report.best) out["best"] = best_json(*report.best);
   if (report.independent) out["independent"] = true;
   if (report.choice) out["choice"] = choice_json(*report.choice);
   if (report.tempering) out["tempering"] = tempering_json(*report.tempering);

@@ -63,6 +63,11 @@ std::string header_text(const Report& report, std::size_t width) {
          text::wrap(time, "time        ", width) + text::wrap(acceptance_text(report), "acceptance  ", width) + ladder;
 }
 
+std::string best_text(const BestDraw& best) {
+  return fmt::format("{} {:.10g} (chain {}, draw {}, counted from 0)",
+                     best.objective.empty() ? "log_prob" : best.objective, best.value, best.chain, best.draw);
+}
+
 std::string monitors_text(const Report& report, std::size_t width) {
   const bool words = std::any_of(report.monitors.begin(), report.monitors.end(),
                                  [](const NamedSummary& row) { return row.summary.status != SeriesStatus::ok; });
@@ -126,7 +131,7 @@ std::string variables_text(const Report& report, std::size_t width) {
     add_row("r_hat", variables.r_hat, text::r_hat);
     out += quantiles.text(width) + "\n";
   }
-  Table table({all ? "variable" : "worst ten", "mean", "mcse", "ess", "r_hat", "changes", "<status"});
+  Table table({all ? "variable" : "worst ten\nby r_hat and ess", "mean", "mcse", "ess", "r_hat", "changes", "<status"});
   const VariableNames name{report.variable_names, report.level_names};
   for (const VariableRow& row : all ? variables.rows : worst_rows(variables)) {
     table.add({name(row), text::mean(row.mean, row.mcse), text::number(row.mcse, 2), text::count(row.ess),
@@ -139,6 +144,7 @@ std::string variables_text(const Report& report, std::size_t width) {
 
 std::string report_text(const Report& report, std::size_t width) {
   std::string out = header_text(report, width);
+  if (report.best) out += text::wrap(best_text(*report.best), "best        ", width);
   if (report.draws > 0) {
     out += '\n';
     out += monitors_text(report, width);

@@ -165,7 +165,8 @@ Model StoredSession::make_model() const {
     file["path"] = path_from(*this, file.at("path").get<std::string>());
     check_fingerprint(file);
   }
-  const ModelFiles files{path_from(*this, source.files.field), path_from(*this, source.files.evidence)};
+  ModelFiles files{path_from(*this, source.files.field), path_from(*this, source.files.evidence)};
+  if (!is_file(files.evidence)) files.evidence = source.files.evidence;  // typed, unless a file is missing
   const std::string path = path_from(*this, source.text);
   std::optional<Spec> spec = spec_of(source);
   const bool from_spec = spec && !is_model_file(source, path);
@@ -287,7 +288,7 @@ Report Session::finish() {
   Report report =
       work.options.out.empty() ? make_report(work.result) : make_report(work.result, work.options.out, reading);
   wait_for_all();
-  if (work.sink) work.sink->finish(json_text(report_json(report)));
+  if (work.sink) work.sink->finish(report_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return report;
 }
 

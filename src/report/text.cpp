@@ -50,9 +50,25 @@ std::string mean(double value, double error) {
   return fixed(value, std::max(0, decimals));
 }
 
+std::string csv_field(const std::string& field) {
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+  std::string out = "\"";
+  for (const char c : field) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+std::string probability(double log_probability) {
+  constexpr double smallest = -700.0;  // doubles end a little below
+  if (!(log_probability < smallest)) return number(std::exp(log_probability), 4);
+  if (std::isinf(log_probability)) return "0";
+  const double log10 = log_probability / std::log(10.0);
+  const double power = std::floor(log10);
+  return fmt::format("{:.3f}e{:.0f}", std::pow(10.0, log10 - power), power);
+}
+
 std::string count(double value) {
   if (!std::isfinite(value)) return number(value);
-  return std::abs(value) < 99.5 ? number(value, 3) : fixed(value, 0);
+  return std::abs(value) < 9.95 && value != std::floor(value) ? number(value, 2) : fixed(value, 0);
 }
 
 std::string r_hat(double value) {

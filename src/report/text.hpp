@@ -18,7 +18,13 @@ namespace poise::text {
 /// A mean with as many decimals as its Monte Carlo error leaves meaning to: two digits of the error.
 [[nodiscard]] std::string mean(double value, double error);
 
-/// A count of draws or an effective sample size: no decimals from 100 on.
+/// A field of a CSV file, in quotes where it needs them.
+[[nodiscard]] std::string csv_field(const std::string& field);
+
+/// A probability from its natural logarithm, also where it is too small for a double: 0.0707, 1.234e-412.
+[[nodiscard]] std::string probability(double log_probability);
+
+/// A count of draws or an effective sample size: no decimals from 10 on, and none of whole numbers.
 [[nodiscard]] std::string count(double value);
 
 /// Four decimals, for 1.0104 is not 1.01.

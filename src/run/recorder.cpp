@@ -98,7 +98,6 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
       memory_(holding.memory),
-      maximise_(model.maximise),
       log_constant_(model.log_constant),
       bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
       holds_states_(options.keep == Keep::draws),
@@ -107,15 +106,18 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
   names_ = {"log_prob"};
   names_.insert(names_.end(), model.statistics.begin(), model.statistics.end());
   names_.emplace_back("hamming");
-  objective_ = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), model.objective) - names_.begin());
+  const auto objective = std::find(names_.begin() + 1, names_.end(), model.objective);
+  if (objective != names_.end()) {
+    objective_ = static_cast<std::size_t>(objective - names_.begin());
+    maximise_ = model.maximise;
+  }
   series_.assign(names_.size(), std::vector<std::vector<double>>(chains));
   acceptance_.resize(chains);
   steps_.resize(chains);
   x_.resize(chains);
   accepted_.resize(chains);
   accepted_sum_.resize(chains);
-  best_value_.resize(chains);
-  best_draw_.resize(chains);
+  best_.resize(chains);
   recent_.resize(chains);
   filled_.resize(chains);
   make_room(chains);
@@ -174,6 +176,11 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
   const Observables out = room_for(group.first, group.count);
   engine.observe(group, out);
   fill(group, group.first, {&out, 1}, steps);
+  const std::size_t chain = find_best(group, group.first, {&out, 1});
+  if (chain == chains() || keep_ == Keep::draws) return;
+  std::vector<Value>& levels = best_[group.first].levels;
+  levels.resize(layout_.variables);
+  engine.observe({chain, 1}, {.levels = levels});
 }
 
 void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
@@ -197,7 +204,10 @@ void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_
   for (std::size_t done = 0; done < draws; done += at_once) {
     const auto some = std::span<const Observables>(wanted).first(std::min(at_once, draws - done));
     engine.advance_and_observe(group, steps, some);
-    for_each_chain(group, some.size(), [&](ChainGroup tile) { fill(tile, group.first, some, steps); });
+    for_each_chain(group, some.size(), [&](ChainGroup tile) {
+      fill(tile, group.first, some, steps);
+      (void)find_best(tile, group.first, some);
+    });
   }
 }
 
@@ -318,14 +328,6 @@ void Recorder::add_sums(const DrawBatch& block, ChainGroup group) {
     const auto log_prob = row(block.monitors[0]);
     recent_[c].insert(recent_[c].end(), log_prob.begin(), log_prob.end());
     if (recent_[c].size() > 2 * most_recent) recent_[c].erase(recent_[c].begin(), recent_[c].end() - most_recent);
-    if (objective_ == names_.size()) continue;
-    const auto values = row(block.monitors[objective_]);
-    for (std::size_t draw = 0; draw < block.count; ++draw) {
-      const bool better = maximise_ ? values[draw] > best_value_[c] : values[draw] < best_value_[c];
-      if (!better && draws_ + draw > 0) continue;
-      best_value_[c] = values[draw];
-      best_draw_[c] = draws_ + draw;
-    }
   }
 }
 
@@ -368,15 +370,6 @@ double Recorder::ess_log_prob() const {
   return ess_mean({values.data(), chains(), length}) * static_cast<double>(draws_) / static_cast<double>(length);
 }
 
-Recorder::Best Recorder::best_objective() const {
-  Best best{best_value_[0], 0, best_draw_[0]};
-  for (std::size_t c = 1; c < chains(); ++c) {
-    const bool better = maximise_ ? best_value_[c] > best.value : best_value_[c] < best.value;
-    if (better) best = {best_value_[c], c, best_draw_[c]};
-  }
-  return best;
-}
-
 Trace Recorder::take() {
   Trace trace;
   trace.chains = chains();
@@ -395,6 +388,7 @@ Trace Recorder::take() {
   stride_ = 1;
   std::fill(accepted_sum_.begin(), accepted_sum_.end(), 0.0);
   for (auto& values : recent_) values.clear();
+  best_.assign(best_.size(), {});
   return trace;
 }
 

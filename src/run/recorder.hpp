@@ -12,6 +12,7 @@
 #include <poise/extend/engines/engine.hpp>
 #include <poise/run.hpp>
 #include "base/thread_pool.hpp"
+#include "run/best_state.hpp"
 
 namespace poise {
 
@@ -73,23 +74,21 @@ class Recorder {
   /// Effective sample size of log p so far. Its autocorrelation is that of the last draws, where there are many.
   [[nodiscard]] double ess_log_prob() const;
 
-  /// Whether the model has an objective and a monitor shows it.
-  [[nodiscard]] bool sees_objective() const { return objective_ < names_.size(); }
-  /// The best value of the model's objective among all draws, and where it is.
-  struct Best {
-    double value = 0.0;
-    std::size_t chain = 0;
-    std::size_t draw = 0;
-  };
-  [[nodiscard]] Best best_objective() const;
+  /// The best draw of the chains that were recorded here, by the model's objective or by log p, among those of all
+  /// ranks where there are several.
+  [[nodiscard]] BestState best(const Division* division) const;
+  /// What a chain has of it, to be saved and loaded with the chain.
+  [[nodiscard]] BestState& best_of(std::size_t chain) { return best_[chain]; }
+  /// The name of the objective; empty where it is log p.
+  [[nodiscard]] std::string objective() const { return objective_ == 0 ? "" : names_[objective_]; }
+  void write_labels(std::span<const Value> levels, std::int8_t* to) const;
 
   /// Hands everything over as a trace; the recorder is empty afterwards.
   [[nodiscard]] Trace take();
 
   template <class A>
   void archive(A& archive) {
-    archive(series_, acceptance_, steps_, x_, accepted_, draws_, stride_, holds_states_, accepted_sum_, best_value_,
-            best_draw_, recent_);
+    archive(series_, acceptance_, steps_, x_, accepted_, draws_, stride_, holds_states_, accepted_sum_, recent_);
   }
   /// The same without draws, which are kept elsewhere.
   template <class A>
@@ -104,7 +103,9 @@ class Recorder {
   [[nodiscard]] Observables room_for(std::size_t first, std::size_t rows);
   void fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps);
   void for_each_chain(ChainGroup group, std::size_t draws, const std::function<void(ChainGroup)>& work);
-  void write_labels(std::span<const Value> levels, std::int8_t* to) const;
+  /// Takes note of the draws of a group, of which `fill` has written the numbers from row `first_row` of each chain on.
+  /// Gives the chain whose present state is the best so far, or the number of chains.
+  std::size_t find_best(ChainGroup group, std::size_t first, std::span<const Observables> draws);
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
   void share(const Division& division, Collective::To to);
@@ -123,8 +124,8 @@ class Recorder {
   bool has_states_;
   double memory_;
   std::vector<std::string> names_;
-  std::size_t objective_ = 0;  // which monitor; none where it is the number of monitors
-  bool maximise_ = false;
+  std::size_t objective_ = 0;  // which monitor
+  bool maximise_ = true;
   double log_constant_;
   double bytes_numbers_;  // of a draw of a chain, its state apart
 
@@ -139,9 +140,9 @@ class Recorder {
 
   // Sums over all draws, by chain.
   std::vector<double> accepted_sum_;
-  std::vector<double> best_value_;
-  std::vector<std::size_t> best_draw_;
   std::vector<std::vector<double>> recent_;  // log p of the last draws
+
+  std::vector<BestState> best_;  // of groups, at their first chains
 
   DrawBatch block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it

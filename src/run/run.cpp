@@ -208,12 +208,7 @@ RunResult Run::finish() {
   result.warmup_evals = core.sampling ? core.warmup_evals : total_evals(engine);
   result.evals = total_evals(engine) - result.warmup_evals;
   core.note_what_is_held(result);
-  if (core.recorder->sees_objective() && core.recorder->draws() > 0) {
-    const Recorder::Best best = core.recorder->best_objective();
-    result.notes.push_back(
-        fmt::format("the best {} among the draws is {:.10g} (chain {}, draw {}, both counted from 0)",
-                    core.model.objective, best.value, best.chain, best.draw));
-  }
+  result.best = core.best_draw();
   result.trace = core.recorder->take();
   result.steps = static_cast<std::uint64_t>(result.options.draws) * core.options.chains * core.options.thin;
   result.updates =
@@ -263,6 +258,7 @@ std::string Run::save(Draws draws) const {
     core.made.engine->save_chain(c, of_chain);
     if (!core.batches.empty()) of_chain(core.batches[c]);
     if (!core.kept.empty()) of_chain(core.kept[c]);
+    of_chain(core.recorder->best_of(c));
     if (core.warmup) core.warmup->save_chain(c, of_chain);
   }));
   return for_all ? collective()->of_root(out.take()) : out.take();
@@ -349,6 +345,7 @@ void Run::load(std::string_view bytes, Draws draws) {
     core.made.engine->load_chain(c, of_chain);
     if (!core.batches.empty()) of_chain(core.batches[c]);
     if (!core.kept.empty()) of_chain(core.kept[c]);
+    of_chain(core.recorder->best_of(c));
     if (core.warmup) core.warmup->load_chain(c, of_chain);
   }
   if (!core.sampling) return;

@@ -101,6 +101,8 @@ struct Run::Core {
                                              const std::vector<Value>& last) const;
   /// What happens between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.
   void between_rounds(std::size_t wanted, const Run& run);
+  /// The best draw; nothing before the first.
+  [[nodiscard]] std::optional<BestDraw> best_draw() const;
   /// Says what of the draws is not there.
   void note_what_is_held(RunResult& result) const;
   void tell_sampling(std::size_t wanted);

@@ -19,10 +19,11 @@ void check_memory(const RunOptions& options, const Model& model, std::vector<std
   const double bytes = count * bytes_per_draw(model, options.keep);
   const double most = memory_for_draws(options);
   if (options.keep != Keep::draws || options.seconds > 0.0 || bytes <= most) return;
-  problems.push_back(
-      fmt::format("{} chains of {} draws of {} variables take {:.1f} GB, more than the {:.1f} GB that draws may take: "
-                  "write them to a file, keep monitors only, or make fewer draws",
-                  options.chains, options.draws, model.layout.variables, bytes / 1e9, most / 1e9));
+  constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
+  problems.push_back(fmt::format(
+      "{} chains of {} draws of {} variables take {:.1f} GiB, more than the {:.1f} GiB that draws may take: "
+      "write them to a file, keep monitors only, or make fewer draws",
+      options.chains, options.draws, model.layout.variables, bytes / gibibyte, most / gibibyte));
 }
 
 }  // namespace

@@ -132,6 +132,16 @@ void add_checks(const Model& model, const Sampler& sampler, std::span<const std:
   }
 }
 
+std::optional<BestDraw> Run::Core::best_draw() const {
+  if (!recorder) return std::nullopt;
+  const BestState best = recorder->best(division.get());
+  if (!best.any || recorder->draws() == 0) return std::nullopt;
+  BestDraw out{recorder->objective(), best.value, best.chain, best.draw, {}};
+  out.state.resize(best.levels.size());
+  recorder->write_labels(best.levels, out.state.data());
+  return out;
+}
+
 std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine, RunResult& result) {
   const EngineTraits& traits = engine.traits();
   std::vector<std::uint8_t> visited(traits.entries + traits.variables, 0);

@@ -77,7 +77,10 @@ class Warmup {
   void start();
 
   [[nodiscard]] bool done() const { return stage_ == Stage::done; }
-  [[nodiscard]] Phase phase() const { return stage_ == Stage::adaptation ? Phase::adaptation : Phase::initial; }
+  [[nodiscard]] Phase phase() const {
+    if (stage_ == Stage::adaptation) return Phase::adaptation;
+    return (stage_ == Stage::rest || stage_ == Stage::done) && sampler_.learns() ? Phase::settled : Phase::initial;
+  }
   [[nodiscard]] std::uint64_t steps() const { return outcome_.steps; }
   /// Steps there will be in all, as far as is known.
   [[nodiscard]] std::uint64_t total() const { return plan_.steps; }

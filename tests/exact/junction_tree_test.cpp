@@ -367,7 +367,7 @@ TEST(JunctionTree, RefusesWhatDoesNotFit) {
   const std::string incomplete = message_of(pairs(60, 2));
   EXPECT_EQ(
       incomplete,
-      "exact inference needs more than 8.8 TB of tables (induced width 59 or more), more than the limit of 4.3 GB; "
+      "exact inference needs more than 8.0 TiB of tables (induced width 59 or more), more than the limit of 4.0 GiB; "
       "observe more variables, allow more memory, or sample");
   ExactOptions options;
   options.memory_limit = 2e5;

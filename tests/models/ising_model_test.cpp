@@ -41,7 +41,7 @@ TEST(IsingModelTest, DefaultIsAPlainTorus) {
   EXPECT_EQ(model.observed, model.field);
   EXPECT_TRUE(model.truth.empty());
   EXPECT_TRUE(model.edges.empty());
-  EXPECT_EQ(model.name, "ising:size=30,lambda=1");
+  EXPECT_EQ(model.name, "ising:size=30,coupling=1");
 }
 
 TEST(IsingModelTest, SizeIsOneNumberOrTwo) {
@@ -51,16 +51,16 @@ TEST(IsingModelTest, SizeIsOneNumberOrTwo) {
   EXPECT_EQ(oblong.field.size(), 21U);
   EXPECT_FALSE(oblong.torus);
   EXPECT_EQ(oblong.coupling, -0.5);
-  EXPECT_EQ(oblong.name, "ising:size=3x7,lambda=-0.5,boundary=open");
+  EXPECT_EQ(oblong.name, "ising:size=3x7,coupling=-0.5,boundary=open");
   EXPECT_EQ(ising("ising:size=1x65535").variables, 65535U);
 }
 
 TEST(IsingModelTest, RefusesSizesThatAreNone) {
   for (const char* size :
-       {"0", "-3", "x", "3x", "x3", "3x0", "3x4x5", "3.5", "1e3", "65536", "2x65536", "99999999999999999999"}) {
+       {"0", "-3", "x", "3x", "x3", "3x0", "3x4x0", "3.5", "1e3", "65536", "2x65536", "99999999999999999999"}) {
     EXPECT_EQ(ising_refusal(std::string("ising:size=") + size),
               "key 'size' in model 'ising': found '" + std::string(size) +
-                  "', expected N or ROWSxCOLUMNS, each an integer from 1 to 65535");
+                  "', expected N, ROWSxCOLUMNS or up to 8 sides such as 8x8x8, each an integer from 1 to 65535");
   }
   EXPECT_EQ(ising_refusal("ising:size=65535x65535"),
             "key 'size' in model 'ising': found '65535x65535', expected at most 268435456 sites");
@@ -138,11 +138,12 @@ TEST(IsingModelTest, CasesAreThoseOfThePaper) {
     const auto [lambda, mu, sigma] = expected[k];
     const IsingModel model = ising("ising:case=" + std::to_string(k + 1));
     const auto number = [](double x) { return std::to_string(static_cast<int>(x)); };
-    const std::string full = "ising:size=30,lambda=" + number(lambda) + ",mu=" + number(mu) + ",sigma=" + number(sigma);
+    const std::string full =
+        "ising:size=30,coupling=" + number(lambda) + ",mu=" + number(mu) + ",sigma=" + number(sigma);
     EXPECT_EQ(model.name, full + ",seed=1");
     EXPECT_EQ(model.field, ising(full).field);
   }
-  EXPECT_EQ(ising("ising:case=4,lambda=2,size=20,seed=9").name, "ising:size=20,lambda=2,mu=3,sigma=3,seed=9");
+  EXPECT_EQ(ising("ising:case=4,lambda=2,size=20,seed=9").name, "ising:size=20,coupling=2,mu=3,sigma=3,seed=9");
 }
 
 /// Moments against their law; six standard errors.
@@ -250,7 +251,7 @@ TEST(IsingModelTest, MatrixFileIsTheField) {
   EXPECT_EQ(model.field, (std::vector<double>{0.5, -1, 2, 3, 4, 5}));
   EXPECT_EQ(model.observed, model.field);
   EXPECT_TRUE(model.truth.empty());
-  EXPECT_EQ(model.name, "ising:size=2x3,lambda=0.3");
+  EXPECT_EQ(model.name, "ising:size=2x3,coupling=0.3");
   EXPECT_EQ(ising(model.name, file.path()).field, model.field);
 }
 
@@ -293,10 +294,10 @@ TEST(IsingModelTest, ImageFileIsSeenThroughNoise) {
     EXPECT_NEAR(model.field[i], y[i] * 3 / 4, 1e-15);
   }
   EXPECT_TRUE(model.truth.empty());
-  EXPECT_EQ(model.name, "ising:size=2x3,lambda=1,mu=3,sigma=2");
+  EXPECT_EQ(model.name, "ising:size=2x3,coupling=1,mu=3,sigma=2");
   EXPECT_EQ(ising(model.name, file.path()).field, model.field);
-  EXPECT_EQ(ising("ising", file.path()).name, "ising:size=2x3,lambda=1,mu=1,sigma=1");
-  EXPECT_EQ(ising("ising:case=2", file.path()).name, "ising:size=2x3,lambda=0,mu=3,sigma=3");
+  EXPECT_EQ(ising("ising", file.path()).name, "ising:size=2x3,coupling=1,mu=1,sigma=1");
+  EXPECT_EQ(ising("ising:case=2", file.path()).name, "ising:size=2x3,coupling=0,mu=3,sigma=3");
 }
 
 TEST(IsingModelTest, ColourImagesGiveTheirLuminance) {
@@ -381,7 +382,7 @@ TEST(IsingModelTest, GraphHasVariablesEdgesAndNoLattice) {
   EXPECT_EQ(model.edges[0].coupling, 0.5);
   EXPECT_EQ(model.edges[1].coupling, -1.0);
   EXPECT_EQ(model.field, std::vector<double>(3, 0.0));
-  EXPECT_EQ(model.name, "ising:graph=" + file.path() + ",lambda=0.5");
+  EXPECT_EQ(model.name, "ising:graph=" + file.path() + ",coupling=0.5");
   EXPECT_EQ(ising("ising:mu=0.25,graph=" + file.path()).field, std::vector<double>(3, 0.25));
 }
 

@@ -121,6 +121,7 @@ inline void expect_same(const RunResult& a, const RunResult& b, const std::strin
   EXPECT_EQ(a.warmup_evals.balance, b.warmup_evals.balance) << what;
   EXPECT_EQ(a.initial_steps, b.initial_steps) << what;
   EXPECT_EQ(a.warmup_steps, b.warmup_steps) << what;
+  EXPECT_EQ(a.best, b.best) << what;
 }
 
 inline RunOptions short_run_of(std::size_t chains) {

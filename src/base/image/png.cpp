@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -237,6 +239,13 @@ bool is_netpbm(std::span<const std::byte> bytes) {
   return kind >= '1' && kind <= '6' && (next == '#' || next == ' ' || (next >= '\t' && next <= '\r'));
 }
 
+/// In small letters, with its dot; nothing where there is none.
+std::string ending_of(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending;
+}
+
 /// What libpng needs to know of an image to be written.
 png_image header_of(const Image& image) {
   if (image.width == 0 || image.height == 0 || (image.channels != 1 && image.channels != 3) ||
@@ -285,5 +294,20 @@ std::string png_bytes(const Image& image) {
 }
 
 void write_png(const std::string& path, const Image& image) { write_atomically(path, png_bytes(image)); }
+
+bool is_image_path(const std::string& path) {
+  const std::string ending = ending_of(path);
+  return ending.empty() || ending == ".png" || ending == ".ppm" || ending == ".pgm";
+}
+
+void write_image(const std::string& path, const Image& image) {
+  if (!is_image_path(path)) throw InputError(fmt::format("{}: expected a name that ends in .png, .ppm or .pgm", path));
+  const std::string ending = ending_of(path);
+  if (ending != ".ppm" && ending != ".pgm") return write_png(path, image);
+  const Image picture = ending == ".pgm" ? to_gray(image) : to_rgb(image);
+  std::string bytes = fmt::format("P{}\n{} {}\n255\n", ending == ".pgm" ? 5 : 6, picture.width, picture.height);
+  bytes.append(reinterpret_cast<const char*>(picture.pixels.data()), picture.pixels.size());
+  write_atomically(path, bytes);
+}
 
 }  // namespace poise

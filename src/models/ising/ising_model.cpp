@@ -20,8 +20,9 @@ namespace {
 // ---- settings
 
 struct Settings {
-  std::optional<std::pair<Index, Index>> size;  ///< rows and columns, when given
-  double lambda = 1;
+  std::vector<Index> size;  ///< rows and columns, or more sides; empty where they were not given
+  double coupling = 1;
+  double beta = 1;
   std::optional<double> mu;  ///< when given, also by a case
   std::optional<double> sigma;
   std::uint64_t seed = 1;
@@ -29,11 +30,14 @@ struct Settings {
   bool gaussian = false;
   std::string image = "square";
   std::string graph;  ///< file name; empty for a lattice
+
+  /// Of three dimensions and more.
+  [[nodiscard]] bool is_grid() const { return size.size() > 2; }
 };
 
 const std::vector<std::string>& known_keys() {
-  static const std::vector<std::string> keys = {"size",     "lambda", "mu",    "sigma", "seed",
-                                                "boundary", "field",  "image", "case",  "graph"};
+  static const std::vector<std::string> keys = {"size", "coupling", "lambda", "beta",  "T",    "mu",   "sigma",
+                                                "seed", "boundary", "field",  "image", "case", "graph"};
   return keys;
 }
 
@@ -46,13 +50,18 @@ void refuse_keys(SpecReader& reader, const std::vector<std::string>& keys, std::
 
 Settings read_settings(SpecReader& reader, const IsingFiles& files) {
   Settings settings;
-  settings.size = read_lattice_size(reader, kMaxSites);
+  settings.size = read_lattice_sides(reader, kMaxSites).value_or(std::vector<Index>());
   if (const std::int64_t number = reader.integer("case", 0, 1, 4); number > 0) {
-    settings.lambda = number <= 2 ? 0 : 1;
+    settings.coupling = number <= 2 ? 0 : 1;
     settings.mu = number % 2 == 1 ? 1 : 3;
     settings.sigma = 3;
   }
-  settings.lambda = reader.real("lambda", settings.lambda, -kLargest, kLargest);
+  const char* const name = reader.has("lambda") ? "lambda" : "coupling";
+  if (reader.has("lambda") && reader.has("coupling")) {
+    reader.problem("keys 'coupling' and 'lambda' in model 'ising' are the same: expected one of them");
+  }
+  settings.coupling = reader.real(name, settings.coupling, -kLargest, kLargest);
+  settings.beta = read_beta(reader, 0.0, kLargest);
   if (reader.has("mu")) settings.mu = reader.real("mu", 0, -kLargest, kLargest);
   if (reader.has("sigma")) settings.sigma = reader.real("sigma", 1, 0, kLargest);
   settings.seed = static_cast<std::uint64_t>(reader.integer("seed", 1, 0));
@@ -63,6 +72,7 @@ Settings read_settings(SpecReader& reader, const IsingFiles& files) {
   if (!settings.graph.empty()) {
     refuse_keys(reader, {"size", "boundary", "image", "case"}, "'graph', which has no lattice");
   }
+  if (settings.is_grid()) refuse_keys(reader, {"image", "case"}, "a lattice of more than two dimensions");
   if (!files.field_path.empty()) {
     const std::string file = fmt::format("the field file {}, in which nothing is random", files.field_path);
     refuse_keys(reader, {"seed", "field", "image"}, file);
@@ -157,9 +167,9 @@ void set_size(IsingModel& model, const Settings& settings, std::size_t rows, std
   model.rows = static_cast<Index>(rows);
   model.columns = static_cast<Index>(columns);
   model.variables = model.rows * model.columns;
-  if (settings.size && *settings.size != std::pair{model.rows, model.columns}) {
+  if (!settings.size.empty() && settings.size != std::vector{model.rows, model.columns}) {
     throw InputError(fmt::format("{}: found {} rows of {}, expected {} rows of {} as key 'size' in model 'ising' says",
-                                 path, rows, columns, settings.size->first, settings.size->second));
+                                 path, rows, columns, settings.size[0], settings.size[1]));
   }
 }
 
@@ -181,9 +191,9 @@ std::vector<double> brightness(const Image& image) {
 
 /// Field from a picture; `settings` learn the defaults that hold for pictures.
 void read_image_field(const std::string& path, std::string_view content, Settings& settings, IsingModel& model) {
-  if (!settings.graph.empty()) {
+  if (!settings.graph.empty() || settings.is_grid()) {
     throw InputError(fmt::format("{}: found an image, expected {} numbers as text, one for each variable of {}", path,
-                                 model.variables, settings.graph));
+                                 model.variables, settings.is_grid() ? "the lattice" : settings.graph));
   }
   settings.mu = settings.mu.value_or(1);
   settings.sigma = settings.sigma.value_or(1);
@@ -197,7 +207,7 @@ void read_image_field(const std::string& path, std::string_view content, Setting
 }
 
 void read_number_field(const std::string& path, std::string_view content, const Settings& settings, IsingModel& model) {
-  if (settings.graph.empty()) {
+  if (settings.graph.empty() && !settings.is_grid()) {
     Matrix matrix = parse_matrix(content, path);
     set_size(model, settings, matrix.rows, matrix.columns, path);
     model.field = std::move(matrix.values);
@@ -205,10 +215,26 @@ void read_number_field(const std::string& path, std::string_view content, const 
     model.field = parse_numbers(content, path);
     if (model.field.size() != model.variables) {
       throw InputError(fmt::format("{}: found {} numbers, expected {}, one for each variable of {}", path,
-                                   model.field.size(), model.variables, settings.graph));
+                                   model.field.size(), model.variables,
+                                   settings.is_grid() ? "the lattice" : settings.graph));
     }
   }
   model.observed = model.field;
+}
+
+/// Coupling and field times beta.
+void take_beta(double beta, IsingModel& model) {
+  if (beta == 1.0) return;
+  const auto scale = [&](double& value) {
+    value *= beta;
+    if (std::abs(value) <= kLargest) return;
+    throw InputError(
+        fmt::format("model 'ising': found a field or coupling of {} times beta={}, expected at most {} in size",
+                    value / beta, beta, kLargest));
+  };
+  scale(model.coupling);
+  for (Edge& edge : model.edges) scale(edge.coupling);
+  for (double& field : model.field) scale(field);
 }
 
 /// What makes a difference, in a fixed order; defaults that rarely change are left out.
@@ -217,21 +243,24 @@ std::string canonical_name(const Settings& settings, const IsingModel& model, bo
   const auto add = [&](const char* key, const auto& value) {
     spec.settings.emplace_back(key, fmt::format("{}", value));
   };
-  if (!model.is_lattice()) {
+  if (settings.is_grid()) {
+    add("size", fmt::format("{}", fmt::join(settings.size, "x")));
+  } else if (!model.is_lattice()) {
     add("graph", settings.graph);
   } else if (model.rows == model.columns) {
     add("size", model.rows);
   } else {
     add("size", fmt::format("{}x{}", model.rows, model.columns));
   }
-  add("lambda", settings.lambda);
+  add("coupling", settings.coupling);
+  if (settings.beta != 1.0) add("beta", settings.beta);
   const double mu = settings.mu.value_or(0);
   const double sigma = settings.sigma.value_or(0);
   const bool plain = mu == 0 && sigma == 0;
   if (!plain) add("mu", mu);
   if (!plain) add("sigma", sigma);
   if (!plain && random) add("seed", settings.seed);
-  if (model.is_lattice() && !settings.torus) add("boundary", "open");
+  if (settings.graph.empty() && !settings.torus) add("boundary", "open");
   if (settings.gaussian) add("field", "gaussian");
   if (settings.image != "square" && mu != 0) add("image", settings.image);
   return spec.text();
@@ -243,13 +272,14 @@ IsingModel make_ising(const Spec& spec, const IsingFiles& files) {
   SpecReader reader(spec, "model");
   Settings settings = read_settings(reader, files);
   IsingModel model;
-  model.coupling = settings.lambda;
+  model.coupling = settings.coupling;
   model.torus = settings.torus && settings.graph.empty();
   if (!settings.graph.empty()) {
-    EdgeList graph = parse_edges(read_file(settings.graph), settings.graph, settings.lambda);
+    EdgeList graph = parse_edges(read_file(settings.graph), settings.graph, settings.coupling);
     model.variables = graph.variables;
     model.edges = std::move(graph.edges);
   }
+  if (settings.is_grid()) set_grid({settings.size, settings.torus}, model);
   if (!files.field_path.empty()) {
     const std::string content = read_file(files.field_path);
     if (is_image(content)) {
@@ -260,14 +290,25 @@ IsingModel make_ising(const Spec& spec, const IsingFiles& files) {
       read_number_field(files.field_path, content, settings, model);
     }
   } else {
-    if (settings.graph.empty()) {
-      std::tie(model.rows, model.columns) = settings.size.value_or(std::pair<Index, Index>{30, 30});
+    if (settings.graph.empty() && !settings.is_grid()) {
+      model.rows = settings.size.empty() ? 30 : settings.size[0];
+      model.columns = settings.size.empty() ? 30 : settings.size[1];
       model.variables = model.rows * model.columns;
     }
     draw_field(settings, model);
   }
+  take_beta(settings.beta, model);
   model.name = canonical_name(settings, model, files.field_path.empty());
   return model;
+}
+
+void set_grid(const GridShape& shape, IsingModel& ising) {
+  ising.sides = shape.sides;
+  ising.torus = shape.torus;
+  ising.variables = shape.num_sites();
+  shape.for_each_edge([&](Index i, Index j, bool doubled) {
+    if (!doubled || i < j) ising.edges.push_back({i, j, doubled ? 2.0 * ising.coupling : ising.coupling});
+  });
 }
 
 void list_lattice_edges(IsingModel& ising) {

@@ -21,6 +21,7 @@ namespace poise {
 struct IsingModel {
   Index rows = 0;  ///< of a lattice, stored row by row; rows and columns are 0 for a graph
   Index columns = 0;
+  std::vector<Index> sides;  ///< of a lattice of three dimensions and more, whose edges are listed as those of a graph
   bool torus = false;
   double coupling = 0;             ///< lambda: of every lattice edge; in a graph, of the edges without a number
   std::vector<double> field;       ///< alpha, one number per variable
@@ -56,8 +57,10 @@ struct IsingFiles {
 
 /// Reads `ising:key=value,...`. Throws InputError.
 ///
-/// - `size=30`: N or ROWSxCOLUMNS, each 1 to 65535, at most 2^28 sites in all
-/// - `lambda=1`: the coupling
+/// - `size=30`: N or ROWSxCOLUMNS, each 1 to 65535, at most 2^28 sites in all; or three to eight sides, such as 8x8x8,
+///   at most 2^24 sites in all, without images
+/// - `coupling=1`; `lambda`, the name of the paper, is the same
+/// - `beta=1` or `T=1`, one over the other: coupling and field are multiplied by beta
 /// - `mu=0`, `sigma=0`: strength of the true image and of the noise; no field when both are 0
 /// - `seed=1`: of the noise
 /// - `boundary=torus` or `open`
@@ -155,6 +158,21 @@ struct Qubo {
 ///
 /// A line that begins with the word `c` is a comment.
 Qubo parse_qubo(std::string_view content, std::string_view name);
+
+/// The distribution of such a function, exp(-beta (energy(x) + offset)), or exp(beta (energy(x) + offset)) to be
+/// `maximised`. The offset is part of the energy that is reported, and of log Z. `name` begins messages.
+struct QuboSettings {
+  double beta = 1.0;
+  bool maximise = false;
+  double offset = 0.0;
+  std::string name;
+};
+IsingModel ising_of_qubo(Qubo qubo, const QuboSettings& settings);
+/// The same of cuts, exp(beta cut(x)).
+IsingModel ising_of_cut(EdgeList graph, double beta, std::string name);
+
+/// Makes it a lattice of any number of sides with its own coupling, the edges listed.
+void set_grid(const GridShape& shape, IsingModel& ising);
 
 /// Lists the edges of a lattice in `edges`; a double edge is one with twice the coupling.
 void list_lattice_edges(IsingModel& ising);

@@ -140,22 +140,42 @@ EdgeList read_edges(std::string_view content, std::string_view name, double defa
 
 }  // namespace
 
-std::optional<std::pair<Index, Index>> read_lattice_size(SpecReader& reader, std::int64_t max_sites) {
+std::optional<std::vector<Index>> read_lattice_sides(SpecReader& reader, std::int64_t max_sites) {
+  constexpr std::size_t most_sides = 8;
   if (!reader.has("size")) return std::nullopt;
   const std::string text = reader.text("size", "");
-  const std::size_t cross = text.find('x');
-  const auto rows = parse_integer(std::string_view(text).substr(0, cross));
-  const auto columns = cross == std::string::npos ? rows : parse_integer(std::string_view(text).substr(cross + 1));
-  const auto valid = [](const auto& side) { return side && *side >= 1 && *side <= kMaxSide; };
-  if (!valid(rows) || !valid(columns)) {
-    reader.reject("size", fmt::format("N or ROWSxCOLUMNS, each an integer from 1 to {}", kMaxSide));
-    return std::nullopt;
+  std::vector<Index> sides;
+  double sites = 1.0;
+  for (std::string_view rest = text;;) {
+    const std::size_t cross = rest.find('x');
+    const auto side = parse_integer(rest.substr(0, cross));
+    if (!side || *side < 1 || *side > kMaxSide || sides.size() == most_sides) {
+      reader.reject("size", fmt::format("N, ROWSxCOLUMNS or up to {} sides such as 8x8x8, each an integer from 1 to {}",
+                                        most_sides, kMaxSide));
+      return std::nullopt;
+    }
+    sides.push_back(static_cast<Index>(*side));
+    sites *= static_cast<double>(*side);
+    if (cross == std::string_view::npos) break;
+    rest.remove_prefix(cross + 1);
   }
-  if (*rows * *columns > max_sites) {
+  if (sides.size() == 1) {
+    sides.push_back(sides[0]);
+    sites *= sites;
+  }
+  if (sides.size() > 2) max_sites = std::min(max_sites, kMaxGridSites);
+  if (sites > static_cast<double>(max_sites)) {
     reader.reject("size", fmt::format("at most {} sites", max_sites));
     return std::nullopt;
   }
-  return std::pair{static_cast<Index>(*rows), static_cast<Index>(*columns)};
+  return sides;
+}
+
+double read_beta(SpecReader& reader, double least, double most) {
+  if (!reader.has("T")) return reader.real("beta", 1.0, least, most);
+  if (reader.has("beta")) reader.problem("keys 'beta' and 'T' say the same: expected one of them");
+  const double temperature = reader.real("T", 1.0, 1 / most, kLargest);
+  return 1.0 / temperature;
 }
 
 Matrix parse_matrix(std::string_view content, std::string_view name) {

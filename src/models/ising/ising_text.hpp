@@ -32,8 +32,13 @@ constexpr std::int64_t kMaxEdges = std::numeric_limits<std::int32_t>::max();
 /// Fields and couplings stay below this, so that log p of any state stays finite.
 constexpr double kLargest = 1e100;
 
-/// Reads the key `size`, N or ROWSxCOLUMNS, as rows and columns; nothing where it is not given.
-std::optional<std::pair<Index, Index>> read_lattice_size(SpecReader& reader, std::int64_t max_sites);
+constexpr std::int64_t kMaxGridSites = std::int64_t{1} << 24;  // of three dimensions and more: edges are listed
+
+/// Reads the key `size`, N or ROWSxCOLUMNS or more sides, as at least two sides; nothing where it is not given.
+std::optional<std::vector<Index>> read_lattice_sides(SpecReader& reader, std::int64_t max_sites);
+
+/// Reads the inverse temperature from the key `beta`, or from `T`, which is one over it; 1 where neither is given.
+double read_beta(SpecReader& reader, double least, double most);
 
 /// The lines of a text that hold something besides blanks and comments, cut into words.
 class Lines {

@@ -158,28 +158,29 @@ Qubo parse_qubo(std::string_view content, std::string_view name) { return QuboRe
 
 namespace {
 
-struct ObjectiveSettings {
+struct FileSettings {
   std::string file;
   double beta = 1;
 };
 
-ObjectiveSettings read_settings(SpecReader& reader, std::string_view model) {
-  ObjectiveSettings settings;
+FileSettings read_settings(SpecReader& reader, std::string_view model) {
+  FileSettings settings;
   settings.file = reader.text("file", "");
   if (settings.file.empty()) {
     reader.problem(fmt::format("no key 'file' in model '{}', expected {}:file=FILE", model, model));
   }
-  settings.beta = reader.real("beta", 1, 1 / kLargest, kLargest);
+  settings.beta = read_beta(reader, 1 / kLargest, kLargest);
   return settings;
 }
 
-/// Numbers of a file times beta must stay in the range of all fields and couplings.
-void check_range(const IsingModel& model, const ObjectiveSettings& settings) {
+/// Numbers times beta must stay in the range of all fields and couplings.
+void check_range(const IsingModel& model, double beta, const std::string& name) {
   const auto check = [&](double value) {
     if (std::abs(value) <= kLargest) return;
     throw InputError(
-        fmt::format("{}: found a field or coupling of {} from its numbers and beta={}, expected at most {} in size",
-                    settings.file, value, settings.beta, kLargest));
+        fmt::format("{}: found a field or coupling of {} from its numbers and beta={}, expected at most "
+                    "{} in size",
+                    name, value, beta, kLargest));
   };
   for (const double value : model.field) check(value);
   for (const Edge& edge : model.edges) check(edge.coupling);
@@ -189,40 +190,32 @@ void check_range(const IsingModel& model, const ObjectiveSettings& settings) {
 
 /// An edge adds w (1 - x_i x_j) / 2 to the cut, so that beta cut(x) = beta W / 2 - sum of beta w / 2 x_i x_j, where W
 /// is the sum of all weights.
-IsingModel make_maxcut(const Spec& spec) {
-  SpecReader reader(spec, "model");
-  const ObjectiveSettings settings = read_settings(reader, "maxcut");
-  reader.finish({"file", "beta"});
-  EdgeList graph = parse_maxcut(read_file(settings.file), settings.file);
+IsingModel ising_of_cut(EdgeList graph, double beta, std::string name) {
   IsingModel model;
   model.variables = graph.variables;
-  model.coupling = -settings.beta / 2;
+  model.coupling = -beta / 2;
   model.edges = std::move(graph.edges);
   for (Edge& edge : model.edges) {
     model.objective_constant += edge.coupling / 2;
-    edge.coupling *= -settings.beta / 2;
+    edge.coupling *= -beta / 2;
   }
   model.field.assign(model.variables, 0.0);
   model.observed = model.field;
   model.objective = "cut";
-  model.objective_scale = 1 / settings.beta;
-  model.name = fmt::format("maxcut:file={},beta={}", settings.file, settings.beta);
-  check_range(model, settings);
+  model.objective_scale = 1 / beta;
+  check_range(model, beta, name);
+  model.name = std::move(name);
   return model;
 }
 
 /// With x = (1 + s) / 2, a linear term q x is q/2 + q/2 s, and a product q x_i x_j is q/4 (1 + s_i + s_j + s_i s_j).
-IsingModel make_qubo(const Spec& spec) {
-  SpecReader reader(spec, "model");
-  const ObjectiveSettings settings = read_settings(reader, "qubo");
-  const std::string sense = reader.choice("sense", "min", {"min", "max"});
-  reader.finish({"file", "beta", "sense"});
-  Qubo qubo = parse_qubo(read_file(settings.file), settings.file);
+IsingModel ising_of_qubo(Qubo qubo, const QuboSettings& settings) {
   IsingModel model;
   model.variables = static_cast<Index>(qubo.linear.size());
   model.field = std::move(qubo.linear);
   model.edges = std::move(qubo.quadratic);
   model.zero_one = !qubo.spins;
+  model.objective_constant = settings.offset;
   if (!qubo.spins) {
     for (double& value : model.field) {
       value /= 2;
@@ -235,14 +228,36 @@ IsingModel make_qubo(const Spec& spec) {
       model.objective_constant += edge.coupling;
     }
   }
-  const double sign = sense == "max" ? settings.beta : -settings.beta;
+  const double sign = settings.maximise ? settings.beta : -settings.beta;
   for (double& value : model.field) value *= sign;
   for (Edge& edge : model.edges) edge.coupling *= sign;
   model.observed = model.field;
   model.objective = "energy";
   model.objective_scale = 1 / sign;
+  check_range(model, settings.beta, settings.name);
+  model.name = settings.name;
+  return model;
+}
+
+IsingModel make_maxcut(const Spec& spec) {
+  SpecReader reader(spec, "model");
+  const FileSettings settings = read_settings(reader, "maxcut");
+  reader.finish({"file", "beta", "T"});
+  IsingModel model = ising_of_cut(parse_maxcut(read_file(settings.file), settings.file), settings.beta, settings.file);
+  model.name = fmt::format("maxcut:file={},beta={}", settings.file, settings.beta);
+  return model;
+}
+
+IsingModel make_qubo(const Spec& spec) {
+  SpecReader reader(spec, "model");
+  const FileSettings settings = read_settings(reader, "qubo");
+  const std::string sense = reader.choice("sense", "min", {"min", "max"});
+  const double offset = reader.real("offset", 0.0, -kLargest, kLargest);
+  reader.finish({"file", "beta", "T", "sense", "offset"});
+  IsingModel model = ising_of_qubo(parse_qubo(read_file(settings.file), settings.file),
+                                   {settings.beta, sense == "max", offset, settings.file});
   model.name = fmt::format("qubo:file={},beta={},sense={}", settings.file, settings.beta, sense);
-  check_range(model, settings);
+  if (offset != 0.0) model.name += fmt::format(",offset={}", offset);
   return model;
 }
 

@@ -89,4 +89,29 @@ struct LatticeShape {
   }
 };
 
+/// The same in any number of dimensions, the last one changing fastest.
+struct GridShape {
+  std::vector<Index> sides;
+  bool torus;
+
+  [[nodiscard]] Index num_sites() const {
+    Index sites = 1;
+    for (const Index side : sides) sites *= side;
+    return sites;
+  }
+  /// Calls visit(i, j, doubled) for each edge; of two parallel edges, which are `doubled`, for both, once with j < i.
+  template <class Visit>
+  void for_each_edge(Visit&& visit) const {
+    const Index sites = num_sites();
+    for (Index i = 0; i < sites; ++i) {
+      Index stride = 1;
+      for (std::size_t d = sides.size(); d-- > 0; stride *= sides[d]) {
+        const Index position = i / stride % sides[d];
+        if (sides[d] < 2 || (!torus && position + 1 == sides[d])) continue;
+        visit(i, position + 1 < sides[d] ? i + stride : i - position * stride, torus && sides[d] == 2);
+      }
+    }
+  }
+};
+
 }  // namespace poise

@@ -119,8 +119,8 @@ Network make_sets(const Spec& spec, const char* model, VertexSets sets) {
   SpecReader reader(spec, "model");
   const std::string file = reader.text("file", "");
   if (file.empty()) reader.problem(fmt::format("no key 'file' in model '{}', expected {}:file=FILE", model, model));
-  const double beta = reader.real("beta", 1.0, -kStrongestFugacity, kStrongestFugacity);
-  reader.finish({"file", "beta"});
+  const double beta = read_beta(reader, -kStrongestFugacity, kStrongestFugacity);
+  reader.finish({"file", "beta", "T"});
   Network network = network_of_sets(parse_graph(read_file(file), file), sets, beta, file);
   network.name = fmt::format("{}:file={},beta={}", model, file, beta);
   return network;

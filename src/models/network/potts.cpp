@@ -2,6 +2,7 @@
 #include "models/network/potts.hpp"
 
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,12 +23,14 @@ constexpr std::uint64_t kPottsNumbers = 0;                  // of the stream of 
 
 Network make_potts(const Spec& spec) {
   SpecReader reader(spec, "model");
-  const auto [rows, columns] = read_lattice_size(reader, kMaxPottsSites).value_or(std::pair<Index, Index>{30, 30});
-  const std::int64_t num_sites = std::int64_t{rows} * columns;
+  const std::vector<Index> sides = read_lattice_sides(reader, kMaxPottsSites).value_or(std::vector<Index>{30, 30});
+  std::int64_t num_sites = 1;
+  for (const Index side : sides) num_sites *= side;
   const auto levels = static_cast<Index>(reader.integer("levels", 3, 2, 128));
-  const double coupling = reader.real("coupling", 1.0, -kStrongest, kStrongest);
-  const double field = reader.real("field", 0.0, -kStrongest, kStrongest);
-  const double sigma = reader.real("sigma", 0.0, 0.0, kStrongest);
+  double coupling = reader.real("coupling", 1.0, -kStrongest, kStrongest);
+  double field = reader.real("field", 0.0, -kStrongest, kStrongest);
+  double sigma = reader.real("sigma", 0.0, 0.0, kStrongest);
+  const double beta = read_beta(reader, 0.0, kLargest);
   const auto seed = static_cast<std::uint64_t>(reader.integer("seed", 1, 0));
   const bool torus = reader.choice("boundary", "torus", {"torus", "open"}) == "torus";
   if (sigma > 0.0 && num_sites * levels > kMaxFields) {
@@ -39,19 +42,34 @@ Network make_potts(const Spec& spec) {
   if (sigma == 0.0 && reader.has("seed")) {
     reader.problem("key 'seed' in model 'potts' does not go with sigma=0, by which nothing is random");
   }
+  const std::string numbers = fmt::format("coupling={},field={}", coupling, field);
+  const std::string noise = fmt::format(",sigma={},seed={}", sigma, seed);
+  coupling *= beta;
+  field *= beta;
+  sigma *= beta;
+  if (std::abs(coupling) > kStrongest) {
+    reader.problem(fmt::format("model 'potts': found a coupling of {} with beta={}, expected at most {} in size",
+                               coupling, beta, kStrongest));
+  }
   if (std::abs(field) + sigma > kStrongest) {
     reader.problem(
         fmt::format("model 'potts': found fields of up to {} from field={} and sigma={}, expected at most {}",
                     std::abs(field) + sigma, field, sigma, kStrongest));
   }
-  reader.finish({"size", "levels", "coupling", "field", "sigma", "seed", "boundary"});
+  reader.finish({"size", "levels", "coupling", "field", "sigma", "seed", "boundary", "beta", "T"});
 
   Network network;
-  network.rows = rows;
-  network.columns = columns;
-  network.name = fmt::format("potts:size={}x{},levels={},coupling={},field={},boundary={}", rows, columns, levels,
-                             coupling, field, torus ? "torus" : "open");
-  if (sigma > 0.0) network.name += fmt::format(",sigma={},seed={}", sigma, seed);
+  const bool is_flat = sides.size() == 2;
+  if (is_flat) {
+    network.rows = sides[0];
+    network.columns = sides[1];
+  } else {
+    network.sides = sides;
+  }
+  network.name = fmt::format("potts:size={},levels={},{},boundary={}", fmt::join(sides, "x"), levels, numbers,
+                             torus ? "torus" : "open");
+  if (sigma > 0.0) network.name += noise;
+  if (beta != 1.0) network.name += fmt::format(",beta={}", beta);
   network.cardinalities.assign(static_cast<std::size_t>(num_sites), levels);
   for (Index a = 0; a < levels; ++a) {
     for (Index b = 0; b < levels; ++b) network.values.push_back(a == b ? std::exp(coupling) : 1.0);
@@ -71,8 +89,9 @@ Network make_potts(const Spec& spec) {
     network.table_start.push_back(table);
   };
   const LatticeShape shape{network.rows, network.columns, torus};
+  if (!is_flat) GridShape{sides, torus}.for_each_edge([&](Index i, Index j, bool) { add({i, j}, 0); });
   for (Index i = 0; i < network.num_variables(); ++i) {
-    shape.for_each_edge_from(i, [&](Index j, bool) { add({i, j}, 0); });
+    if (is_flat) shape.for_each_edge_from(i, [&](Index j, bool) { add({i, j}, 0); });
     if (sigma > 0.0) {
       add({i}, sites + std::size_t{i} * levels);
     } else if (field != 0.0) {

@@ -322,6 +322,7 @@ class BifReader {
   }
 
   void finish() {
+    network_.bayesian = true;
     for (Index i = 0; i < network_.num_variables(); ++i) {
       if (given_in_[i] != 0) continue;
       lexer_.fail(declared_in_[i],

@@ -1,5 +1,6 @@
-/// Evidence: the UAI format, present and older, and lines with names.
+/// Evidence: the UAI format, present and older, lines with names, and names as they are typed.
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -21,16 +22,21 @@ class Collector {
  public:
   Collector(const Network& network, std::string_view name) : network_(network), name_(name) {}
 
-  [[noreturn]] void fail(std::size_t line, const std::string& what) const { fail_at(name_, line, what); }
+  /// Line 0 is what was typed.
+  [[noreturn]] void fail(std::size_t line, const std::string& what) const {
+    if (line == 0) throw InputError(fmt::format("{}: {}", name_, what));
+    fail_at(name_, line, what);
+  }
 
   void add(Index variable, Index level, std::size_t line) {
     const auto [place, is_new] = seen_.try_emplace(variable, Seen{level, line});
     if (is_new) {
       evidence_.push_back({variable, level});
     } else if (place->second.level != level) {
-      fail(line, fmt::format("found {} at level {}, expected level {} as in line {}", network_.variable_name(variable),
+      const std::string where = line == 0 ? "before" : fmt::format("in line {}", place->second.line);
+      fail(line, fmt::format("found {} at level {}, expected level {} as {}", network_.variable_name(variable),
                              network_.level_name(variable, level), network_.level_name(variable, place->second.level),
-                             place->second.line));
+                             where));
     }
   }
 
@@ -146,13 +152,66 @@ bool has_names(std::string_view content) {
   return result;
 }
 
-class NameReader {
+/// Variables by what users call them.
+class VariableFinder {
  public:
-  NameReader(const Network& network, std::string_view name) : network_(network), collector_(network, name) {
+  explicit VariableFinder(const Network& network) : network_(network) {
     for (Index i = 0; i < network.names.size(); ++i) {
       variables_.emplace(network.names[i], i);
       longest_ = std::max(longest_, network.names[i].size());
     }
+  }
+
+  [[nodiscard]] std::optional<Index> find(std::string_view text) const {
+    if (const auto place = variables_.find(text); place != variables_.end()) return place->second;
+    if (text.starts_with("x[") && text.ends_with("]")) text = text.substr(2, text.size() - 3);
+    const std::optional<std::uint64_t> number = Tokenizer::parse_count(text);
+    if (!number || *number >= network_.num_variables()) return std::nullopt;
+    return static_cast<Index>(*number);
+  }
+  [[nodiscard]] std::size_t longest() const { return longest_; }
+  [[nodiscard]] std::string refusal(std::string_view found) const {
+    return fmt::format("found {}, expected the name of a variable or its number, from 0 to {}{}", quote(found),
+                       network_.num_variables() - 1, did_you_mean(found, network_.names));
+  }
+
+ private:
+  const Network& network_;
+  std::unordered_map<std::string_view, Index> variables_;
+  std::size_t longest_ = 32;  ///< characters of a name or a number
+};
+
+/// What stands between commas; a comma inside a name or a level is where `begins` refuses what follows it.
+template <class Begins>
+std::vector<std::string> split_at_commas(std::string_view text, const Begins& begins) {
+  std::vector<std::string> items;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, comma);
+    if (items.empty() || begins(items.back(), item)) {
+      items.emplace_back(item);
+    } else {
+      items.back() += fmt::format(",{}", item);
+    }
+    if (comma == text.size()) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+class NameReader {
+ public:
+  NameReader(const Network& network, std::string_view name)
+      : network_(network), variables_(network), collector_(network, name) {}
+
+  Evidence read_typed(std::string_view words) {
+    const auto has_equals = [](const std::string&, std::string_view next) {
+      return next.find('=') != std::string_view::npos || trim(next).empty();
+    };
+    for (const std::string& item : split_at_commas(words, has_equals)) {
+      if (trim(item).empty()) collector_.fail(0, "found nothing between two commas, expected variable=level");
+      read_line(trim(item), 0);
+    }
+    return collector_.take();
   }
 
   Evidence read(std::string_view content) {
@@ -173,23 +232,13 @@ class NameReader {
     const std::string_view first = trim(line.substr(0, equals));
     for (; equals != std::string_view::npos; equals = line.find('=', equals + 1)) {
       const std::string_view left = trim(line.substr(0, equals));
-      if (left.size() > longest_) break;
-      const std::optional<Index> variable = find_variable(left);
+      if (left.size() > variables_.longest()) break;
+      const std::optional<Index> variable = variables_.find(left);
       if (!variable) continue;
       collector_.add(*variable, level_of(*variable, trim(line.substr(equals + 1)), number), number);
       return;
     }
-    collector_.fail(number,
-                    fmt::format("found {}, expected the name of a variable or its number, from 0 to {}{}", quote(first),
-                                network_.num_variables() - 1, did_you_mean(first, network_.names)));
-  }
-
-  std::optional<Index> find_variable(std::string_view text) const {
-    if (const auto place = variables_.find(text); place != variables_.end()) return place->second;
-    if (text.starts_with("x[") && text.ends_with("]")) text = text.substr(2, text.size() - 3);
-    const std::optional<std::uint64_t> number = Tokenizer::parse_count(text);
-    if (!number || *number >= network_.num_variables()) return std::nullopt;
-    return static_cast<Index>(*number);
+    collector_.fail(number, variables_.refusal(first));
   }
 
   Index level_of(Index variable, std::string_view text, std::size_t line) const {
@@ -207,9 +256,8 @@ class NameReader {
   }
 
   const Network& network_;
+  VariableFinder variables_;
   Collector collector_;
-  std::unordered_map<std::string_view, Index> variables_;
-  std::size_t longest_ = 32;  ///< characters of a name or a number
 };
 
 }  // namespace
@@ -217,6 +265,31 @@ class NameReader {
 Evidence parse_evidence(std::string_view content, std::string_view name, const Network& network) {
   if (has_names(content)) return NameReader(network, name).read(content);
   return read_numbers(content, name, network);
+}
+
+Evidence find_evidence(const std::string& words, const Network& network) {
+  std::error_code ignored;
+  if (words.find('=') == std::string::npos || std::filesystem::exists(words, ignored)) {
+    return read_evidence(words, network);
+  }
+  return NameReader(network, "evidence").read_typed(words);
+}
+
+std::vector<Index> parse_variables(std::string_view text, std::string_view name, const Network& network) {
+  const VariableFinder finder(network);
+  const auto is_whole = [&](const std::string& before, std::string_view) {
+    return finder.find(trim(before)).has_value();
+  };
+  std::vector<Index> variables;
+  for (const std::string& item : split_at_commas(text, is_whole)) {
+    const std::optional<Index> variable = finder.find(trim(item));
+    if (!variable) throw InputError(fmt::format("{}: {}", name, finder.refusal(trim(item))));
+    if (std::find(variables.begin(), variables.end(), *variable) != variables.end()) {
+      throw InputError(fmt::format("{}: found {} twice, expected it once", name, network.variable_name(*variable)));
+    }
+    variables.push_back(*variable);
+  }
+  return variables;
 }
 
 Evidence read_evidence(const std::string& path, const Network& network) {

@@ -40,6 +40,7 @@ class UaiReader {
     read_tables();
     words_.finish("the last table");
     if (is_bayes_) refuse_cycle();
+    network_.bayesian = is_bayes_;
     return std::move(network_);
   }
 

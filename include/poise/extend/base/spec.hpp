@@ -39,6 +39,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 /// large or too small (1e400, 1e-400) for the type.
 std::optional<double> parse_real(std::string_view text);
 std::optional<std::int64_t> parse_integer(std::string_view text);
+/// A whole number as people type it: 1000000, or 1e6 where that is exact.
+std::optional<std::int64_t> parse_whole_number(std::string_view text);
 
 /// `found` in single quotes for an error message: shortened when long, bytes that are not printable ASCII as \xNN.
 std::string quote(std::string_view found);
