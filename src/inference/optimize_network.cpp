@@ -245,7 +245,8 @@ class NetworkOptimum {
     if (options_.sweeps) sweeps_now = std::min(sweeps, std::max(1.0, static_cast<double>(*options_.sweeps) - swept_));
     network_search::Proof proof(core, proof_options(until, sweeps_now.value_or(0.0) * logs.sweep_looks()));
     lower_bound(proof.bound() + constant);
-    std::vector<Value> better;
+    network_search::Scored better;  // than what chains have, by proofs
+    better.value = kMinusInfinity;
     Attempts attempts;
     network_search::SearchOptions search;
     search.sweeps = sweeps_now;
@@ -256,29 +257,35 @@ class NetworkOptimum {
     search.seed = options_.seed;
     search.threads = options_.threads;
     const double before = swept_;
+    const auto note = [&](double objective) {
+      if (!answer_.history.empty() && objective <= answer_.history.back().objective + rounding_of(objective)) return;
+      answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(swept_), objective});
+    };
     search.progress = [&](const network_search::Scored& best, double of_search, double done) {
+      const double looks = (before + of_search - swept_) * logs.sweep_looks() * network_search::kChains;
       swept_ = before + of_search;
-      const double objective = best.value + constant;
-      if (logs.is_possible(best.x) &&
-          (answer_.history.empty() || objective > answer_.history.back().objective + rounding_of(objective))) {
-        answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(swept_), objective});
-      }
+      const bool is_possible = logs.is_possible(best.x);
+      if (is_possible) note(best.value + constant);
       const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
-      if (!logs.is_possible(best.x) || !attempts.is_due(best.value, has_deadline())) return true;
-      const Clock::time_point begins = Clock::now();
-      network_search::Proof::Outcome outcome = proof.attempt(best.value);
-      attempts.took = seconds_since(begins);
-      attempts.last = Clock::now();
-      better = std::move(outcome.better);
+      if (!is_possible) return true;
+      // The tree looks at as many table entries as all chains together.
+      const double known = std::max(best.value, better.value);
+      const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
+                                                         ? attempts.make([&] { return proof.attempt(known); })
+                                                         : proof.search_tree(known, looks);
+      if (!outcome.better.empty()) {
+        better = {outcome.better, logs.value(outcome.better)};
+        note(better.value + constant);
+      }
       lower_bound(proof.bound() + constant);
       answer_.optimal = outcome.proved;
       return !outcome.proved;
     };
     const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
-    if (!better.empty()) add_solution(original(better), 1);
+    if (!better.x.empty()) add_solution(original(better.x), 1);
     for (const network_search::Found& found : all) {
-      if (!logs.is_possible(found.state.x)) continue;
+      if (!logs.is_possible(found.state.x) || found.state.x == better.x) continue;
       add_solution(original(found.state.x), found.count);
     }
     std::stable_sort(answer_.solutions.begin(), answer_.solutions.end(),
@@ -288,7 +295,9 @@ class NetworkOptimum {
     answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
     if (!answer_.optimal) return;
     answer_.bound = best;
-    answer_.reason = "by search, and proved: costs were shifted, levels ruled out, and the rest maximised exactly";
+    answer_.reason =
+        "by search, and proved: costs were shifted, levels ruled out, and the rest solved exactly or by branch and "
+        "bound";
   }
 
   /// When the next attempt at a proof is due: only for a better state than the last one was made for. Where the answer
@@ -305,6 +314,14 @@ class NetworkOptimum {
       if (by_clock ? seconds_since(last) < kSearchToProof * took : !std::has_single_bit(rounds)) return false;
       value = best;
       return true;
+    }
+    template <class Attempt>
+    auto make(const Attempt& attempt) {
+      const Clock::time_point begins = Clock::now();
+      auto outcome = attempt();
+      took = seconds_since(begins);
+      last = Clock::now();
+      return outcome;
     }
   };
 
