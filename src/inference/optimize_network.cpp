@@ -271,16 +271,16 @@ class NetworkOptimum {
       if (!is_possible) return true;
       // The tree looks at as many table entries as all chains together.
       const double known = std::max(best.value, better.value);
-      const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
-                                                         ? attempts.make([&] { return proof.attempt(known); })
-                                                         : proof.search_tree(known, looks);
+      const network_search::Proof::Outcome outcome =
+          attempts.is_due(known, has_deadline()) ? attempts.make(proof, known) : proof.search_tree(known, looks);
       if (!outcome.better.empty()) {
         better = {outcome.better, logs.value(outcome.better)};
         note(better.value + constant);
       }
       lower_bound(proof.bound() + constant);
       answer_.optimal = outcome.proved;
-      return !outcome.proved;
+      const bool reached = search.target && better.value >= *search.target;
+      return !outcome.proved && !reached;
     };
     const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
     if (!better.x.empty()) add_solution(original(better.x), 1);
@@ -315,10 +315,9 @@ class NetworkOptimum {
       value = best;
       return true;
     }
-    template <class Attempt>
-    auto make(const Attempt& attempt) {
+    network_search::Proof::Outcome make(network_search::Proof& proof, double log_value) {
       const Clock::time_point begins = Clock::now();
-      auto outcome = attempt();
+      network_search::Proof::Outcome outcome = proof.attempt(log_value);
       took = seconds_since(begins);
       last = Clock::now();
       return outcome;

@@ -8,7 +8,7 @@ namespace poise::network_search {
 
 namespace {
 
-/// The first node takes its time, because all others begin with its costs.
+/// The root takes its time, because all other nodes begin with its costs.
 constexpr SoftCosts::Effort kAtRoot{.rounds = 1000, .least_gain = 1e-4, .least_move = 1e-6};
 constexpr SoftCosts::Effort kAtNode{.rounds = 4, .least_gain = 0.05, .least_move = 0.02};
 /// A depth-first search has more failures where more than a tenth of all nodes are visited again on the way to open
@@ -41,6 +41,11 @@ double BranchAndBound::log_bound() const {
 bool BranchAndBound::search(const Limits& limits) {
   const double last_look = costs_.looks() + limits.looks;
   const auto is_over = [&] { return costs_.looks() >= last_look || (limits.halt && limits.halt()); };
+  if (nodes_ == 0) {
+    ++nodes_;
+    if (!costs_.propagate(limit_, kAtRoot, limits.halt)) open_.clear();
+    for (Open& root : open_) root.bound = costs_.bound();
+  }
   while (!open_.empty()) {
     if (is_over()) return false;
     std::pop_heap(open_.begin(), open_.end());
@@ -52,7 +57,7 @@ bool BranchAndBound::search(const Limits& limits) {
     }
     costs_.push();
     failures_ = 0;
-    if (enter(node, limits)) descend(limits, last_look);
+    if (enter(node)) descend(limits, last_look);
     leave_open();
     while (!branches_.empty()) {
       branches_.pop_back();
@@ -72,7 +77,7 @@ bool BranchAndBound::search(const Limits& limits) {
 }
 
 /// Makes the decisions on the way to an open node. False where nothing is left there.
-bool BranchAndBound::enter(const Open& open, const Limits& limits) {
+bool BranchAndBound::enter(const Open& open) {
   entered_ = open.step;
   entered_depth_ = open.depth;
   entered_bound_ = open.bound;
@@ -89,7 +94,7 @@ bool BranchAndBound::enter(const Open& open, const Limits& limits) {
   }
   revisited_ += way.size();
   ++nodes_;
-  return costs_.propagate(limit_, open.step == kRoot ? kAtRoot : kAtNode, limits.halt);
+  return costs_.propagate(limit_, kAtNode);
 }
 
 /// Depth first from the present node until nothing is left, or until it is time to look elsewhere: then false.

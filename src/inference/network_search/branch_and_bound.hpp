@@ -68,7 +68,7 @@ class BranchAndBound {
     std::size_t path;  ///< decisions before
   };
 
-  bool enter(const Open& open, const Limits& limits);
+  bool enter(const Open& open);
   bool descend(const Limits& limits, double last_look);
   bool apply(const Decision& decision);
   bool is_solved();
