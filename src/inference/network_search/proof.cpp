@@ -1,4 +1,4 @@
-/// Rounds of shifting and pruning, mini-buckets on what is left, and its exact solution.
+/// Rounds of shifting and pruning, the exact solution of what is left, branch and bound, and mini-buckets.
 #include "inference/network_search/proof.hpp"
 
 #include <algorithm>
@@ -25,6 +25,8 @@ constexpr double kOfSums = 0.25;
 /// The first size of mini-buckets, and how much larger the next ones are.
 constexpr double kFirstTable = 1024.0;
 constexpr double kNextTable = 8.0;
+/// Tables that variables are eliminated in before branch and bound.
+constexpr double kMostCollapsed = 64.0;
 
 double levels_of(const Network& network) {
   double sum = 0.0;
@@ -37,7 +39,8 @@ double proof_rounding(double value) { return 1e-9 * (1.0 + std::abs(value)); }
 }  // namespace
 
 Proof::Proof(const Network& network, ProofOptions options) : options_(std::move(options)), left_(network) {
-  lower_bound_of_rest(kMinusInfinity);
+  const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
+  bound_ = costs.log_bound();
 }
 
 void Proof::lower_bound_of_rest(double log_value) {
@@ -105,8 +108,44 @@ std::optional<Proof::Outcome> Proof::solve(double log_value) {
   bound_ = std::min(bound_, std::max(log_value, value));
   Outcome outcome{.proved = true, .better = {}};
   if (value <= log_value + proof_rounding(log_value)) return outcome;
-  for (std::size_t k = reduced_.size(); k-- > 0;) levels = reduced_[k].original_state(levels);
-  outcome.better.assign(levels.begin(), levels.end());
+  outcome.better = original(std::move(levels), reduced_.size());
+  return outcome;
+}
+
+std::vector<Value> Proof::original(std::vector<Index> levels, std::size_t reductions) const {
+  while (reductions-- > 0) levels = reduced_[reductions].original_state(levels);
+  return {levels.begin(), levels.end()};
+}
+
+Proof::Tree::Tree(const Network& left, double memory)
+    : collapse(left, {.most_entries = kMostCollapsed, .memory_limit = memory, .reduction = Reduction::max}),
+      search(collapse.core(), memory),
+      reductions(0),
+      constant(collapse.log_constant()),
+      levels(levels_of(left)),
+      variables(left.num_variables()) {}
+
+Proof::Outcome Proof::search_tree(double log_value, double looks) {
+  if (bound_ <= log_value + proof_rounding(log_value)) return {.proved = true, .better = {}};
+  if (tree_ == nullptr || levels_of(left_) < (1.0 - kLeastShrinking) * tree_->levels) {
+    try {
+      tree_ = std::make_unique<Tree>(left_, options_.memory / 4.0);
+    } catch (const InputError&) {  // no state is as good: those that are known are no better than that
+      bound_ = log_value;
+      return {.proved = true, .better = {}};
+    }
+    tree_->reductions = reduced_.size();
+    tree_->constant += constant_;
+  }
+  BranchAndBound& search = tree_->search;
+  search.look_above(log_value - tree_->constant);
+  Outcome outcome{.proved = search.search({.looks = looks, .halt = options_.halt}), .better = {}};
+  bound_ = std::min(bound_, std::max(log_value, search.log_bound() + tree_->constant));
+  if (!search.best()) return outcome;
+  Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
+  std::vector<Value> levels(tree_->variables);
+  tree_->collapse.draw(*search.best(), rng, levels, {});
+  outcome.better = original({levels.begin(), levels.end()}, tree_->reductions);
   return outcome;
 }
 
@@ -126,8 +165,11 @@ Proof::Outcome Proof::attempt(double log_value) {
     if (levels_of(left_) > (1.0 - kLeastShrinking) * before) break;
     if (options_.halt && options_.halt()) return {};
   }
+  Outcome outcome = search_tree(log_value, options_.operations / 4.0);
+  if (outcome.proved) return outcome;
   lower_bound_of_rest(log_value);
-  return {.proved = bound_ <= log_value + proof_rounding(log_value), .better = {}};
+  outcome.proved = bound_ <= log_value + proof_rounding(log_value);
+  return outcome;
 }
 
 }  // namespace poise::network_search

@@ -14,8 +14,6 @@ namespace poise::network_search {
 
 namespace {
 
-/// As many for any number of threads: they are part of what an answer depends on.
-constexpr std::size_t kChains = 8;
 /// Rounds that a limit of sweeps is cut into, and the sweeps of a round where there is none: then rounds grow, so that
 /// what is done between them costs little.
 constexpr double kRounds = 16.0;

@@ -11,6 +11,9 @@
 
 namespace poise::network_search {
 
+/// As many for any number of threads: they are part of what an answer depends on.
+inline constexpr std::size_t kChains = 8;
+
 struct SearchOptions {
   std::optional<double> sweeps;  ///< of each chain; nothing: until the halt
   Halt halt;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What variable selection reaches: speed, errors against enumeration, calibration, and many variables.
 
-    PYTHONPATH=build/release/python build/python/bin/python bench/select.py FOLDER [speed convergence traits loci wide]
+    PYTHONPATH=build/release/python build/python/bin/python bench/selection.py FOLDER [speed convergence traits loci wide]
 
 FOLDER holds data of susieR as .npz files: N3finemapping (X, Y) and FinemappingConvergence (XtX, Xty, yty, n). Times are
 processor time of one thread, so that what else the machine does counts less. millipede (millipede-regression on PyPI) is put beside the
