@@ -83,6 +83,14 @@ class Selection(ShownAsText):
         """A data frame with a row for every variable."""
         return self.table().to_pandas()
 
+    def plot(self, positions: npt.ArrayLike | None = None) -> str:
+        """Inclusion probabilities and the correlations of the most probable variables, as SVG.
+
+        ``positions`` along the genome, one for each variable; by default variables stand in their order.
+        """
+        places = [] if positions is None else _numbers("positions", positions, 1).tolist()
+        return self._core.plot(places)
+
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a row for every variable, with tabs between, as ``poise select --out`` does."""
         with open(path("file", file), "w", encoding="utf-8") as out:
