@@ -170,3 +170,13 @@ def test_bad_summaries_are_a_sentence():
     bad = np.array([[1.0, 0.6, -0.6], [0.6, 1.0, 0.6], [-0.6, 0.6, 1.0]])
     with pytest.warns(poise.PoiseWarning, match="not positive semidefinite"):
         poise.finemap(np.ones(3), bad, 100, draws=50, progress=False)
+
+
+def test_pictures():
+    x, y = table()
+    answer = poise.select(x, y, draws=200, progress=False)
+    picture = answer.plot()
+    assert picture.startswith("<svg ") and "<desc>Inclusion probabilities of 7 variables" in picture
+    assert ">position (Mb)<" in answer.plot(positions=2e6 + 1e5 * np.arange(7))
+    with pytest.raises(ValueError, match="positions: found 2, expected 7"):
+        answer.plot(positions=[1, 2])

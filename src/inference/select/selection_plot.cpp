@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMostCorrelated = 12;  // variables whose correlations are shown
 constexpr double kWorthShowing = 0.01;       // inclusion probability that these have at least
+constexpr std::size_t kMostListed = 14;      // sets in the legend
 constexpr std::size_t kMostNamed = 12;       // variables up to which the axis has their names
 constexpr std::size_t kLongestName = 18;     // letters
 constexpr std::size_t kMostPoints = 2000;    // points of variables that hardly matter
@@ -139,7 +140,7 @@ std::string probabilities_plot(const SelectionAnswer& answer, const std::vector<
     points.marker_radius = is_set ? 4 : 2.5;
     points.color = groups[k].bars.color = is_set ? color_of(k) : std::string(kGrey);
     groups[k].bars.line_width = 1.2;
-    if (is_set) points.label = set_label(answer, k);
+    if (k < std::min(kMostListed, answer.sets.size())) points.label = set_label(answer, k);
   }
   if (!answer.sets.empty()) groups.back().points.label = "in no credible set";
   const std::size_t stride = std::max<std::size_t>(1, p / kMostPoints);
