@@ -230,6 +230,7 @@ Examples:
   poise select data.csv --response y
   poise select data.csv --response y --beta-a 1 --beta-b 10 --slab g --always age,sex
   poise select data.csv --response y --predict new.csv --predictions predicted.csv
+  poise select data.csv --response y --plot inclusion.svg
   poise sample selection:data=data.csv,response=y --sampler temper
 
 {})",
@@ -244,7 +245,7 @@ coefficients have a variance of 50 on the scale of z. A credible set is a smalle
 the form of FINEMAP go: .snp, .config and .cred.
 
 Examples:
-  poise finemap --z locus.z --ld locus.ld --n 50000 --out locus.tsv
+  poise finemap --z locus.z --ld locus.ld --n 50000 --out locus.tsv --plot locus.svg
   poise finemap --z z.txt --ld R.npy --n 50000 --json - --quiet | jq .sets
   poise finemap --master data.master
 
@@ -352,9 +353,10 @@ Examples:
 std::string reproduce_footer() {
   return fmt::format(
       R"(Writes one report that opens without a network (report.html), the numbers (results.json, tables/*.csv) and the
-figures (figures/*.svg), each number beside the paper's own with its standard error. Without --data the networks of uai
-are generated here, rbm takes Debian's dataset-fashion-mnist, and the RBMs of discs are trained on drawn digits. The
-same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command continues
+figures (figures/*.svg), each number beside the paper's own, where there is one, with its standard error. Without --data
+the networks of uai are generated here, rbm takes Debian's dataset-fashion-mnist, the RBMs of discs are trained on drawn
+digits, and select simulates its regressions; it reads .npz files with X and Y, with XtX, Xty, yty and n, or with z, R and
+n. The same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command continues
 from there.
 
 Examples:
@@ -362,6 +364,7 @@ Examples:
   poise reproduce uai --data uai-networks --protocol published --out uai-as-published
   poise reproduce rbm --data mnist --quick
   poise reproduce discs --data mnist
+  poise reproduce select
 
 {})",
       kExitCodes);

@@ -1,4 +1,5 @@
-/// `poise reproduce`: the experiments of the LSB paper, as published or made fair, and those of the DISCS benchmark.
+/// `poise reproduce`: the experiments of the LSB paper, as published or made fair, those of the DISCS benchmark, and
+/// one on variable selection.
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -44,11 +45,13 @@ ReproduceOptions read_options(const ReproduceFlags& flags) {
     options.experiment = Experiment::uai;
   } else if (flags.experiment == "discs") {
     options.experiment = Experiment::discs;
+  } else if (flags.experiment == "select") {
+    options.experiment = Experiment::select;
   } else if (flags.experiment.empty()) {
-    problems.add("the experiment is missing, expected ising, rbm, uai or discs");
+    problems.add("the experiment is missing, expected ising, rbm, uai, discs or select");
   } else {
-    problems.add(
-        fmt::format("found {}, expected the experiment, which is ising, rbm, uai or discs", quote(flags.experiment)));
+    problems.add(fmt::format("found {}, expected the experiment, which is ising, rbm, uai, discs or select",
+                             quote(flags.experiment)));
   }
   if (flags.protocol != "fair" && flags.protocol != "published") {
     problems.add(fmt::format("--protocol: found {}, expected fair or published", quote(flags.protocol)));
@@ -114,16 +117,17 @@ int reproduce(const ReproduceFlags& flags) {
 
 Command add_reproduce(CLI::App& program) {
   const auto flags = std::make_shared<ReproduceFlags>();
-  CLI::App* command =
-      program.add_subcommand("reproduce", "Run the experiments of the LSB paper and of DISCS, and report what holds");
+  CLI::App* command = program.add_subcommand(
+      "reproduce", "Run the experiments of the LSB paper, of DISCS and on variable selection, and report what holds");
   const auto add = [&](const char* name, std::string& value, const std::string& help, const char* type) {
     return command->add_option(name, value, help)->type_name(type);
   };
-  note_choices(add("experiment", flags->experiment, "ising, rbm, uai or discs", "EXPERIMENT"),
-               {"ising", "rbm", "uai", "discs"});
+  note_choices(add("experiment", flags->experiment, "ising, rbm, uai, discs or select", "EXPERIMENT"),
+               {"ising", "rbm", "uai", "discs", "select"});
   add("--protocol", flags->protocol, "fair, or published: the settings of the paper's code, quirks included [fair]",
       "HOW");
-  add("--data", flags->data, "Directory with MNIST's files (rbm, discs), or with BN_1.uai and BN_8.uai (uai)", "DIR");
+  add("--data", flags->data,
+      "Directory with MNIST's files (rbm, discs), BN_1.uai and BN_8.uai (uai), or .npz files (select)", "DIR");
   add("--out", flags->out, "Directory for report, tables and figures [reproduce-EXPERIMENT]", "DIR");
   add("--seed", flags->seed, "Seed of all random numbers [1]", "S");
   add("--threads", flags->threads, "Threads; numbers do not depend on it, times do [0: all cores]", "T");

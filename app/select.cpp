@@ -15,6 +15,7 @@
 #include "help.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
 
@@ -29,6 +30,7 @@ struct SelectionFlags {
   OptionFlags options;
   std::string out;
   std::string json;
+  std::string plot;
   bool strict = false;
   bool quiet = false;
 };
@@ -54,6 +56,9 @@ void declare(CLI::App& command, SelectionFlags& flags) {
   flags.prior.declare(command, SelectionPrior());
   flags.options.declare(command, SelectOptions());
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
+  command
+      .add_option("--plot", flags.plot, "Draw inclusion probabilities and correlations as SVG; - is standard output")
+      ->type_name("FILE.svg");
   command.add_flag("--strict", flags.strict, "Exit with 3 when there are warnings");
   command.add_flag("--quiet", flags.quiet, "Show no progress");
 }
@@ -74,10 +79,11 @@ SelectionAnswer run_selection(const std::shared_ptr<const SelectionProblem>& pro
                               const SelectionFlags& flags, const std::string& title) {
   ProgressDisplay display(progress_style(flags.quiet), title);
   SelectHooks hooks;
-  hooks.progress = [&](const Progress& progress) { display.update(progress); };
+  if (is_root()) hooks.progress = [&](const Progress& progress) { display.update(progress); };
   hooks.stop = &stop_on_interrupt();
+  hooks.collective = ranks();
   SelectionAnswer answer = select(problem, settings.options, hooks);
-  display.end(answer.interrupted);
+  if (is_root()) display.end(answer.interrupted);
   return answer;
 }
 
@@ -88,6 +94,8 @@ int show(const SelectionAnswer& answer, const SelectionFlags& flags, bool screen
     return kInterrupted;
   }
   if (!flags.json.empty()) write_output(flags.json, json_text(selection_json(answer)));
+  if (!flags.plot.empty()) write_output(flags.plot, selection_plot(answer));
+  screen_taken = screen_taken || flags.plot == "-";
   std::FILE* const screen = screen_taken || flags.json == "-" ? stderr : stdout;
   if (screen == stdout || !flags.quiet) fmt::print(screen, "{}", selection_text(answer, table_width(screen), kShown));
   if (answer.interrupted) return kInterrupted;
@@ -108,10 +116,16 @@ int select_variables(const SelectFlags& flags) {
     problems.add("--predict and --predictions: found one of them, expected both");
   }
   problems.throw_if_any();
-  check_outputs({{"--out", flags.common.out}, {"--json", flags.common.json}, {"--predictions", flags.predictions}});
+  if (is_root()) {
+    check_outputs({{"--out", flags.common.out},
+                   {"--json", flags.common.json},
+                   {"--plot", flags.common.plot},
+                   {"--predictions", flags.predictions}});
+  }
   const auto problem = regression_problem(read_regression(flags.data, flags.response),
                                           static_cast<Scaling>(scaling - scalings.begin()), settings.prior);
   const SelectionAnswer answer = run_selection(problem, settings, flags.common, "");
+  if (!is_root()) return kSuccess;
   if (!flags.common.out.empty()) write_output(flags.common.out, selection_table(answer));
   if (!flags.rows.empty()) {
     std::string text = flags.response + "\n";
@@ -129,6 +143,7 @@ int finemap_one(const FinemapInput& input, const Settings& settings, const Selec
   if (input.n) table.n = input.n;
   const auto problem = summary_problem(std::move(table), read_correlations(input.ld), settings.prior);
   const SelectionAnswer answer = run_selection(problem, settings, flags, input.z);
+  if (!is_root()) return answer.interrupted ? kInterrupted : kSuccess;
   if (!input.snp.empty()) write_output(input.snp, finemap_snp(answer));
   if (!input.config.empty()) write_output(input.config, finemap_config(answer));
   if (!input.cred.empty()) write_output(input.cred, finemap_cred(answer));
@@ -151,18 +166,23 @@ int finemap(const FinemapFlags& flags) {
     problems.add("the data are missing: --z FILE and --ld FILE, or --master FILE");
   }
   problems.throw_if_any();
-  check_outputs({{"--out", flags.common.out}, {"--json", flags.common.json}});
-  if (flags.master.empty()) return finemap_one(input, settings, flags.common, flags.common.out == "-");
+  if (is_root()) {
+    check_outputs({{"--out", flags.common.out}, {"--json", flags.common.json}, {"--plot", flags.common.plot}});
+  }
+  if (flags.master.empty()) {
+    const int code = finemap_one(input, settings, flags.common, flags.common.out == "-");
+    return is_root() ? code : kSuccess;
+  }
   const std::vector<FinemapInput> inputs = read_master(flags.master);
-  if (inputs.size() > 1 && !(flags.common.json.empty() && flags.common.out.empty())) {
-    throw InputError("--out and --json: a master file of several data sets names files of its own");
+  if (inputs.size() > 1 && !(flags.common.json.empty() && flags.common.out.empty() && flags.common.plot.empty())) {
+    throw InputError("--out, --json and --plot: a master file of several data sets names files of its own");
   }
   int code = kSuccess;
   for (const FinemapInput& one : inputs) {
     code = std::max(code, finemap_one(one, settings, flags.common, false));
     if (code == kInterrupted) break;
   }
-  return code;
+  return is_root() ? code : kSuccess;
 }
 
 }  // namespace
@@ -186,7 +206,7 @@ Command add_select(CLI::App& program) {
       ->add_option("--predictions", flags->predictions, "Write predictions, averaged over models; - is standard output")
       ->type_name("FILE");
   command->footer(select_footer());
-  return {command, [flags] { return select_variables(*flags); }};
+  return {command, [flags] { return select_variables(*flags); }, Ranks::all};
 }
 
 Command add_finemap(CLI::App& program) {
@@ -204,7 +224,7 @@ Command add_finemap(CLI::App& program) {
   command->add_option("--out", flags->common.out, "Write a row for each variant; - is standard output")
       ->type_name("FILE");
   command->footer(finemap_footer());
-  return {command, [flags] { return finemap(*flags); }};
+  return {command, [flags] { return finemap(*flags); }, Ranks::all};
 }
 
 }  // namespace poise::app

@@ -35,20 +35,20 @@ IdxImages images_of(const NumberArray& array, const std::string& path) {
   images.count = array.shape[0];
   images.rows = dimensions == 3 ? array.shape[1] : 1;
   images.columns = array.shape[dimensions - 1];
-  float most = 0.0F;
-  for (const float value : array.values) {
+  double most = 0.0;
+  for (const double value : array.values) {
     most = std::max(most, value);
-    if (value >= 0.0F && value <= 255.0F) continue;
+    if (value >= 0.0 && value <= 255.0) continue;
     throw InputError(fmt::format("{}: found {}, expected numbers from 0 to 1, or whole ones to 255", path, value));
   }
-  const bool is_gray = most > 1.0F;
+  const bool is_gray = most > 1.0;
   images.pixels.reserve(array.values.size());
-  for (const float value : array.values) {
+  for (const double value : array.values) {
     if (is_gray && value != std::floor(value)) {
       throw InputError(
           fmt::format("{}: found {} beside {}, expected numbers from 0 to 1, or whole ones to 255", path, value, most));
     }
-    images.pixels.push_back(static_cast<std::uint8_t>(std::lround(is_gray ? value : 255.0F * value)));
+    images.pixels.push_back(static_cast<std::uint8_t>(std::lround(is_gray ? value : 255.0 * value)));
   }
   return images;
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What variable selection reaches: speed, errors against enumeration, calibration, and many variables.
 
-    PYTHONPATH=build/release/python build/python/bin/python bench/selection.py FOLDER [speed convergence traits loci wide]
+    PYTHONPATH=build/release/python build/python/bin/python bench/selection.py FOLDER [speed convergence traits susie loci wide]
 
 FOLDER holds data of susieR as .npz files: N3finemapping (X, Y) and FinemappingConvergence (XtX, Xty, yty, n). Times are
 processor time of one thread, so that what else the machine does counts less. millipede (millipede-regression on PyPI) is put beside the
-speed where it is installed.
+speed where it is installed, and susieR (Debian's r-cran-susier) beside the probabilities and credible sets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from __future__ import annotations
 import os
 import pathlib
 import resource
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -24,6 +27,7 @@ import numpy as np
 import poise
 
 SEEDS, LOCI = int(os.environ.get("SEEDS", "100")), int(os.environ.get("LOCI", "500"))
+TRAIT_SEEDS = int(os.environ.get("TRAIT_SEEDS", "30"))
 STARTS = ("empty", "greedy", "random")
 
 
@@ -137,15 +141,114 @@ def bench_traits(folder: pathlib.Path) -> None:
         )
         flips = long.report["report"]["evals"]["changes"]
         print(f"trait {trait + 1}: long run of {flips / 1e6:.1f} M flips in {seconds:.0f} s", flush=True)
-        for thin in (4, 16):
-            good, worst, longest = 0, 0.0, 0.0
-            for seed in range(1, 11):
+        for thin in (8, 16):  # 8 is the default
+            errors, times = [], []
+            for seed in range(1, TRAIT_SEEDS + 1):
                 answer, seconds = timed(
-                    lambda: poise.select(x, y, seed=seed, thin=thin, draws=1000, threads=1, progress=False)
+                    lambda: poise.select(x, y, seed=seed, thin=thin, threads=1, progress=False)
                 )
-                error = float(np.abs(answer.pip - long.pip).max())
-                good, worst, longest = good + (error < 0.01), max(worst, error), max(longest, seconds)
-            print(f"  thin {thin}: {good} of 10 seeds within 0.01, worst {worst:.4f}, at most {longest:.2f} s", flush=True)
+                errors.append(float(np.abs(answer.pip - long.pip).max()))
+                times.append(seconds)
+            good = sum(error < 0.01 for error in errors)
+            print(f"  thin {thin}: {good} of {TRAIT_SEEDS} seeds within 0.01, worst {max(errors):.4f}, of the first ten "
+                  f"{max(errors[:10]):.4f}, root mean square {np.sqrt(np.mean(np.square(errors))):.4f}, "
+                  f"{np.median(times):.2f} s, at most {max(times):.2f} s", flush=True)
+
+
+SUSIE = r"""
+suppressMessages(library(susieR))
+folder <- commandArgs(TRUE)[1]
+read <- function(name) { at <- file.path(folder, name); readBin(at, "double", file.size(at) / 8) }
+p <- read("p")
+table <- file.exists(file.path(folder, "X"))
+if (table) {
+  X <- matrix(read("X"), ncol = p); y <- read("y")
+  fit_with <- function(...) susie(X, y, ...)
+} else {
+  XtX <- matrix(read("XtX"), ncol = p); Xty <- read("Xty"); yty <- read("yty"); n <- read("n")
+  fit_with <- function(...) susie_suff_stat(XtX = XtX, Xty = Xty, yty = yty, n = n, ...)
+}
+settings <- list(
+  "default" = list(),
+  "refine" = list(refine = TRUE),
+  "refine, slab variance 0.2" = list(refine = TRUE, estimate_prior_variance = FALSE, scaled_prior_variance = 0.2),
+  "L = 5, refine" = list(L = 5, refine = TRUE))
+for (name in names(settings)) {
+  begun <- proc.time()
+  fit <- suppressWarnings(do.call(fit_with, settings[[name]]))
+  seconds <- sum((proc.time() - begun)[c("user.self", "sys.self")])
+  sets <- sapply(fit$sets$cs, function(one) paste(one - 1, collapse = " "))
+  cat(name, seconds, paste(sets, collapse = ";"), paste(sprintf("%.8g", fit$pip), collapse = " "), sep = "|")
+  cat("\n")
+}
+"""
+
+
+def susie(arrays: dict[str, np.ndarray]) -> list[tuple[str, float, list[list[int]], np.ndarray]]:
+    """Fits of susieR: settings, processor seconds, credible sets and inclusion probabilities."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, array in arrays.items():
+            np.asarray(array, dtype=np.float64).ravel(order="F").tofile(pathlib.Path(folder) / name)
+        script = pathlib.Path(folder) / "fit.R"
+        script.write_text(SUSIE, encoding="utf-8")
+        run = subprocess.run(["Rscript", str(script), folder], capture_output=True, text=True, check=True,
+                             env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
+    fits = []
+    for line in run.stdout.splitlines():
+        name, seconds, sets, pips = line.split("|")
+        groups = [[int(one) for one in group.split()] for group in sets.split(";") if group]
+        fits.append((name, float(seconds), groups, np.array([float(one) for one in pips.split()])))
+    return fits
+
+
+def show_sets(groups: list[list[int]], causes: set[int]) -> str:
+    """Each with its size and whether a cause is in it."""
+    words = []
+    for group in groups:
+        shown = " ".join(map(str, group)) if len(group) <= 4 else f"{len(group)} variables"
+        words.append(f"{{{shown}}} {'with' if causes & set(group) else 'WITHOUT'} a cause")
+    return "; ".join(words) or "none"
+
+
+def compare_with_susie(arrays: dict[str, np.ndarray], truth: np.ndarray, causes: set[int]) -> None:
+    for name, seconds, groups, pips in susie(arrays):
+        worst = int(np.abs(pips - truth).argmax())
+        print(f"  susieR, {name}: {seconds:.2f} s, largest difference of a PIP {abs(pips - truth)[worst]:.4f} "
+              f"(variable {worst}: {pips[worst]:.4f}, here {truth[worst]:.4f}), sets {show_sets(groups, causes)}",
+              flush=True)  # fmt: skip
+
+
+def bench_susie(folder: pathlib.Path) -> None:
+    """susieR on the same data. Its prior has ten effects at most, whose variances are estimated; that of poise has one
+    expected effect with variance 0.2. Differences of probabilities are those of both, and of the approximation."""
+    if shutil.which("Rscript") is None:
+        print("Rscript is not installed")
+        return
+    data = np.load(folder / "FinemappingConvergence.npz")
+    xtx, xty = data["XtX"].astype(float), data["Xty"].astype(float).ravel()
+    yty, n = float(data["yty"].ravel()[0]), float(data["n"].ravel()[0])
+    truth = enumerate_three(xtx, xty, yty, n)
+    causes = set(np.flatnonzero(data["true_coef"]).tolist())
+    answer, seconds = timed(
+        lambda: poise.finemap(xtx=xtx, xty=xty, yty=yty, n=n, seed=1, threads=1, thin=20, progress=False)
+    )
+    index = {name: k for k, name in enumerate(answer.names)}
+    groups = [[index[name] for name in one["variables"]] for one in answer.sets]
+    print(f"FinemappingConvergence, causes {sorted(causes)}; poise: {seconds:.2f} s, largest error of a PIP "
+          f"{np.abs(answer.pip - truth).max():.4f}, sets {show_sets(groups, causes)}", flush=True)  # fmt: skip
+    compare_with_susie({"p": np.array([len(xty)]), "XtX": xtx, "Xty": xty, "yty": yty, "n": n},
+                       truth, causes)  # fmt: skip
+    data = np.load(folder / "N3finemapping.npz")
+    for trait in range(2):
+        x, y = data["X"].astype(float), data["Y"][:, trait]
+        causes = set(np.flatnonzero(data["true_coef"][:, trait]).tolist())
+        long = poise.select(x, y, seed=1000, draws=5000, thin=60, threads=1, progress=False)
+        answer, seconds = timed(lambda: poise.select(x, y, seed=1, threads=1, progress=False))
+        index = {name: k for k, name in enumerate(answer.names)}
+        groups = [[index[name] for name in one["variables"]] for one in answer.sets]
+        print(f"N3finemapping trait {trait + 1}, causes {sorted(causes)}; poise: {seconds:.2f} s, largest error of a PIP "
+              f"{np.abs(answer.pip - long.pip).max():.4f}, sets {show_sets(groups, causes)}", flush=True)  # fmt: skip
+        compare_with_susie({"p": np.array([x.shape[1]]), "X": x, "y": y}, long.pip, causes)
 
 
 def bench_loci(folder: pathlib.Path) -> None:
@@ -202,8 +305,8 @@ def bench_wide(_: pathlib.Path) -> None:
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    parts = {"speed": bench_speed, "convergence": bench_convergence, "traits": bench_traits, "loci": bench_loci,
-             "wide": bench_wide}  # fmt: skip
+    parts = {"speed": bench_speed, "convergence": bench_convergence, "traits": bench_traits, "susie": bench_susie,
+             "loci": bench_loci, "wide": bench_wide}  # fmt: skip
     for name in sys.argv[2:] or parts:
         parts[name](folder)
 

@@ -100,6 +100,7 @@ class ExperimentRun {
 [[nodiscard]] std::unique_ptr<ExperimentRun> make_uai_experiment(const ReproduceOptions& options);
 [[nodiscard]] std::unique_ptr<ExperimentRun> make_rbm_experiment(const ReproduceOptions& options);
 [[nodiscard]] std::unique_ptr<ExperimentRun> make_discs_experiment(const ReproduceOptions& options);
+[[nodiscard]] std::unique_ptr<ExperimentRun> make_select_experiment(const ReproduceOptions& options);
 
 /// "published protocol, full effort, seed 1": the line below the title of a report.
 [[nodiscard]] std::string subtitle(const ReproduceOptions& options);

@@ -25,6 +25,7 @@ std::string name_of(Experiment experiment) {
     case Experiment::rbm: return "rbm";
     case Experiment::uai: return "uai";
     case Experiment::discs: return "discs";
+    case Experiment::select: return "select";
   }
   return "";
 }
@@ -35,6 +36,7 @@ std::unique_ptr<ExperimentRun> make_experiment(const ReproduceOptions& options) 
     case Experiment::rbm: return make_rbm_experiment(options);
     case Experiment::uai: return make_uai_experiment(options);
     case Experiment::discs: return make_discs_experiment(options);
+    case Experiment::select: return make_select_experiment(options);
   }
   throw InputError("there is no such experiment");
 }

@@ -1,5 +1,5 @@
-/// The experiments of the LSB paper and of the DISCS benchmark, run anew: tables and figures beside the published
-/// numbers, in one report.
+/// The experiments of the LSB paper and of the DISCS benchmark, run anew, and one on variable selection: tables and
+/// figures, beside the published numbers where there are some, in one report.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ enum class Experiment {
   ising,  ///< segmentation of a noisy image, four cases (Table 2, Figures 1, 2, 3, 6)
   rbm,    ///< a restricted Boltzmann machine trained on images (Figures 4, 8, 9, Table 4)
   uai,    ///< two networks of a hundred variables (Table 3, Figures 5, 7, 10, 11)
-  discs   ///< the models of the DISCS benchmark, by samplers that change one variable a step and many
+  discs,  ///< the models of the DISCS benchmark, by samplers that change one variable a step and many
+  select  ///< variable selection: inclusion probabilities by every sampler of single changes
 };
 
 enum class Protocol {
@@ -34,8 +35,9 @@ struct ReproduceOptions {
   Effort effort = Effort::full;
   std::uint64_t seed = 1;
   unsigned threads = 0;  ///< 0 is one per core; numbers other than times do not depend on it
-  std::string data;      ///< directory with MNIST's files, or with BN_1.uai and BN_8.uai; empty: data of our own
-  std::string out;       ///< directory for everything that is written
+  std::string data;  ///< directory with MNIST's files, BN_1.uai and BN_8.uai, or .npz files of regressions; empty: data
+                     ///< of our own
+  std::string out;   ///< directory for everything that is written
 };
 
 /// One of the independent parts of an experiment has ended, or the first is about to begin.

@@ -48,8 +48,9 @@ struct Plot {
   std::optional<double> x_max;
   std::optional<double> y_min;
   std::optional<double> y_max;
-  std::vector<Series> series;  ///< listed in this order; the first is drawn last, on top of the others
-  std::vector<Boxed> boxes;    ///< side by side in place of lines; the x axis then has their labels
+  std::vector<std::string> x_names;  ///< along the x axis in place of numbers: number i stands at i + 1/2
+  std::vector<Series> series;        ///< listed in this order; the first is drawn last, on top of the others
+  std::vector<Boxed> boxes;          ///< side by side in place of lines; the x axis then has their labels
   Legend legend = Legend::automatic;
   double width = 560;  ///< in CSS pixels, the legend included
   double height = 380;

@@ -51,7 +51,9 @@ enum class SelectStart { mixed, empty, greedy, random };
 struct SelectHooks {
   std::function<void(const Progress&)> progress;
   const std::atomic<bool>* stop = nullptr;
-  Collective* collective = nullptr;
+  Collective* collective = nullptr;  ///< the ranks that make the run together, as in RunHooks
+  /// Who gets the answer; others learn only whether the run was interrupted.
+  Collective::To draws_to = Collective::To::root;
   SelectStart start = SelectStart::mixed;
 };
 
@@ -90,7 +92,9 @@ struct SelectionAnswer {
   std::vector<Warning> warnings;
   std::vector<std::string> notes;
   Report report;
-  SummaryTable summary;  ///< of fine-mapping: extra columns, z, n
+  SummaryTable summary;              ///< of fine-mapping: extra columns, z, n
+  std::vector<Index> top;            ///< the most probable variables, a dozen at most, in the order of the data
+  std::vector<double> correlations;  ///< of these, by rows
   double coverage = 0.95;
   double seconds = 0.0;
   bool interrupted = false;
@@ -115,6 +119,10 @@ struct SelectionAnswer {
 [[nodiscard]] std::string finemap_snp(const SelectionAnswer& answer);
 [[nodiscard]] std::string finemap_config(const SelectionAnswer& answer);
 [[nodiscard]] std::string finemap_cred(const SelectionAnswer& answer);
+/// A picture, as SVG: inclusion probabilities with two standard errors, credible sets in colours, along `positions`,
+/// else along the column of positions of the summary statistics, else in the order of the data; below it the
+/// correlations of the most probable variables. Throws InputError where there is not a position for each variable.
+[[nodiscard]] std::string selection_plot(const SelectionAnswer& answer, const std::vector<double>& positions = {});
 /// A row for each variable: its name, the extra columns, z, PIP and CREDIBLE_SET, as PolyFun and susieR's users know.
 [[nodiscard]] std::string selection_table(const SelectionAnswer& answer);
 

@@ -54,11 +54,14 @@ SelectionAnswer find(const Problem& problem, const nb::dict& settings, const nb:
   bool news = false;
   SelectHooks hooks;
   hooks.stop = &place.stop();
+  // Every rank gets the answer: what a script does with it next, it does on all.
+  hooks.collective = ranks();
+  hooks.draws_to = Collective::To::all;
   const Names starts = {"mixed", "empty", "greedy", "random"};
   const auto found = std::find(starts.begin(), starts.end(), start);
   if (found == starts.end()) throw InputError("start: found '" + start + "', expected mixed, empty, greedy or random");
   hooks.start = static_cast<SelectStart>(found - starts.begin());
-  if (!progress.is_none()) {
+  if (!progress.is_none() && is_root()) {
     hooks.progress = [&](const Progress& heard) {
       const std::lock_guard lock(mutex);
       now = heard;
@@ -76,7 +79,7 @@ SelectionAnswer find(const Problem& problem, const nb::dict& settings, const nb:
     progress("select", heard.seconds, heard.seconds_left);
   };
   place.run([&] { answer = select(problem.problem, options, hooks); },
-            progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+            hooks.progress ? std::function<void()>(look) : std::function<void()>());
   use_keywords(answer.warnings);
   return answer;
 }
@@ -157,11 +160,19 @@ void bind_selection(nb::module_& module) {
       .def_ro("interrupted", &SelectionAnswer::interrupted)
       .def_prop_ro("warnings", [](const SelectionAnswer& it) { return to_python(it.warnings); })
       .def("json", [](const SelectionAnswer& it) { return nb::cast<nb::dict>(to_python(selection_json(it))); })
+      .def("plot", &selection_plot, nb::arg("positions"))
       .def("table", &selection_table)
       .def("text", &selection_text, nb::arg("width"), nb::arg("most"));
   module.def("selection_prior", &described_options<SelectionPrior>);
   module.def("select_options", &described_options<SelectOptions>);
-  module.def("select", &find, nb::arg("problem"), nb::arg("settings"), nb::arg("progress").none(), nb::arg("start"));
+  module.def(
+      "select",
+      [](const Problem& problem, const nb::dict& settings, const nb::object& progress, const std::string& start) {
+        SelectionAnswer answer;
+        together([&] { answer = find(problem, settings, progress, start); });
+        return answer;
+      },
+      nb::arg("problem"), nb::arg("settings"), nb::arg("progress").none(), nb::arg("start"));
 }
 
 }  // namespace poise::python

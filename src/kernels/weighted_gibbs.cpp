@@ -1,6 +1,8 @@
 /// The loops of weighted tempered Gibbs.
 #include "kernels/weighted_gibbs.hpp"
 
+#include "base/whole_lanes.hpp"
+
 namespace poise {
 
 namespace {
@@ -20,10 +22,11 @@ struct RateLanes {
   double* probs;
 
   /// From odds times `one`; gives the rates.
-  POISE_INLINE Doubles8 store(std::size_t j, const Doubles8& odds) const {
+  template <class L>
+  POISE_INLINE typename L::Doubles store(std::size_t j, const typename L::Doubles& odds) const {
     constexpr double kTiny = 1e-300;  // where both terms vanish
-    store8(probs + j, odds / max8(odds + one, broadcast8(kTiny)));
-    const Doubles8 rate = odds * (1.0 + elsewhere) + load8(free + j) * (elsewhere * one);
+    store8(probs + j, odds / max8(odds + one, L::all(kTiny)));
+    const typename L::Doubles rate = odds * (1.0 + elsewhere) + L::load(free + j) * (elsewhere * one);
     store8(rates + j, rate);
     return rate;
   }
@@ -40,35 +43,39 @@ struct DirectOdds {
   double most_part;  // t beyond which odds would be out of range
 
   /// Rates of the variables from j to j + kTogether; their sum; infinity where one is out of range.
+  template <class L>
   POISE_INLINE double store_block(std::size_t first, std::size_t end, const RateLanes& to) const {
-    double t[WeightedGibbs::kTogether];
-    double root[WeightedGibbs::kTogether];
-    Doubles8 most{};
+    using Doubles = typename L::Doubles;
+    alignas(64) double t[WeightedGibbs::kTogether];
+    alignas(64) double root[WeightedGibbs::kTogether];
+    Doubles most{};
     for (std::size_t j = first; j < end; j += 8) {
-      const Doubles8 y = inverse_root8(load8(v + j));
-      const Doubles8 ry = load8(r + j) * y;
-      const Doubles8 own = ry * ry * per_residual;
+      const Doubles y = inverse_root8(L::load(v + j));
+      const Doubles ry = L::load(r + j) * y;
+      const Doubles own = ry * ry * per_residual;
       store8(root + (j - first), y);
       store8(t + (j - first), own);
       most = max8(most, own);
     }
-    if (!all_of8(less8(most, broadcast8(most_part)))) return std::numeric_limits<double>::infinity();
-    Doubles8 sum{};
-    if (all_of8(less8(most, broadcast8(kSmallPart)))) {
+    if (!all_less8(most, L::all(most_part))) return std::numeric_limits<double>::infinity();
+    Doubles sum{};
+    if (all_less8(most, L::all(kSmallPart))) {
       for (std::size_t j = first; j < end; j += 8) {
-        const Doubles8 log = log_of_small_rest8(load8(t + (j - first)));
-        sum += store_odds(j, log, load8(root + (j - first)), to);
+        const Doubles log = log_of_small_rest8(L::load(t + (j - first)));
+        sum += store_odds<L>(j, log, L::load(root + (j - first)), to);
       }
     } else {
       for (std::size_t j = first; j < end; j += 8) {
-        const Doubles8 log = log_of_rest8(load8(t + (j - first)));
-        sum += store_odds(j, log, load8(root + (j - first)), to);
+        const Doubles log = L::from(log_of_rest8(load8(t + (j - first))));
+        sum += store_odds<L>(j, log, L::load(root + (j - first)), to);
       }
     }
     return sum8(sum);
   }
-  POISE_INLINE Doubles8 store_odds(std::size_t j, const Doubles8& log, const Doubles8& y, const RateLanes& to) const {
-    return to.store(j, load8(prior + j) * factor * y * bounded_exp8(exponent * log));
+  template <class L>
+  POISE_INLINE typename L::Doubles store_odds(std::size_t j, const typename L::Doubles& log,
+                                              const typename L::Doubles& y, const RateLanes& to) const {
+    return to.store<L>(j, L::load(prior + j) * factor * y * bounded_exp8(exponent * log));
   }
 };
 
@@ -76,11 +83,12 @@ struct DirectOdds {
 struct StoredOdds {
   const double* odds;
 
+  template <class>
   POISE_INLINE double store_block(std::size_t first, std::size_t end, const RateLanes& to) const {
     Doubles8 sum{};
     for (std::size_t j = first; j < end; j += 8) {
       const Doubles8 u = load8(odds + j);
-      const Doubles8 rate = to.store(j, exp8(u - to.offset));
+      const Doubles8 rate = to.store<HalfLanes>(j, exp8(u - to.offset));
       // What is impossible is not tried.
       const Doubles8 kept = select8(less8(broadcast8(kMinusInfinity), u), rate, Doubles8{});
       store8(to.rates + j, kept);
@@ -93,10 +101,10 @@ struct StoredOdds {
 /// Rates of all variables, the included ones as if they were not, and their sums.
 template <class Odds>
 void store_rates(const Odds& odds, const RateLanes& to, std::size_t padded, std::vector<double>& sums) {
-  hot([odds, to, padded, sums = sums.data()] {
+  hot_lanes([odds, to, padded, sums = sums.data()]<class L>(L) {
     for (std::size_t first = 0; first < padded; first += WeightedGibbs::kTogether) {
       const std::size_t end = first + WeightedGibbs::kTogether < padded ? first + WeightedGibbs::kTogether : padded;
-      sums[first / WeightedGibbs::kTogether] = odds.store_block(first, end, to);
+      sums[first / WeightedGibbs::kTogether] = odds.template store_block<L>(first, end, to);
     }
   });
 }
@@ -114,9 +122,9 @@ Index select(const WeightedGibbs::Scratch& scratch, std::size_t padded, double p
 }
 
 void add_probs(const double* probs, double ticks, std::vector<double>& sums) {
-  hot([probs, ticks, to = sums.data(), size = sums.size()] {
+  hot_lanes([probs, ticks, to = sums.data(), size = sums.size()]<class L>(L) {
     const std::size_t whole = size / 8 * 8;
-    for (std::size_t j = 0; j < whole; j += 8) store8(to + j, load8(to + j) + load8(probs + j) * ticks);
+    for (std::size_t j = 0; j < whole; j += 8) store8(to + j, L::load(to + j) + L::load(probs + j) * ticks);
     for (std::size_t j = whole; j < size; ++j) to[j] += probs[j] * ticks;
   });
 }

@@ -121,6 +121,7 @@ class Renderer {
 
  private:
   static Axis make_axis(const Plot& plot, bool of_x) {
+    if (of_x && !plot.x_names.empty()) return Axis(plot.x_names);
     if (of_x && !plot.boxes.empty()) {
       std::vector<std::string> names;
       for (const Boxed& box : plot.boxes) names.push_back(box.label);

@@ -36,7 +36,8 @@ TEST_F(ProgramReproduce, BadInputGetsOneSentence) {
         Case{{"ising", "--protocol", "honest"}, "--protocol: found 'honest'"}, Case{{"ising", "--seed", "x"}, "--seed"},
         Case{{"ising", "--data", "."}, "--data"}, Case{{"uai", "--data", "nowhere"}, "BN_1.uai"},
         Case{{"rbm", "--data", "nowhere"}, "nowhere"}, Case{{"discs", "--data", "nowhere"}, "nowhere"},
-        Case{{"discs", "--protocol", "published"}, "--protocol"}, Case{{"ising", "--out", "file"}, "is a file"}}) {
+        Case{{"discs", "--protocol", "published"}, "--protocol"}, Case{{"select", "--data", "nowhere"}, "nowhere"},
+        Case{{"select", "--protocol", "published"}, "--protocol"}, Case{{"ising", "--out", "file"}, "is a file"}}) {
     write_text(work() / "file", "");
     Arguments arguments = {"reproduce"};
     arguments.insert(arguments.end(), wrong.arguments.begin(), wrong.arguments.end());

@@ -66,6 +66,21 @@ TEST_F(SelectProgram, FineMapsAndKeepsAlleles) {
   EXPECT_EQ(read_text(work() / "l.cred").substr(0, 11), "index cred1");
 }
 
+TEST_F(SelectProgram, DrawsAPicture) {
+  const Outcome done =
+      run({"finemap", "--z", "locus.z", "--ld", "locus.ld", "--n", "1000", "--quiet", "--plot", "a.svg"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const std::string picture = read_text(work() / "a.svg");
+  EXPECT_TRUE(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+  EXPECT_NE(picture.find("<desc>Inclusion probabilities of 3 variables"), std::string::npos);
+  EXPECT_NE(picture.find(">position<"), std::string::npos);
+  const Outcome screen = run({"select", "data.csv", "--response", "height", "--quiet", "--plot", "-"});
+  ASSERT_EQ(screen.code, 0) << screen.err;
+  EXPECT_TRUE(screen.out.starts_with("<svg ") && screen.out.ends_with("</svg>\n"));
+  EXPECT_NE(screen.out.find(">age, years<"), std::string::npos);
+  EXPECT_EQ(run({"select", "data.csv", "--response", "height", "--plot", "nowhere/a.svg"}).code, 2);
+}
+
 TEST_F(SelectProgram, IsAModelLikeOthers) {
   const Outcome done = run({"sample", "selection:data=data.csv,response=height", "--draws", "50", "--quiet"});
   EXPECT_EQ(done.code, 0) << done.err;

@@ -33,7 +33,10 @@ TEST(SelectionInput, TablesInEveryUsualForm) {
     EXPECT_EQ(table.y, (std::vector<double>{1, 4}));
     EXPECT_EQ(table.x, (std::vector<double>{2, 5, 3, 6}));
   }
+  // Lines that end by a carriage return alone.
+  EXPECT_EQ(read_regression(std::string_view("y,a\r1,2\r3,4\r"), "t", "y").x, (std::vector<double>{2, 4}));
   // Row names, as R and pandas write them.
+  EXPECT_EQ(read_regression(std::string_view("y a\nr1 1 2\nr2 3 4\n"), "t", "y").x, (std::vector<double>{2, 4}));
   EXPECT_EQ(read_regression(std::string_view(",y,a\n0,1,2\n1,3,4\n"), "t", "y").names, std::vector<std::string>{"a"});
 }
 
@@ -45,6 +48,9 @@ TEST(SelectionInput, WhatIsWrongWithATable) {
             "t.csv, line 3: found no value in column 'a', expected a number; leave the row out or fill the value in");
   EXPECT_EQ(read("y,a\n1,x\n"), "t.csv, line 2: found 'x' in column 'a', expected a number");
   EXPECT_EQ(read("y,a\n1,2,3\n"), "t.csv, line 2: found 3 fields, expected 2 as in the head");
+  EXPECT_EQ(read("y,a,\n1,2,\n"), "t.csv, line 1: found no name for column 3, expected one");
+  EXPECT_EQ(read("y;a\n1;2,5\n"),
+            "t.csv, line 2: found '2,5' in column 'a', expected a number with a point before its decimals");
   EXPECT_NE(read("Y,a\n1,2\n").find("is no column of t.csv"), std::string::npos);
   EXPECT_NE(read("").find("found nothing in it"), std::string::npos);
   EXPECT_NE(read("y,\"a\n1,2\n").find("without an end"), std::string::npos);
@@ -58,6 +64,9 @@ TEST(SelectionInput, SummariesKeepTheirColumns) {
   EXPECT_EQ(table.z, (std::vector<double>{0.1 / 0.05, -0.3 / 0.1}));
   EXPECT_EQ(table.extra[1][2], "C");
   EXPECT_EQ(table.extra_heads.front(), "chromosome");
+  EXPECT_EQ(read_summary("z\nrs1 1\nrs2 2\n", "z").names, (std::vector<std::string>{"rs1", "rs2"}));
+  EXPECT_NE(refusal_of([] { (void)read_summary("SNP Z N\na 1 -5\n", "z"); }).find("line 2: found a sample size of -5"),
+            std::string::npos);
   EXPECT_EQ(read_summary("SNP Z N\na 1 100\nb 2 102\nc 3 101\n", "z").n, 101.0);
   EXPECT_NE(refusal_of([] { (void)read_summary("rsid p\nrs1 0.5\n", "z"); }).find("expected one named z"),
             std::string::npos);
@@ -84,6 +93,29 @@ TEST(SelectionInput, CorrelationsThatAreNone) {
   EXPECT_NE(make({1, 0.5, 0.5, 1, 0}).find("columns, expected 2"), std::string::npos);
   EXPECT_NE(make({1, 0.5, 0.5, 1}, 1.0).find("sample size"), std::string::npos);
   EXPECT_NE(refusal_of([] { (void)read_correlations("1 0.5\n0.5\n", "R"); }).find("line 2"), std::string::npos);
+}
+
+TEST(SelectionInput, SparseCorrelationsHaveBothTriangles) {
+  const auto make = [](std::vector<std::size_t> starts, std::vector<std::uint32_t> rows, std::vector<float> values) {
+    return refusal_of([&] {
+      SummaryTable table;
+      table.names = {"a", "b", "c"};
+      table.z = {1.0, 2.0, 0.5};
+      table.n = 100;
+      SymmetricMatrix matrix;
+      matrix.column_start = std::move(starts);
+      matrix.rows = std::move(rows);
+      matrix.values = std::move(values);
+      (void)summary_problem(table, matrix, {});
+    });
+  };
+  EXPECT_EQ(make({0, 2, 4, 5}, {0, 1, 0, 1, 2}, {1, 0.5, 0.5, 1, 1}), "(accepted)");
+  EXPECT_EQ(make({0, 2, 3, 4}, {0, 1, 1, 2}, {1, 0.0, 1, 1}), "(accepted)");
+  EXPECT_NE(make({0, 1, 3, 4}, {0, 0, 1, 2}, {1, 0.5, 1, 1}).find("both of its triangles"), std::string::npos);
+  EXPECT_NE(make({0, 2, 3, 4}, {0, 1, 1, 2}, {1, 0.5, 1, 1}).find("both of its triangles"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 5}, {0, 1, 0, 1, 2}, {1, 0.5, 0.4, 1, 1}).find("the other way round"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 5}, {1, 0, 0, 1, 2}, {0.5, 1, 0.5, 1, 1}).find("increasing order"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 4}, {0, 1, 0, 1}, {1, 0.5, 0.5, 1}).find("no 1 on the diagonal for c"), std::string::npos);
 }
 
 TEST(SelectionInput, MatricesThatNoDataHaveAreShrunk) {
@@ -117,6 +149,19 @@ TEST(SelectionInput, ColumnsThatCannotBeTold) {
       refusal_of([&] { (void)regression_problem(drawn_table(30, 4, 1), Scaling::standard, prior); });
   EXPECT_NE(both.find("is no variable"), std::string::npos);
   EXPECT_NE(both.find("expected a probability"), std::string::npos);
+}
+
+TEST(SelectionInput, UnitsThatSquaresDoNotFitIn) {
+  for (const double unit : {1e160, 1e-160}) {
+    RegressionTable table = drawn_table(30, 4, 1);
+    for (std::size_t i = 0; i < 30; ++i) table.x[30 + i] *= unit;
+    EXPECT_NE(refusal_of([&] { (void)regression_problem(table, Scaling::standard, {}); }).find("in column 'v1'"),
+              std::string::npos);
+    table = drawn_table(30, 4, 1);
+    for (double& value : table.y) value *= unit;
+    EXPECT_NE(refusal_of([&] { (void)regression_problem(table, Scaling::standard, {}); }).find("in column 'y'"),
+              std::string::npos);
+  }
 }
 
 }  // namespace selection_input_test

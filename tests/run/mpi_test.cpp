@@ -71,6 +71,44 @@ class Mpi : public MpiProgramTest {
   }
 };
 
+TEST_F(Mpi, SelectionGivesTheAnswerOfOneProcess) {
+  Rng rng(4, 1);
+  std::string table = "y,a,b,c\n";
+  for (int row = 0; row < 60; ++row) {
+    const double a = rng.normal();
+    table += std::to_string(0.4 * a + rng.normal()) + "," + std::to_string(a) + "," +
+             std::to_string(0.7 * a + rng.normal()) + "," + std::to_string(rng.normal()) + "\n";
+  }
+  testing_program::write_text(in_work("data.csv"), table);
+  testing_program::write_text(in_work("locus.z"), "rsid z\nrs1 5\nrs2 4\nrs3 0.5\n");
+  testing_program::write_text(in_work("locus.ld"), "1 0.8 0\n0.8 1 0\n0 0 1\n");
+  testing_program::write_text(in_work("all.master"),
+                              "z;ld;snp;config;cred;n_samples\nlocus.z;locus.ld;a.snp;a.config;a.cred;1000\n"
+                              "locus.z;locus.ld;b.snp;b.config;b.cred;500\n");
+  const Arguments select = {"select", "data.csv", "--response", "y", "--draws", "200", "--quiet", "--out"};
+  for (const char* sampler : {"wtgs", "lsb", "temper"}) {
+    Arguments words = select;
+    words.insert(words.end(), {"one.tsv", "--sampler", sampler});
+    ASSERT_EQ(run_on(1, words).code, 0) << sampler;
+    for (const int ranks : {2, 5}) {
+      words[select.size()] = "many.tsv";
+      const Outcome outcome = run_on(ranks, words);
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      EXPECT_EQ(testing_program::read_text(in_work("many.tsv")), testing_program::read_text(in_work("one.tsv")))
+          << sampler << " on " << ranks;
+    }
+  }
+  const Arguments finemap = {"finemap", "--master", "all.master", "--draws", "200", "--quiet"};
+  ASSERT_EQ(run_on(1, finemap).code, 0);
+  const std::string alone = testing_program::read_text(in_work("b.snp"));
+  const Outcome outcome = run_on(2, finemap);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(testing_program::read_text(in_work("b.snp")), alone);
+  const Outcome refused = run_on(2, {"select", "data.csv", "--response", "z", "--quiet"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("is no column"), std::string::npos) << refused.err;
+}
+
 TEST_F(Mpi, FilesAreThoseOfOneProcess) {
   write_rbm(in_work("rbm.safetensors"), testing::random_rbm(40, 20, 0.4, 3));
   const std::vector<std::pair<std::string, std::string>> cases = {{"ising:size=12,lambda=0.3", "gibbs"},

@@ -5,15 +5,20 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <poise/extend/base/rng.hpp>
 #include <poise/types.hpp>
+#include "base/image/inflate.hpp"
+#include "base/npz.hpp"
 #include "studies/images/idx.hpp"
 #include "studies/reproduce.hpp"
 
@@ -268,6 +273,91 @@ TEST_F(Reproduce, DiscsComparesAllSamplersOnAllModels) {
   EXPECT_THROW(reproduce(again), InputError);
 }
 
+TEST_F(Reproduce, SelectComparesSamplersOfInclusion) {
+  const ReproduceOutcome outcome = reproduce(quick(Experiment::select, "a"));
+  EXPECT_EQ(outcome.parts, count_parts("a"));
+  EXPECT_FALSE(outcome.verdicts.empty());
+  expect_readable("a", {"ess-per-second.csv", "ess-per-second-of-sampling.csv", "settings.csv"});
+  const auto results = nlohmann::json::parse(numbers("a"))["parts"];
+  for (const char* name : {"masked", "locus", "regression"}) {
+    const auto& pip = results[std::string(name) + "-reference"]["pip"];
+    for (const auto& one : pip) {
+      EXPECT_GE(one.get<double>(), 0.0) << name;
+      EXPECT_LE(one.get<double>(), 1.0 + 1e-9) << name;
+    }
+    const auto& error = results[std::string(name) + "-wtgs-2"]["curve"]["error"];
+    EXPECT_LT(error.back().get<double>(), error.front().get<double>()) << name;
+  }
+  EXPECT_FALSE(results["locus-reference"]["sets"].empty());
+  EXPECT_FALSE(results["locus-lsb-1"]["log_phi"].empty());
+
+  // Parts from two threads go into a run with one.
+  fs::remove(root_ / "a" / "parts" / "locus-lsb-1.json");
+  fs::remove(root_ / "a" / "parts" / "masked-reference.json");
+  const std::string before = numbers("a");
+  ReproduceOptions again = quick(Experiment::select, "a");
+  again.threads = 1;
+  EXPECT_EQ(reproduce(again).reused, outcome.parts - 2);
+  EXPECT_EQ(numbers("a"), before);
+
+  again.protocol = Protocol::published;
+  EXPECT_THROW(reproduce(again), InputError);
+}
+
+/// An npz file of arrays of doubles by rows, not compressed.
+std::string npz_of(const std::vector<std::pair<std::string, std::pair<std::string, std::vector<double>>>>& arrays) {
+  std::string content;
+  std::string directory;
+  for (const auto& [name, array] : arrays) {
+    std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': " + array.first + ", }";
+    header.resize(117, ' ');
+    header += '\n';
+    const std::string numbers(reinterpret_cast<const char*>(array.second.data()), array.second.size() * sizeof(double));
+    const std::string bytes = "\x93NUMPY" + little_endian(1, 2) + little_endian(header.size(), 2) + header + numbers;
+    const std::span<const std::uint8_t> seen(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    const std::string entry = name + ".npy";
+    const std::string common = little_endian(20, 2) + little_endian(0, 4) + little_endian(0, 4) +
+                               little_endian(crc32_of(seen), 4) + little_endian(bytes.size(), 4) +
+                               little_endian(bytes.size(), 4) + little_endian(entry.size(), 2) + little_endian(0, 2);
+    directory += "PK\x01\x02" + little_endian(20, 2) + common + little_endian(0, 6) + little_endian(0, 4) +
+                 little_endian(content.size(), 4) + entry;
+    content += "PK\x03\x04" + common + entry + bytes;
+  }
+  return content + directory + "PK\x05\x06" + little_endian(0, 4) + little_endian(arrays.size(), 2) +
+         little_endian(arrays.size(), 2) + little_endian(directory.size(), 4) + little_endian(content.size(), 4) +
+         little_endian(0, 2);
+}
+
+TEST_F(Reproduce, SelectReadsRegressionsFromFiles) {
+  fs::create_directory(root_ / "data");
+  const auto write = [&](const char* name, const std::string& bytes) {
+    std::ofstream(root_ / "data" / name, std::ios::binary) << bytes;
+  };
+  Rng rng(3, 1);
+  std::vector<double> x(40 * 5);
+  for (double& value : x) value = rng.normal();
+  std::vector<double> y(40 * 2);
+  for (std::size_t i = 0; i < 40; ++i) {
+    y[2 * i] = x[5 * i + 1] + 0.5 * rng.normal();
+    y[2 * i + 1] = x[5 * i + 3] + 0.5 * rng.normal();
+  }
+  write("table.npz", npz_of({{"X", {"(40, 5)", x}}, {"Y", {"(40, 2)", y}}}));
+  write("scores.npz",
+        npz_of({{"z", {"(2,)", {5.0, 4.0}}}, {"R", {"(2, 2)", {1.0, 0.8, 0.8, 1.0}}}, {"n", {"()", {100.0}}}}));
+  ReproduceOptions options = quick(Experiment::select, "a");
+  options.data = (root_ / "data").string();
+  reproduce(options);
+  const auto results = nlohmann::json::parse(numbers("a"))["parts"];
+  EXPECT_GT(results["table-1-reference"]["pip"][1].get<double>(), 0.9);
+  EXPECT_GT(results["table-2-reference"]["pip"][3].get<double>(), 0.9);
+  EXPECT_EQ(results["scores-reference"]["pip"].size(), 2U);
+
+  write("table.npz", npz_of({{"X", {"(40, 5)", x}}, {"Y", {"(39,)", std::vector<double>(39, 1.0)}}}));
+  EXPECT_THROW(reproduce(options), InputError);
+  write("table.npz", npz_of({{"weights", {"(40, 5)", x}}}));
+  EXPECT_THROW(reproduce(options), InputError);
+}
+
 TEST_F(Reproduce, MissingDataIsAnInputError) {
   ReproduceOptions options = quick(Experiment::uai, "a");
   options.data = (root_ / "nowhere").string();
@@ -275,6 +365,8 @@ TEST_F(Reproduce, MissingDataIsAnInputError) {
   options.experiment = Experiment::rbm;
   EXPECT_THROW(reproduce(options), InputError);
   options.experiment = Experiment::discs;
+  EXPECT_THROW(reproduce(options), InputError);
+  options.experiment = Experiment::select;
   EXPECT_THROW(reproduce(options), InputError);
   options.experiment = Experiment::ising;
   EXPECT_THROW(reproduce(options), InputError);

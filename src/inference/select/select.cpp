@@ -59,28 +59,6 @@ std::vector<Value> random_start(const Model& model, const SelectionTarget& targe
   return possible ? x : model.into_support(x, rng);
 }
 
-std::vector<Value> starts_of(const Model& model, const SelectionTarget& target, const SelectOptions& options,
-                             SelectStart how) {
-  std::vector<Value> out;
-  std::vector<Value> greedy;
-  for (std::size_t c = 0; c < options.chains; ++c) {
-    SelectStart own = how;
-    if (how == SelectStart::mixed)
-      own = c == 0 ? SelectStart::empty : c == 1 ? SelectStart::greedy : SelectStart::random;
-    std::vector<Value> x;
-    switch (own) {
-      case SelectStart::greedy:
-        if (greedy.empty()) greedy = greedy_start(target);
-        x = greedy;
-        break;
-      case SelectStart::random: x = random_start(model, target, options.seed, c); break;
-      default: x = empty_start(target.law()); break;
-    }
-    out.insert(out.end(), x.begin(), x.end());
-  }
-  return out;
-}
-
 /// Chains that hardly meet want tempering, others more draws.
 std::string better_run(double apart, const RunResult& result) {
   constexpr double kHardlyMeet = 0.5;
@@ -128,6 +106,28 @@ void judge_log_prob(const SelectionAnswer& answer, const RunResult& result, std:
 }
 
 }  // namespace
+
+std::vector<Value> selection_starts(const Model& model, const SelectionTarget& target, const SelectOptions& options,
+                                    SelectStart how) {
+  std::vector<Value> out;
+  std::vector<Value> greedy;
+  for (std::size_t c = 0; c < options.chains; ++c) {
+    SelectStart own = how;
+    if (how == SelectStart::mixed)
+      own = c == 0 ? SelectStart::empty : c == 1 ? SelectStart::greedy : SelectStart::random;
+    std::vector<Value> x;
+    switch (own) {
+      case SelectStart::greedy:
+        if (greedy.empty()) greedy = greedy_start(target);
+        x = greedy;
+        break;
+      case SelectStart::random: x = random_start(model, target, options.seed, c); break;
+      default: x = empty_start(target.law()); break;
+    }
+    out.insert(out.end(), x.begin(), x.end());
+  }
+  return out;
+}
 
 std::vector<DrawnModel> drawn_models(const Trace& trace, Index variables) {
   std::map<std::vector<Index>, double> counts;
@@ -205,14 +205,19 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
   run_options.threads = options.threads;
   run_options.rao_blackwell = true;
   run_options.start = Start::given;
-  run_options.given = starts_of(model, target, options, hooks.start);
+  run_options.given = selection_starts(model, target, options, hooks.start);
   RunHooks run_hooks;
   run_hooks.progress = hooks.progress;
   run_hooks.stop = hooks.stop;
   run_hooks.collective = hooks.collective;
+  run_hooks.draws_to = hooks.draws_to;
   const RunResult result = run(model, sampler, run_options, run_hooks);
 
   SelectionAnswer answer;
+  answer.interrupted = result.interrupted;
+  const bool is_told =
+      hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
+  if (!is_told) return answer;
   answer.model = problem->name;
   answer.response = problem->response;
   answer.summary = problem->summary;
@@ -221,7 +226,6 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
   for (const std::string& doubt : problem->doubts) {
     answer.warnings.push_back({"correlations", doubt, "correlations from the sample that z scores come from"});
   }
-  answer.interrupted = result.interrupted;
   for (Index j = 0; j < problem->law->size(); ++j) {
     SelectedVariable& variable = answer.variables.emplace_back();
     variable.name = problem->names[j];
@@ -247,6 +251,7 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
     add_coefficients(*problem, models, options, answer);
     answer.sets = credible_sets(*problem, models, options);
   }
+  add_correlations(*problem, answer);
   answer.report = make_report(result);
   // Data that do not fit are the cause of much else.
   add_inconsistencies(*problem, answer.warnings);

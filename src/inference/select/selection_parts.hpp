@@ -6,6 +6,7 @@
 
 #include <poise/selection.hpp>
 #include "models/selection/selection_problem.hpp"
+#include "models/selection/selection_target.hpp"
 
 namespace poise {
 
@@ -14,6 +15,11 @@ struct DrawnModel {
   std::vector<Index> variables;  ///< in increasing order
   double draws = 0.0;
 };
+
+/// States of all chains, one behind the other: by default the first is empty, the second what greedy addition finds,
+/// the others random.
+[[nodiscard]] std::vector<Value> selection_starts(const Model& model, const SelectionTarget& target,
+                                                  const SelectOptions& options, SelectStart how);
 
 /// The models of all draws, the most frequent first.
 [[nodiscard]] std::vector<DrawnModel> drawn_models(const Trace& trace, Index variables);
@@ -27,6 +33,9 @@ struct DrawnModel {
 /// Posterior means, deviations and intervals of coefficients, averaged over models, in units of the table.
 void add_coefficients(const SelectionProblem& problem, const std::vector<DrawnModel>& models,
                       const SelectOptions& options, SelectionAnswer& answer);
+
+/// The most probable variables, and their correlations.
+void add_correlations(const SelectionProblem& problem, SelectionAnswer& answer);
 
 /// Says which z scores do not belong to R.
 void add_inconsistencies(const SelectionProblem& problem, std::vector<Warning>& warnings);

@@ -1,18 +1,12 @@
 /// Arrays of numbers from files of other programs: NumPy's npy and npz, and text.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/npz.hpp"
 
 namespace poise {
-
-struct NumberArray {
-  std::vector<std::uint64_t> shape;
-  bool whole = false;         ///< of a type of whole numbers, or boolean
-  std::vector<float> values;  ///< the last dimension changing fastest
-};
 
 /// Reads `.npy`, `.npz` (its only array, or the one named X, x, data or arr_0) and text: rows of numbers between commas
 /// or blanks, maybe below a line of names. Told apart by content. InputError names what is wrong with the file.

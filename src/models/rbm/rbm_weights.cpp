@@ -96,30 +96,6 @@ std::optional<FileArray>* array_named(FileArrays& arrays, std::string_view name)
   return nullptr;
 }
 
-std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, std::uint64_t number_bytes) {
-  std::uint64_t bytes = number_bytes;
-  if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) return 0;
-  for (const std::uint64_t length : shape) {
-    if (bytes > std::numeric_limits<std::uint64_t>::max() / length) return std::nullopt;
-    bytes *= length;
-  }
-  return bytes;
-}
-
-std::string shape_text(const std::vector<std::uint64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-std::string little_endian(std::uint64_t value, std::size_t count) {
-  std::string bytes;
-  for (std::size_t k = 0; k < count; ++k) bytes.push_back(static_cast<char>(value >> (8 * k) & 0xff));
-  return bytes;
-}
-
-std::uint64_t from_little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t k = bytes.size(); k-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[k]);
-  return value;
-}
-
 std::string_view bytes_view(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <poise/types.hpp>
+#include "base/npz.hpp"
 
 namespace poise {
 
@@ -77,18 +78,8 @@ inline constexpr std::array<std::string_view, 3> kArrayNames = {"weights", "visi
 /// The member of that name, or nothing for other names.
 std::optional<FileArray>* array_named(FileArrays& arrays, std::string_view name);
 
-/// Product of the shape times `number_bytes`; nothing where it is more than 64 bits hold.
-std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, std::uint64_t number_bytes);
-
-/// "[3, 4]"
-std::string shape_text(const std::vector<std::uint64_t>& shape);
-
 /// Checks that the arrays are there and fit together, and converts them.
 RbmWeights assemble(const FileArrays& arrays, std::string_view name);
-
-/// The lowest `count` bytes of a number, the lowest first, as both formats have it.
-std::string little_endian(std::uint64_t value, std::size_t count);
-std::uint64_t from_little_endian(std::string_view bytes);
 
 /// The numbers as they lie in memory, which is how both formats have them.
 std::string_view bytes_view(const std::vector<float>& values);

@@ -1,6 +1,8 @@
-/// NumPy's npz format: a zip file of npy files, each a header in Python's notation and the numbers of one array.
+/// RBMs from and to NumPy's npz format.
+#include <algorithm>
 #include <cstdint>
 #include <list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,17 +10,22 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/spec.hpp>
-#include "models/rbm/npz_reader.hpp"
+#include "base/image/inflate.hpp"
+#include "base/npz.hpp"
 #include "models/rbm/rbm_weights.hpp"
 
 namespace poise {
 
-using namespace npz;  // NOLINT(google-build-using-namespace): this file is the other half of that header
-
 namespace {
 
-constexpr std::uint64_t kMostBytes = 0xffff'0000;  // of an npz file in the 32-bit form, with room for its directory
+constexpr std::string_view kLocal = "PK\x03\x04";
+constexpr std::string_view kCentral = "PK\x01\x02";
+constexpr std::string_view kEnd = "PK\x05\x06";
 constexpr std::uint64_t kFirstDay = std::uint64_t{0x21} << 16;  // 1 January 1980, the earliest date there is
+
+std::span<const std::uint8_t> as_numbers(std::string_view bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
 
 /// Writes entries without compression.
 class ZipWriter {
@@ -48,6 +55,8 @@ class ZipWriter {
   std::string directory_;
   std::uint64_t count_ = 0;
 };
+
+constexpr std::uint64_t kMostBytes = 0xffff'0000;  // of an npz file in the 32-bit form, with room for its directory
 
 FileArray array_of(std::string_view content, std::string_view name) {
   const Npy npy = parse_npy(content, name);
@@ -79,7 +88,7 @@ std::string npy_header(const std::string& type, const std::string& shape) {
   const std::size_t all_bytes = (fixed_bytes + header.size() + 1 + 63) / 64 * 64;  // numbers begin at a multiple of 64
   header.resize(all_bytes - fixed_bytes - 1, ' ');
   header += '\n';
-  return std::string(kMagic) + little_endian(1, 2) + little_endian(header.size(), 2) + header;
+  return std::string(kNpyMagic) + little_endian(1, 2) + little_endian(header.size(), 2) + header;
 }
 
 }  // namespace

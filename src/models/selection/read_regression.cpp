@@ -38,7 +38,10 @@ double number_at(const WordTable& table, std::size_t row, std::size_t column, co
   const bool missing = word.empty() || same_letters(word, "NA") || same_letters(word, "NaN") || word == ".";
   fail_at(name, table.lines[row],
           fmt::format("found {} in column {}, expected a number{}", missing ? "no value" : quote(word),
-                      quote(table.heads[column]), missing ? "; leave the row out or fill the value in" : ""));
+                      quote(table.heads[column]),
+                      missing                               ? "; leave the row out or fill the value in"
+                      : word.find(',') != std::string::npos ? " with a point before its decimals"
+                                                            : ""));
 }
 
 /// Files of data tables may be large.
@@ -93,7 +96,8 @@ RegressionTable read_columns(const std::string& path, const std::vector<std::str
 
 SummaryTable read_summary(std::string_view text, const std::string& name) {
   const WordTable words = read_words(text, name);
-  const std::optional<std::size_t> id = find_any(words, {"rsid", "snp", "id", "name", "variant", "variant_id"});
+  std::optional<std::size_t> id = find_any(words, {"rsid", "snp", "id", "name", "variant", "variant_id"});
+  if (!id && words.heads.front().empty()) id = 0;  // row names
   const std::optional<std::size_t> z = find_any(words, {"z", "zscore", "z_score"});
   const std::optional<std::size_t> beta = find_any(words, {"beta", "b", "effect"});
   const std::optional<std::size_t> se = find_any(words, {"se", "standard_error", "stderr"});
@@ -122,7 +126,13 @@ SummaryTable read_summary(std::string_view text, const std::string& name) {
       }
       table.z.push_back(number_at(words, row, *beta, name) / error);
     }
-    if (n) sizes.push_back(number_at(words, row, *n, name));
+    if (n) {
+      sizes.push_back(number_at(words, row, *n, name));
+      if (!(sizes.back() > 0.0)) {
+        fail_at(name, words.lines[row],
+                fmt::format("found a sample size of {}, expected a positive number", sizes.back()));
+      }
+    }
     std::vector<std::string>& own = table.extra.emplace_back();
     for (const std::size_t k : extra) own.push_back(words.rows[row][k]);
   }

@@ -104,9 +104,11 @@ class Fields {
 WordTable read_words(std::string_view text, const std::string& name) {
   text = without_byte_order_mark(text);
   WordTable table;
+  std::size_t head_line = 1;
   char separator = ',';
+  const char line_end = text.find('\n') == std::string_view::npos ? '\r' : '\n';  // some programs end lines by \r alone
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::size_t end = std::min(text.find(line_end), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(text.size(), end + 1));
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -117,9 +119,13 @@ WordTable read_words(std::string_view text, const std::string& name) {
     std::vector<std::string> words;
     while (std::optional<std::string> field = fields.next()) words.push_back(std::move(*field));
     if (is_head) {
+      head_line = number;
       table.heads = std::move(words);
       continue;
     }
+    // R writes row names without a head. Those that are numbers could be a value too many.
+    const bool is_named = table.rows.empty() && words.size() == table.heads.size() + 1 && !number_of(words.front());
+    if (is_named) table.heads.insert(table.heads.begin(), "");
     if (words.size() != table.heads.size()) {
       fail_at(name, number,
               fmt::format("found {} fields, expected {} as in the head", words.size(), table.heads.size()));
@@ -128,6 +134,10 @@ WordTable read_words(std::string_view text, const std::string& name) {
     table.lines.push_back(number);
   }
   if (table.heads.empty()) throw InputError(fmt::format("{}: found nothing in it, expected a head and rows", name));
+  for (std::size_t k = 1; k < table.heads.size(); ++k) {
+    if (table.heads[k].empty())
+      fail_at(name, head_line, fmt::format("found no name for column {}, expected one", k + 1));
+  }
   return table;
 }
 

@@ -35,6 +35,15 @@ inline constexpr Index kMostFactored = 3000;
 /// Bytes of columns of X'X that are held where it is not formed.
 inline constexpr double kCacheBytes = 1073741824.0;
 
+// What the makers of problems share.
+
+/// Throws where two names are the same.
+void check_names(const std::vector<std::string>& names, const std::string& source);
+/// Notes columns that are the same but for their scale.
+void note_same(const CrossProducts& products, const std::vector<std::string>& names, std::vector<std::string>& notes);
+/// The law of a problem; what is unusable is never included, with a note.
+void make_law(SelectionProblem& problem, SelectionData data, SelectionPrior prior, const std::vector<Index>& unusable);
+
 /// "a, b and 3 others".
 [[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 5);
 

@@ -15,38 +15,36 @@ struct Update {
   double of_product;
 };
 
-/// A column times a factor.
-struct Term {
-  CrossColumn column;
-  double factor;
-};
+using Term = SelectionTarget::Term;
+
+Term term_of(const CrossColumn& column, double factor) { return {column.values, column.first, column.count, factor}; }
 
 void update_whole(const std::vector<Term>& terms, const Update& update, std::size_t padded,
                   SelectionTarget::Part& part) {
-  hot([terms = terms.data(), count = terms.size(), update, padded, v = numbers_of(part.v), r = numbers_of(part.r)] {
+  hot_lanes([terms = terms.data(), count = terms.size(), update, padded, v = numbers_of(part.v),
+             r = numbers_of(part.r)]<class L>(L) {
     for (std::size_t j = 0; j < padded; j += 8) {
-      Doubles8 w = load8(terms[0].column.values + j) * terms[0].factor;
-      for (std::size_t i = 1; i < count; ++i) w += load8(terms[i].column.values + j) * terms[i].factor;
-      store8(v + j, load8(v + j) + w * w * update.of_square);
-      store8(r + j, load8(r + j) + w * update.of_product);
+      typename L::Doubles w = L::load(terms[0].values + j) * terms[0].factor;
+      for (std::size_t i = 1; i < count; ++i) w += L::load(terms[i].values + j) * terms[i].factor;
+      store8(v + j, L::load(v + j) + w * w * update.of_square);
+      store8(r + j, L::load(r + j) + w * update.of_product);
     }
   });
 }
 
 /// The same where columns have zeros that are not stored.
-void update_range(const std::vector<Term>& terms, const Update& update, SelectionTarget::Part& part) {
+void update_range(const std::vector<Term>& terms, const Update& update, LineVector& sum, SelectionTarget::Part& part) {
   Index first = std::numeric_limits<Index>::max();
   Index end = 0;
   for (const Term& term : terms) {
-    first = std::min(first, term.column.first);
-    end = std::max(end, term.column.first + term.column.count);
+    first = std::min(first, term.first);
+    end = std::max(end, term.first + term.count);
   }
   if (first >= end) return;
-  LineVector sum(lines_of(end - first));
+  sum.assign(lines_of(end - first), {});
   double* const w = numbers_of(sum);
   for (const Term& term : terms) {
-    hot([to = w + (term.column.first - first), from = term.column.values, count = term.column.count,
-         factor = term.factor] {
+    hot([to = w + (term.first - first), from = term.values, count = term.count, factor = term.factor] {
       for (Index j = 0; j < count; j += 8) store8(to + j, load8(to + j) + load8(from + j) * factor);
     });
   }
@@ -59,12 +57,10 @@ void update_range(const std::vector<Term>& terms, const Update& update, Selectio
   });
 }
 
-void update_part(const std::vector<Term>& terms, const Update& update, std::size_t padded,
-                 SelectionTarget::Part& part) {
-  const bool whole = std::all_of(terms.begin(), terms.end(), [&](const Term& term) {
-    return term.column.first == 0 && term.column.count == padded;
-  });
-  whole ? update_whole(terms, update, padded, part) : update_range(terms, update, part);
+void update_part(SelectionTarget::Room& room, const Update& update, std::size_t padded, SelectionTarget::Part& part) {
+  const bool whole = std::all_of(room.terms.begin(), room.terms.end(),
+                                 [&](const Term& term) { return term.first == 0 && term.count == padded; });
+  whole ? update_whole(room.terms, update, padded, part) : update_range(room.terms, update, room.sum, part);
 }
 
 /// log of the sum of exponentials.
@@ -132,9 +128,11 @@ void SelectionTarget::include(State& state, Index k) const {
   if (state.singular) return;
   state.columns.push_back(law_->products().column(k));
   const CrossColumn& own = state.columns.back();
-  std::vector<double> c(s);
-  std::vector<double> h(s);
-  std::vector<Term> terms;
+  std::vector<double>& c = state.room.products;
+  std::vector<double>& h = state.room.factors;
+  std::vector<Term>& terms = state.room.terms;
+  c.resize(s);
+  h.resize(s);
   for (std::size_t i = 0; i < s; ++i) c[i] = own.at(state.active[i]);
   for (std::size_t number = 0; number < state.parts.size(); ++number) {
     Part& part = state.parts[number];
@@ -152,20 +150,21 @@ void SelectionTarget::include(State& state, Index k) const {
       return;
     }
     const double b = r / v;
-    terms.assign(1, {own, 1.0});
+    terms.assign(1, term_of(own, 1.0));
     for (std::size_t i = 0; i < s; ++i) {
-      if (h[i] != 0.0) terms.push_back({state.columns[i], -h[i]});
+      if (h[i] != 0.0) terms.push_back(term_of(state.columns[i], -h[i]));
     }
-    update_part(terms, {-1.0 / v, -b}, law_->padded(), part);
+    update_part(state.room, {-1.0 / v, -b}, law_->padded(), part);
 
-    std::vector<double> inverse((s + 1) * (s + 1));
+    std::vector<double>& inverse = state.room.inverse;
+    inverse.resize((s + 1) * (s + 1));
     for (std::size_t i = 0; i < s; ++i) {
       for (std::size_t l = 0; l < s; ++l) inverse[i * (s + 1) + l] = part.inverse[i * s + l] + h[i] * h[l] / v;
       inverse[i * (s + 1) + s] = inverse[s * (s + 1) + i] = -h[i] / v;
       part.coefficients[i] -= h[i] * b;
     }
     inverse[s * (s + 1) + s] = 1.0 / v;
-    part.inverse = std::move(inverse);
+    std::swap(part.inverse, inverse);
     part.coefficients.push_back(b);
     part.fitted += b * r;
     part.log_det += std::log(v);
@@ -183,8 +182,9 @@ void SelectionTarget::exclude(State& state, Index k) const {
     list[m] = std::move(list.back());
     list.pop_back();
   };
-  std::vector<double> a(s);
-  std::vector<Term> terms;
+  std::vector<double>& a = state.room.factors;
+  std::vector<Term>& terms = state.room.terms;
+  a.resize(s);
   // What is left of a column that others nearly determine is known to few digits, and removing it would hand these on.
   bool rebuild = false;
   for (const Part& part : state.parts) {
@@ -202,17 +202,18 @@ void SelectionTarget::exclude(State& state, Index k) const {
     const double b = part.coefficients[m];
     terms.clear();
     for (std::size_t i = 0; i < s; ++i) {
-      if (a[i] != 0.0) terms.push_back({state.columns[i], a[i]});
+      if (a[i] != 0.0) terms.push_back(term_of(state.columns[i], a[i]));
     }
-    update_part(terms, {v, b * v}, law_->padded(), part);
-    std::vector<double> inverse((s - 1) * (s - 1));
+    update_part(state.room, {v, b * v}, law_->padded(), part);
+    std::vector<double>& inverse = state.room.inverse;
+    inverse.resize((s - 1) * (s - 1));
     const auto old = [&](std::size_t i) { return i == m ? s - 1 : i; };
     for (std::size_t i = 0; i + 1 < s; ++i) {
       for (std::size_t l = 0; l + 1 < s; ++l) {
         inverse[i * (s - 1) + l] = part.inverse[old(i) * s + old(l)] - a[old(i)] * a[old(l)] * v;
       }
     }
-    part.inverse = std::move(inverse);
+    std::swap(part.inverse, inverse);
     for (std::size_t i = 0; i < s; ++i) {
       if (i != m) part.coefficients[i] -= a[i] * b * v;
     }

@@ -27,6 +27,7 @@
 #include <poise/extend/base/hot.hpp>
 #include <poise/extend/base/math.hpp>
 #include <poise/types.hpp>
+#include "base/whole_lanes.hpp"
 #include "models/selection/selection_law.hpp"
 
 namespace poise {
@@ -48,13 +49,30 @@ class SelectionTarget {
     }
   };
 
+  /// A column times a factor.
+  struct Term {
+    const double* values;  ///< of row `first` and those below it
+    Index first;
+    Index count;
+    double factor;
+  };
+  /// Room for changes, so that they take no memory.
+  struct Room {
+    std::vector<double> products;
+    std::vector<double> factors;
+    std::vector<double> inverse;
+    std::vector<Term> terms;
+    LineVector sum;
+  };
+
   struct State {
     std::vector<Value> x;
     std::vector<Index> active;         ///< the included columns, in the order of A
     std::vector<CrossColumn> columns;  ///< of X'X, fetched when a change wants them
     std::vector<Part> parts;
     std::uint32_t changes = 0;  ///< since the state was computed from scratch
-    bool singular = false;      ///< under a g-prior: columns that depend on each other, which have no density
+    Room room;
+    bool singular = false;  ///< under a g-prior: columns that depend on each other, which have no density
 
     template <class A>
     void archive(A& archive) {
@@ -154,14 +172,15 @@ class SelectionTarget {
 inline constexpr double kSmallPart = 1.0 / 64.0;
 
 /// -(t + t^2/2 + t^3/3 + ...) for small t >= 0; what is left out is below 2^-57 of the first term.
-POISE_INLINE Doubles8 log_of_small_rest8(const Doubles8& t) {
-  const Doubles8 t2 = t * t;
-  const Doubles8 t4 = t2 * t2;
-  const Doubles8 a = 1.0 + t * 0.5;
-  const Doubles8 b = 1.0 / 3 + t * 0.25;
-  const Doubles8 c = 1.0 / 5 + t * (1.0 / 6);
-  const Doubles8 d = 1.0 / 7 + t * (1.0 / 8);
-  const Doubles8 series = (a + t2 * b) + t4 * ((c + t2 * d) + t4 * (1.0 / 9));
+template <class V>
+POISE_INLINE V log_of_small_rest8(const V& t) {
+  const V t2 = t * t;
+  const V t4 = t2 * t2;
+  const V a = 1.0 + t * 0.5;
+  const V b = 1.0 / 3 + t * 0.25;
+  const V c = 1.0 / 5 + t * (1.0 / 6);
+  const V d = 1.0 / 7 + t * (1.0 / 8);
+  const V series = (a + t2 * b) + t4 * ((c + t2 * d) + t4 * (1.0 / 9));
   return (-1.0 * t) * series;
 }
 
@@ -173,11 +192,12 @@ POISE_INLINE Doubles8 log_of_rest8(const Doubles8& t) {
 }
 
 /// v^(-1/2) of normal positive numbers: a guess by the exponent's bits, right to 3.5 %, and four steps of Newton's.
-POISE_INLINE Doubles8 inverse_root8(const Doubles8& v) {
+template <class V>
+POISE_INLINE V inverse_root8(const V& v) {
   constexpr std::uint64_t kGuess = 0x5fe6eb50c7b537a9;
-  const Doubles8 half = v * 0.5;
-  const Words8 guess = kGuess - (bits8<std::uint64_t>(v) >> 1);
-  Doubles8 y = bits8<double>(guess);
+  const V half = v * 0.5;
+  const auto guess = kGuess - (bits8<std::uint64_t>(v) >> 1);
+  V y = bits8<double>(guess);
   for (int step = 0; step < 4; ++step) y = y * (1.5 - half * y * y);
   return y;
 }
@@ -207,22 +227,23 @@ POISE_INLINE Doubles8 SelectionTarget::OddsLanes::at(std::size_t j) const {
 
 /// e^x for |x| < 700, to within 8 units in the last place: half the work of exp8, which takes any number. e^r with
 /// |r| <= ln(2) / 2 is the fourth power of a Taylor polynomial at r / 4 of degree 9 (remainder below 7e-18).
-POISE_INLINE Doubles8 bounded_exp8(const Doubles8& x) {
+template <class V>
+POISE_INLINE V bounded_exp8(const V& x) {
   constexpr double kLog2e = 1.4426950408889634074;
   constexpr double kLn2High = 6.93147180369123816490e-01;  // the first 32 bits of ln 2: n * kLn2High is exact
   constexpr double kLn2Low = 1.90821492927058770002e-10;
   constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer kept in the low bits
-  const Doubles8 shifted = x * kLog2e + kMagic;
-  const Doubles8 n = shifted - kMagic;
-  const Doubles8 q = ((x - n * kLn2High) - n * kLn2Low) * 0.25;
-  const Doubles8 q2 = q * q;
-  const Doubles8 q4 = q2 * q2;
-  const Doubles8 low = (1.0 + q) + q2 * (1.0 / 2 + q * (1.0 / 6));
-  const Doubles8 middle = (1.0 / 24 + q * (1.0 / 120)) + q2 * (1.0 / 720 + q * (1.0 / 5040));
-  const Doubles8 high = 1.0 / 40320 + q * (1.0 / 362880);
-  const Doubles8 p = low + q4 * (middle + q4 * high);
-  const Doubles8 p2 = p * p;
-  const Ints8 scaled = bits8<std::int64_t>(p2 * p2) + (bits8<std::int64_t>(shifted) << 52);
+  const V shifted = x * kLog2e + kMagic;
+  const V n = shifted - kMagic;
+  const V q = ((x - n * kLn2High) - n * kLn2Low) * 0.25;
+  const V q2 = q * q;
+  const V q4 = q2 * q2;
+  const V low = (1.0 + q) + q2 * (1.0 / 2 + q * (1.0 / 6));
+  const V middle = (1.0 / 24 + q * (1.0 / 120)) + q2 * (1.0 / 720 + q * (1.0 / 5040));
+  const V high = 1.0 / 40320 + q * (1.0 / 362880);
+  const V p = low + q4 * (middle + q4 * high);
+  const V p2 = p * p;
+  const auto scaled = bits8<std::int64_t>(p2 * p2) + (bits8<std::int64_t>(shifted) << 52);
   return bits8<double>(scaled);
 }
 
