@@ -85,7 +85,7 @@ json head(const ScanOptions& options) {
   return {{"model", options.model}, {"key", options.range.key}, {"sampler", options.sampler}, {"options", settings}};
 }
 
-json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+json real_json(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 /// Names of all rows, in the order in which they come first.
 std::vector<std::string> names_of(const std::vector<ScanPoint>& points) {
@@ -185,7 +185,7 @@ json scan_json(const ScanOptions& options, const std::vector<ScanPoint>& points)
                 {"seconds", point.seconds}};
     for (const Observable& row : point.rows) {
       one["observables"][row.name] = {
-          {"value", number(row.value)}, {"error", number(row.error)}, {"tau", number(row.tau)}};
+          {"value", real_json(row.value)}, {"error", real_json(row.error)}, {"tau", real_json(row.tau)}};
     }
     one["order"] = names_of({point});
     out["points"].push_back(std::move(one));
