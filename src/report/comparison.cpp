@@ -83,6 +83,8 @@ std::string_view cause(std::string_view code) {
                                                                        {"ladder", "Replicas do not travel"},
                                                                        {"interrupted", "Runs are not complete"},
                                                                        {"unvisited", "Levels were never drawn"},
+                                                                       {"modes", "Chains miss equivalent modes"},
+                                                                       {"disagreement", "Exact marginals disagree"},
                                                                        {"local_gain", "Local moves are lacking"}};
   const auto* found =
       std::find_if(std::begin(kCauses), std::end(kCauses), [&](auto& one) { return one.first == code; });

@@ -38,6 +38,15 @@ TEST(ReportWarnings, AComparisonHasOneLineForEachCause) {
   EXPECT_TRUE(text.ends_with("\nwarning: lsb: Few; try x\n")) << text;
 }
 
+TEST(ReportWarnings, CausesThatSamplersShareAreWords) {
+  for (const char* code : {"rhat", "ess", "stuck", "unvisited", "local_gain", "modes", "disagreement", "ladder"}) {
+    const std::vector<Report> reports{report_of("gibbs", {{code, "A", ""}}), report_of("lsb", {{code, "B", ""}})};
+    const std::string text = comparison_text(reports);
+    EXPECT_EQ(text.find(std::string("warning: ") + code), std::string::npos) << text;
+    EXPECT_NE(text.find(" for gibbs, lsb"), std::string::npos) << text;
+  }
+}
+
 TEST(ReportWarnings, FollowTheBudgetAndTheSampler) {
   Report report = report_of("temper", {});
   report.monitors[0].summary.ess = 40;

@@ -53,7 +53,7 @@ void expect_same_draws(const RunResult& a, const RunResult& b, const std::string
 enum class Gives { nothing, gradient, log_ratios };
 
 /// Spins in a chain by user code; counts what is evaluated.
-class SpinChain : public BatchFunction {
+class SpinChain final : public BatchFunction {
  public:
   explicit SpinChain(Gives gives) : gives_(gives) {}
   void log_prob(std::span<const Value> rows, std::span<double> out) override {
@@ -89,30 +89,6 @@ class SpinChain : public BatchFunction {
 
  private:
   Gives gives_;
-};
-
-/// Log ratios by as many calls of a costly log p as there are variables.
-class CostlyRatios final : public SpinChain {
- public:
-  CostlyRatios() : SpinChain(Gives::log_ratios) {}
-  void log_prob(std::span<const Value> rows, std::span<double> out) override {
-    for (std::size_t k = 0; k < 2000 * out.size(); ++k) work_ = work_ + 1.0;
-    SpinChain::log_prob(rows, out);
-  }
-  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
-    const std::size_t count = rows.size() / variables;
-    std::vector<double> here(count), there(count);
-    log_prob(rows, here);
-    for (std::size_t i = 0; i < variables; ++i) {
-      std::vector<Value> changed(rows.begin(), rows.end());
-      for (std::size_t r = 0; r < count; ++r) changed[r * variables + i] ^= 1;
-      log_prob(changed, there);
-      for (std::size_t r = 0; r < count; ++r) out[r * variables + i] = there[r] - here[r];
-    }
-  }
-
- private:
-  volatile double work_ = 0.0;
 };
 
 Model user_model(const std::shared_ptr<SpinChain>& function, Index variables = 20) {
@@ -360,64 +336,6 @@ TEST(Auto, InformedProposalsHaveStepsPerDrawOfTheirOwn) {
   // Weakly coupled spins gain from many changes a step.
   const Model spins = user_model(std::make_shared<SpinChain>(Gives::log_ratios), 40);
   EXPECT_EQ(run_auto(spins, options_of(4, 50)).sampler, "dlsb");
-}
-
-TEST(Auto, RatiosThatCostAsMuchAsASweepAreNotWorthIt) {
-  const Model model = user_model(std::make_shared<CostlyRatios>(), 30);
-  RunOptions options = options_of(4, 100);
-  EXPECT_NE(run_auto(model, options).sampler, "gibbs");  // the clock decides nothing without a limit
-  options.seconds = 1000.0;
-  const auto gibbs_wins = [&](const Model& which) {
-    const Advice advice = recommend(which, options, true);
-    Watcher watcher(advice, which, options, 30, 6000);
-    const TunableEngine made = make_engine(which, advice.sampler, engine_options(which, options));
-    for (std::uint64_t step = 0;;) {
-      const std::uint64_t steps = watcher.steps_left(step);
-      for (const ChainGroup& group : made.engine->share_out(1)) made.engine->advance(group, steps);
-      const Watcher::Verdict verdict = watcher.look(*made.engine, step += steps, 0.01);
-      if (verdict == Watcher::Verdict::undecided) continue;
-      return verdict == Watcher::Verdict::replace && watcher.replacement().sampler.name == "gibbs";
-    }
-  };
-  EXPECT_TRUE(gibbs_wins(model));
-  EXPECT_FALSE(gibbs_wins(user_model(std::make_shared<SpinChain>(Gives::log_ratios), 30)));
-}
-
-/// Spins that are possible only where the first two agree.
-class Agreeing final : public SpinChain {
- public:
-  Agreeing() : SpinChain(Gives::log_ratios) {}
-  void log_prob(std::span<const Value> rows, std::span<double> out) override {
-    SpinChain::log_prob(rows, out);
-    for (std::size_t r = 0; r < out.size(); ++r) {
-      if (rows[r * variables] != rows[r * variables + 1]) out[r] = -std::numeric_limits<double>::infinity();
-    }
-  }
-  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
-    SpinChain::log_ratios(rows, out);
-    for (std::size_t first = 0; first < rows.size(); first += variables) {
-      out[first] = out[first + 1] = -std::numeric_limits<double>::infinity();
-    }
-  }
-};
-
-TEST(Auto, RivalsBeginWhereTheChainsAre) {
-  RunOptions options = options_of(4, 100);
-  options.start = Start::given;
-  options.given.assign(30, 1);
-  const RunResult result = run_auto(user_model(std::make_shared<Agreeing>(), 30), options);
-  EXPECT_EQ(result.trace.draws, 100U);
-}
-
-TEST(Auto, UserCodeMayStopAShortRunOfARival) {
-  for (const std::uint64_t last : {1100U, 2000U, 3000U}) {
-    const auto function = std::make_shared<CostlyRatios>();
-    function->stop_after = last;
-    RunOptions options = options_of(4, 500);
-    options.seconds = 1000.0;
-    const RunResult result = run_auto(user_model(function), options);
-    EXPECT_TRUE(result.interrupted);
-  }
 }
 
 TEST(Auto, ShortRunsAreNotWatched) {

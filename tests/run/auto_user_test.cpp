@@ -1,0 +1,142 @@
+/// The sampler `auto` on user targets: what their calls cost, where short runs of others begin, and what stops them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include <poise/extend/models/batch_function.hpp>
+#include <poise/model.hpp>
+#include <poise/run.hpp>
+#include <poise/sampler.hpp>
+#include "engines/rows.hpp"
+#include "models/user/batch_target.hpp"
+#include "run/recommend.hpp"
+#include "run/start.hpp"
+
+namespace poise {
+namespace auto_user_test {
+
+/// Spins in a chain by user code, with all log ratios in one call.
+class CheapRatios : public BatchFunction {
+ public:
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    const std::size_t n = rows.size() / out.size();
+    for (std::size_t r = 0; r < out.size(); ++r) {
+      if (++evaluated > stop_after) throw RunStopped{};
+      out[r] = 0.0;
+      for (std::size_t i = 0; i + 1 < n; ++i) out[r] += rows[r * n + i] == rows[r * n + i + 1] ? 0.7 : 0.0;
+    }
+  }
+  [[nodiscard]] bool has_log_ratios() const override { return true; }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const std::size_t i = k % variables;
+      const auto change = [&](std::size_t other) { return rows[k] == rows[other] ? -0.7 : 0.7; };
+      out[k] = (i > 0 ? change(k - 1) : 0.0) + (i + 1 < variables ? change(k + 1) : 0.0);
+    }
+  }
+  std::size_t variables = 20;
+  std::uint64_t evaluated = 0;
+  std::uint64_t stop_after = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Log ratios by as many calls of a costly log p as there are variables.
+class CostlyRatios final : public CheapRatios {
+ public:
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t k = 0; k < 1000 * out.size(); ++k) work_ = work_ + 1.0;
+    CheapRatios::log_prob(rows, out);
+  }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    const std::size_t count = rows.size() / variables;
+    std::vector<double> here(count), there(count);
+    log_prob(rows, here);
+    for (std::size_t i = 0; i < variables; ++i) {
+      std::vector<Value> changed(rows.begin(), rows.end());
+      for (std::size_t r = 0; r < count; ++r) changed[r * variables + i] ^= 1;
+      log_prob(changed, there);
+      for (std::size_t r = 0; r < count; ++r) out[r * variables + i] = there[r] - here[r];
+    }
+  }
+
+ private:
+  volatile double work_ = 0.0;
+};
+
+Model user_model(const std::shared_ptr<CheapRatios>& function, Index variables = 20) {
+  function->variables = variables;
+  return callback_model("spins", {std::vector<Index>(variables, 2), {}}, function, {});
+}
+
+RunOptions options_of(std::size_t chains, std::size_t draws) {
+  RunOptions options;
+  options.chains = chains;
+  options.draws = draws;
+  options.threads = 1;
+  options.seed = 3;
+  return options;
+}
+
+RunResult run_auto(const Model& model, const RunOptions& options) { return run(model, parse_sampler("auto"), options); }
+
+TEST(AutoUser, RatiosThatCostAsMuchAsASweepAreNotWorthIt) {
+  const Model model = user_model(std::make_shared<CostlyRatios>(), 30);
+  RunOptions options = options_of(4, 100);
+  EXPECT_NE(run_auto(model, options).sampler, "gibbs");  // the clock decides nothing without a limit
+  options.seconds = 1000.0;
+  const auto gibbs_wins = [&](const Model& which) {
+    const Advice advice = recommend(which, options, true);
+    Watcher watcher(advice, which, options, 30, 6000);
+    const TunableEngine made = make_engine(which, advice.sampler, engine_options(which, options));
+    for (std::uint64_t step = 0;;) {
+      const std::uint64_t steps = watcher.steps_left(step);
+      for (const ChainGroup& group : made.engine->share_out(1)) made.engine->advance(group, steps);
+      const Watcher::Verdict verdict = watcher.look(*made.engine, step += steps, 0.01);
+      if (verdict == Watcher::Verdict::undecided) continue;
+      return verdict == Watcher::Verdict::replace && watcher.replacement().sampler.name == "gibbs";
+    }
+  };
+  EXPECT_TRUE(gibbs_wins(model));
+  EXPECT_FALSE(gibbs_wins(user_model(std::make_shared<CheapRatios>(), 30)));
+}
+
+/// Spins that are possible only where the first two agree.
+class Agreeing final : public CheapRatios {
+ public:
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    CheapRatios::log_prob(rows, out);
+    for (std::size_t r = 0; r < out.size(); ++r) {
+      if (rows[r * variables] != rows[r * variables + 1]) out[r] = -std::numeric_limits<double>::infinity();
+    }
+  }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    CheapRatios::log_ratios(rows, out);
+    for (std::size_t first = 0; first < rows.size(); first += variables) {
+      out[first] = out[first + 1] = -std::numeric_limits<double>::infinity();
+    }
+  }
+};
+
+TEST(AutoUser, RivalsBeginWhereTheChainsAre) {
+  RunOptions options = options_of(4, 100);
+  options.start = Start::given;
+  options.given.assign(30, 1);
+  const RunResult result = run_auto(user_model(std::make_shared<Agreeing>(), 30), options);
+  EXPECT_EQ(result.trace.draws, 100U);
+}
+
+TEST(AutoUser, UserCodeMayStopAShortRunOfARival) {
+  for (const std::uint64_t last : {1100U, 2000U, 3000U}) {
+    const auto function = std::make_shared<CostlyRatios>();
+    function->stop_after = last;
+    RunOptions options = options_of(4, 500);
+    options.seconds = 1000.0;
+    const RunResult result = run_auto(user_model(function), options);
+    EXPECT_TRUE(result.interrupted);
+  }
+}
+
+}  // namespace auto_user_test
+}  // namespace poise
