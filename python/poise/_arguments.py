@@ -6,7 +6,7 @@ import inspect
 import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:
         raise TypeError(f"{name}: found {value!r}, expected a whole number")
     is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()  # as 1e6 is
     try:
-        number = int(value) if is_whole else operator.index(value)
+        number = int(value) if is_whole else operator.index(cast("SupportsIndex", value))
     except TypeError:
         raise TypeError(f"{name}: found {value!r}, expected a whole number") from None
     if number < least:
