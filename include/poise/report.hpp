@@ -92,11 +92,12 @@ struct FileReportOptions {
 /// acceptance_rate, monitors{NAME{mean, sd, mcse, ess, ess_tail, ess_per_second, ess_per_eval, ess_per_step, r_hat,
 /// transitions, status}}, observed, frozen[], checks{exact, tested_levels, tested_gains, unvisited[], constant[],
 /// gains[]} (ModelChecks, with the numbers of each entry one after another), interrupted, warnings[{code, message}],
-/// notes[]; best{objective and name, or log_prob; chain, draw, state[]}, balance{knots, log_phi} where the sampler has a balancing function, objective where it learned one,
-/// choice{...} where `auto` chose the sampler (see sampler.hpp), tempering{betas[], acceptance[], barrier, round_trips,
-/// steps, ladders, log_partition, log_partition_error, log_partition_by_ladder[], components, paths{stride, rungs[][]}}
-/// where chains are ladders, independent (true) where draws are, and variables{count, constant, frozen, rare,
-/// high_r_hat, low_ess, ess{min, q05, median, q95, max}, r_hat{...}} where the draws were kept.
+/// notes[]; best{objective and name, or log_prob; chain, draw, state[]}, balance{knots, log_phi} where the sampler has
+/// a balancing function, objective where it learned one, choice{...} where `auto` chose the sampler (see sampler.hpp),
+/// tempering{betas[], acceptance[], barrier, round_trips, steps, ladders, log_partition, log_partition_error,
+/// log_partition_by_ladder[], components, paths{stride, rungs[][]}} where chains are ladders, independent (true) where
+/// draws are, and variables{count, constant, frozen, rare, high_r_hat, low_ess, ess{min, q05, median, q95, max},
+/// r_hat{...}} where the draws were kept.
 ///
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
 /// a `frozen` monitor is infinite, that of a `constant` one undefined).
