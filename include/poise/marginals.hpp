@@ -127,8 +127,8 @@ struct MarginalsHooks {
 
 /// What a network is made of and what an answer would cost. Keys: version, model, variables, observed, one_level,
 /// determined (by zeros), cardinality{min, max}, factors, largest_scope, entries, zeros, width, slices, conditioned,
-/// method (exact or sample), complete, fits_memory, cost (a sentence), exact_bytes, largest_clique, samplers[] (where it
-/// would be sampled).
+/// method (exact or sample), complete, fits_memory, cost (a sentence), exact_bytes, largest_clique, samplers[] (where
+/// it would be sampled).
 [[nodiscard]] nlohmann::json network_info(const Network& network, double memory_limit);
 
 /// The samplers that pilots compare: the candidates of `auto` whose draws are those of chains, and tempering.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from . import _core
 from ._arguments import described, positive, whole
@@ -82,7 +82,8 @@ def logz(model: Model | Target, method: str = "auto", **options: Any) -> LogPart
             raise TypeError(f"logz: there is no option {name!r} for this model; there are {', '.join(rows)}")
         if value is not None:
             settings[name] = described(rows[name], value)
-    found, text = _core.logz(core, _network_of(model), settings, shutil.get_terminal_size((100, 24)).columns)
+    answered, text = _core.logz(core, _network_of(model), settings, shutil.get_terminal_size((100, 24)).columns)
+    found = cast("dict[str, Any]", answered)
     if found["interrupted"] and found.get("log_partition") is None and not found.get("ais"):
         raise KeyboardInterrupt("logz: interrupted before there was an answer")
     answer = LogPartition(found, text)

@@ -6,7 +6,7 @@ import inspect
 import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
@@ -17,10 +17,9 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**62) -> int:
     """An integer of any integer type, from ``least`` to ``most``."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: found {value!r}, expected a whole number")
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)  # 1e6
+    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()  # as 1e6 is
     try:
-        number = operator.index(value)
+        number = int(value) if is_whole else operator.index(cast("SupportsIndex", value))
     except TypeError:
         raise TypeError(f"{name}: found {value!r}, expected a whole number") from None
     if number < least:

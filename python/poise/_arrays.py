@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,8 @@ def terms_of(name: str, given: Any, *, matrix: str, variables: int | None = None
                 f"{name}: expected a dictionary of pairs, a square array, a sparse matrix or a networkx graph"
             ) from None
         shape = dense.shape
-        if dense.ndim == 2:
-            rows, columns = np.nonzero(dense)
-            values = dense[rows, columns]
+        rows, columns = np.nonzero(dense) if dense.ndim == 2 else (np.zeros(0, int), np.zeros(0, int))
+        values = dense[rows, columns] if dense.ndim == 2 else np.zeros(0)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
         raise ValueError(f"{name}: found an array of shape {tuple(shape)}, expected a square one")
     values = values.astype(np.float64)
@@ -120,10 +119,10 @@ def fields_of(name: str, given: Any, terms: Terms) -> npt.NDArray[np.float64]:
     return _checked(name, np.ascontiguousarray(numbers))
 
 
-def _labels(name: str, given: Mapping[Any, Any]) -> tuple[list[Hashable], list[tuple[Any, Any]]]:
+def _labels(name: str, given: Mapping[Any, Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
     """Variables in the order in which they appear, and the pair of each key; a key alone is a linear term."""
     keys: list[tuple[Any, Any]] = []
-    labels: dict[Hashable, None] = {}
+    labels: dict[Any, None] = {}
     for key in given:
         pair = key if isinstance(key, tuple) else (key, key)
         if len(pair) != 2:

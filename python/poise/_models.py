@@ -82,8 +82,8 @@ class Model:
 
         >>> import poise
         >>> poise.ising(size=3, coupling=0.2).marginals(query=[0, 1]).joint.round(3)
-        array([[0.328, 0.172],
-               [0.172, 0.328]])
+        array([[0.317, 0.183],
+               [0.183, 0.317]])
         >>> answer = poise.potts(size=3, levels=3, coupling=0.5).marginals()
         >>> answer.method
         'exact'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,15 @@ class TrainedRbm(Model):
     """An RBM as a model, with the arrays that were learned and how it went."""
 
     def __init__(self, training: _core.Training, image: tuple[int, int], epochs: list[dict[str, Any]], final: Any) -> None:
-        name = f"rbm with {training.weights.shape[1]} visible and {training.weights.shape[0]} hidden units, trained"
+        weights = cast("npt.NDArray[np.float32]", training.weights)
+        name = f"rbm with {weights.shape[1]} visible and {weights.shape[0]} hidden units, trained"
         super().__init__(training.model(name, image))
         self._training = training
         self._image = image
         #: ``[hidden, visible]``
-        self.weights: npt.NDArray[np.float32] = training.weights
-        self.visible_bias: npt.NDArray[np.float32] = training.visible_bias
-        self.hidden_bias: npt.NDArray[np.float32] = training.hidden_bias
+        self.weights: npt.NDArray[np.float32] = weights
+        self.visible_bias: npt.NDArray[np.float32] = cast("npt.NDArray[np.float32]", training.visible_bias)
+        self.hidden_bias: npt.NDArray[np.float32] = cast("npt.NDArray[np.float32]", training.hidden_bias)
         #: Of each epoch: ``reconstruction_error``, ``pseudo_log_likelihood``, ``rows``, ``seconds``, ``interrupted``.
         self.epochs = epochs
         #: ``reconstruction_error`` and ``pseudo_log_likelihood`` of the weights on all rows.
@@ -79,14 +80,17 @@ def train_rbm(
     if settings["rate"] > 1.0:
         raise ValueError(f"rate: found {settings['rate']:g}, expected a number above 0, at most 1")
     sampled = isinstance(binarise, str)
-    if sampled:
+    level = 0.0
+    if isinstance(binarise, str):
         choice("binarise", binarise, ["sample"])
-    elif not 0.0 <= float(binarise) < 1.0:
+    else:
+        level = float(binarise)
+    if not 0.0 <= level < 1.0:
         raise ValueError(f"binarise: found {binarise!r}, expected a threshold from 0 to below 1, or 'sample'")
     rng = np.random.default_rng(settings["seed"])
 
     def black_and_white() -> npt.NDArray[np.uint8]:
-        threshold = rng.random(gray.shape) if sampled else binarise
+        threshold = rng.random(gray.shape) if sampled else np.full(1, level)
         return np.ascontiguousarray(gray > threshold, dtype=np.uint8)
 
     total = whole("epochs", epochs, 1, 1_000_000)

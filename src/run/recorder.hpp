@@ -103,8 +103,8 @@ class Recorder {
   [[nodiscard]] Observables room_for(std::size_t first, std::size_t rows);
   void fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps);
   void for_each_chain(ChainGroup group, std::size_t draws, const std::function<void(ChainGroup)>& work);
-  /// Takes note of the draws of a group, of which `fill` has written the numbers from row `first_row` of each chain on.
-  /// Gives the chain whose present state is the best so far, or the number of chains.
+  /// Takes note of the best of the draws of a group, whose numbers `fill` has just written; what was observed begins
+  /// with chain `first`. Gives the chain whose present state is the best so far, or the number of chains.
   std::size_t find_best(ChainGroup group, std::size_t first, std::span<const Observables> draws);
   /// Bytes of the bits of one state.
   [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }

@@ -55,6 +55,60 @@ TEST_F(TrainProgramTest, LearnsFromDigits) {
   EXPECT_EQ(files(), (std::set<std::string>{"x.safetensors", "y.npz"}));
 }
 
+/// An npy file of bytes.
+std::string npy(const std::string& shape, bool fortran, const std::string& bytes) {
+  std::string head =
+      std::string("{'descr': '|u1', 'fortran_order': ") + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
+  head.resize(117, ' ');
+  head += '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(head.size()) + '\0' + head + bytes;
+}
+
+TEST_F(TrainProgramTest, LearnsFromArrays) {
+  std::string rows;
+  std::string columns(60, '\0');
+  std::string csv = "a,b,c,d,e\n";
+  for (std::size_t r = 0; r < 12; ++r) {
+    for (std::size_t c = 0; c < 5; ++c) {
+      const char bit = (r * 7 + c * c) % 3 == 0 ? '\1' : '\0';
+      rows += bit;
+      columns[c * 12 + r] = bit;
+      csv += std::string(1, bit == 0 ? '0' : '1') + (c < 4 ? "," : "\n");
+    }
+  }
+  write_text(work() / "rows.npy", npy("(12, 5)", false, rows));
+  write_text(work() / "columns.npy", npy("(12, 5)", true, columns));
+  write_text(work() / "names.csv", csv);
+  const auto learn = [&](const std::string& data) {
+    return run({"train", "rbm", "--data", data, "--hidden", "3", "--out", data + ".npz", "--quiet"});
+  };
+  for (const char* data : {"rows.npy", "columns.npy", "names.csv"}) {
+    const Outcome outcome = learn(data);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const RbmWeights rbm = read_rbm(in_work(std::string(data) + ".npz"));
+    EXPECT_EQ(rbm, read_rbm(in_work("rows.npy.npz"))) << data;
+    EXPECT_EQ(rbm.visible, 5U);
+    EXPECT_EQ(rbm.rows, 0U) << "a row is no picture";
+  }
+  write_text(work() / "images.npy", npy("(3, 4, 5)", false, rows));
+  ASSERT_EQ(learn("images.npy").code, 0);
+  EXPECT_EQ(read_rbm(in_work("images.npy.npz")).rows, 4U);
+  write_text(work() / "line.npy", npy("(60,)", false, rows));
+  write_text(work() / "short.npy", npy("(12, 6)", false, rows));
+  write_text(work() / "large.csv", "1,2\n3,300\n");
+  write_text(work() / "mixed.csv", "1,0.5\n3,0\n");
+  for (const auto& [data, words] :
+       std::vector<std::pair<std::string, std::string>>{{"line.npy", "found an array of shape (60)"},
+                                                        {"short.npy", "found 60 bytes"},
+                                                        {"large.csv", "found 300"},
+                                                        {"mixed.csv", "found 0.5 beside 3"},
+                                                        {"missing.npy", "missing.npy"}}) {
+    const Outcome outcome = learn(data);
+    EXPECT_EQ(outcome.code, 2) << data;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(TrainProgramTest, LearnsFromAFileInSeveralEpochs) {
   // Two images of 2 x 3 pixels.
   std::string idx("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x03", 16);

@@ -211,8 +211,8 @@ TEST(ExactInference, RefusesWithNumbers) {
   const ExactPlan plan = plan_exact(network, {.memory_limit = options.memory_limit});
   const std::string sentence = message_of(network, plan, options);
   EXPECT_TRUE(sentence.starts_with("exact inference would need ")) << sentence;
-  for (const std::string part : {" slices (conditioning on ", " variables) with ", " MB of tables each, about ",
-                                 "; the limits are 1.5 MB and 0.001 s: "}) {
+  for (const std::string part : {" slices (conditioning on ", " variables) with ", " MiB of tables each, about ",
+                                 "; the limits are 1.4 MiB and 0.001 s: "}) {
     EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
   }
   const std::string slow = message_of(network, plan_exact(network, {}), {.seconds = 1e-3});

@@ -374,7 +374,7 @@ TEST(JunctionTree, RefusesWhatDoesNotFit) {
   const std::string limited = message_of(lattice(12, 12, 2), options);
   EXPECT_TRUE(limited.starts_with("exact inference needs ")) << limited;
   EXPECT_NE(limited.find("(induced width 1"), std::string::npos) << limited;
-  EXPECT_NE(limited.find("), more than the limit of 200.0 kB; "), std::string::npos) << limited;
+  EXPECT_NE(limited.find("), more than the limit of 195.3 KiB; "), std::string::npos) << limited;
   EXPECT_EQ(message_of(lattice(12, 12, 2)), "");
 }
 

@@ -74,7 +74,7 @@ TEST(MaxcutTest, RefusesSettingsThatMeanNothing) {
   const TemporaryFile file("2 1\n1 2 1e50\n");
   const auto reject = [](const std::string& spec) { return refusal([&] { make_maxcut(parse_spec(spec)); }); };
   EXPECT_EQ(reject("maxcut"), "no key 'file' in model 'maxcut', expected maxcut:file=FILE");
-  EXPECT_EQ(reject("maxcut:sense=max,file=x"), "unknown key 'sense' in model 'maxcut' (known: file, beta)");
+  EXPECT_EQ(reject("maxcut:sense=max,file=x"), "unknown key 'sense' in model 'maxcut' (known: file, beta, T)");
   EXPECT_EQ(reject("maxcut:beta=0,file=x"),
             "key 'beta' in model 'maxcut': found '0', expected a finite number from 1e-100 to 1e+100");
   EXPECT_EQ(reject("maxcut:file=no/such"), "no/such: cannot be opened, expected a file that can be read");
