@@ -7,8 +7,7 @@
 #include <poise/image.hpp>
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_manners_test {
+namespace poise::testing_program::program_manners_test {
 
 using nlohmann::json;
 
@@ -149,5 +148,4 @@ TEST_F(MannersProgram, DrawsAsCsvHaveNames) {
   EXPECT_EQ(run({"sample", "two.bif", "--keep", "monitors", "--csv", "x.csv"}).code, 2);
 }
 
-}  // namespace program_manners_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_manners_test

@@ -5,8 +5,7 @@
 
 #include "support/program.hpp"
 
-namespace poise::testing_program {
-namespace program_query_test {
+namespace poise::testing_program::program_query_test {
 
 using nlohmann::json;
 
@@ -145,5 +144,4 @@ TEST_F(QueryProgram, ARunWithTypedEvidenceIsResumed) {
   EXPECT_EQ(read_netcdf(in_work("part.nc")).trace.x, read_netcdf(in_work("whole.nc")).trace.x);
 }
 
-}  // namespace program_query_test
-}  // namespace poise::testing_program
+}  // namespace poise::testing_program::program_query_test

@@ -13,8 +13,7 @@
 #include <poise/sampler.hpp>
 #include "diagnose/model_checks.hpp"
 
-namespace poise {
-namespace exact_checks_test {
+namespace poise::exact_checks_test {
 
 std::shared_ptr<const Network> shared(Network network) { return std::make_shared<const Network>(std::move(network)); }
 
@@ -87,5 +86,4 @@ TEST(Exact, PartsOfAWideModelAreCompared) {
   EXPECT_TRUE(make_report(right).warnings.empty());
 }
 
-}  // namespace exact_checks_test
-}  // namespace poise
+}  // namespace poise::exact_checks_test

@@ -13,8 +13,7 @@
 #include "inference/network_search/soft_costs.hpp"
 #include "support/ranked_states.hpp"
 
-namespace poise {
-namespace branch_and_bound_test {
+namespace poise::branch_and_bound_test {
 
 using network_search::BranchAndBound;
 using network_search::Cost;
@@ -162,5 +161,4 @@ TEST(BranchAndBound, HasNoStateWhereZerosLeaveNone) {
   EXPECT_FALSE(tree.best());
 }
 
-}  // namespace branch_and_bound_test
-}  // namespace poise
+}  // namespace poise::branch_and_bound_test

@@ -7,8 +7,7 @@
 #include "inference/select/selection_parts.hpp"
 #include "support/selection_cases.hpp"
 
-namespace poise {
-namespace selection_plot_test {
+namespace poise::selection_plot_test {
 
 using namespace poise::testing;
 
@@ -77,5 +76,4 @@ TEST(SelectionPlot, CorrelationsAreThoseOfTheData) {
   }
 }
 
-}  // namespace selection_plot_test
-}  // namespace poise
+}  // namespace poise::selection_plot_test

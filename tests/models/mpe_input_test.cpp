@@ -4,8 +4,7 @@
 #include <poise/network.hpp>
 #include "support/input.hpp"
 
-namespace poise {
-namespace mpe_input_test {
+namespace poise::mpe_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -37,5 +36,4 @@ TEST(MpeTest, RefusesWhatAreNoStates) {
   EXPECT_EQ(reject("MPE\n900 0"), "m, line 2: found '900', expected the number of variables, from 1 to 9");
 }
 
-}  // namespace mpe_input_test
-}  // namespace poise
+}  // namespace poise::mpe_input_test

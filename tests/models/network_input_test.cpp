@@ -10,8 +10,7 @@
 #include <poise/network.hpp>
 #include "support/input.hpp"
 
-namespace poise {
-namespace network_input_test {
+namespace poise::network_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -358,5 +357,4 @@ TEST(MarTest, RefusesWhatAreNoMarginals) {
   EXPECT_EQ(reject("MAR\n900 2 0 1"), "m, line 2: found '900', expected the number of variables, from 1 to 13");
 }
 
-}  // namespace network_input_test
-}  // namespace poise
+}  // namespace poise::network_input_test

@@ -13,8 +13,7 @@
 #include "models/ising/ising_model.hpp"
 #include "support/input.hpp"
 
-namespace poise {
-namespace objective_input_test {
+namespace poise::objective_input_test {
 
 using testing::refusal;
 using testing::TemporaryFile;
@@ -184,5 +183,4 @@ TEST(QuboTest, RefusesWithFileLineAndWord) {
       "found 'maximum', expected min or max");
 }
 
-}  // namespace objective_input_test
-}  // namespace poise
+}  // namespace poise::objective_input_test

@@ -14,8 +14,7 @@
 #include "models/rbm/rbm_weights.hpp"
 #include "support/bytes.hpp"
 
-namespace poise {
-namespace rbm_files_test {
+namespace poise::rbm_files_test {
 
 using testing::crc;
 using testing::deflated;
@@ -312,5 +311,4 @@ TEST(NpzTest, RefusesMalformedZipFiles) {
       [](const std::string& content) { (void)parse_npz(content, "file"); });
 }
 
-}  // namespace rbm_files_test
-}  // namespace poise
+}  // namespace poise::rbm_files_test

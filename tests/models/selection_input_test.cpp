@@ -9,8 +9,7 @@
 #include "models/selection/selection_problem.hpp"
 #include "support/selection_cases.hpp"
 
-namespace poise {
-namespace selection_input_test {
+namespace poise::selection_input_test {
 
 using namespace poise::testing;
 
@@ -164,5 +163,4 @@ TEST(SelectionInput, UnitsThatSquaresDoNotFitIn) {
   }
 }
 
-}  // namespace selection_input_test
-}  // namespace poise
+}  // namespace poise::selection_input_test

@@ -9,8 +9,7 @@
 #include "support/exactness.hpp"
 #include "support/selection_cases.hpp"
 
-namespace poise {
-namespace selection_target_test {
+namespace poise::selection_target_test {
 
 using namespace poise::testing;
 
@@ -198,5 +197,4 @@ TEST(SelectionTarget, BlocksOfCorrelationsGiveTheSameOdds) {
   }
 }
 
-}  // namespace selection_target_test
-}  // namespace poise
+}  // namespace poise::selection_target_test

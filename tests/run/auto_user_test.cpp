@@ -15,8 +15,7 @@
 #include "run/recommend.hpp"
 #include "run/start.hpp"
 
-namespace poise {
-namespace auto_user_test {
+namespace poise::auto_user_test {
 
 /// Spins in a chain by user code, with all log ratios in one call.
 class CheapRatios : public BatchFunction {
@@ -138,5 +137,4 @@ TEST(AutoUser, UserCodeMayStopAShortRunOfARival) {
   }
 }
 
-}  // namespace auto_user_test
-}  // namespace poise
+}  // namespace poise::auto_user_test

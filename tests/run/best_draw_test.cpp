@@ -6,8 +6,7 @@
 #include "models/ising/ising_model.hpp"
 #include "support/run_cases.hpp"
 
-namespace poise {
-namespace best_draw_test {
+namespace poise::best_draw_test {
 
 using namespace poise::testing;
 
@@ -73,5 +72,4 @@ TEST(BestDraw, ManyChainsInTheBitsOfWords) {
   }
 }
 
-}  // namespace best_draw_test
-}  // namespace poise
+}  // namespace poise::best_draw_test

@@ -13,8 +13,7 @@
 #include "support/flip_graphs.hpp"
 #include "support/flip_probabilities.hpp"
 
-namespace poise {
-namespace cuda_graph_flips_test {
+namespace poise::cuda_graph_flips_test {
 
 using namespace poise::testing;
 
@@ -237,5 +236,4 @@ TEST_F(OnGpuGraphFlips, TooManyChainsAreASentence) {
   EXPECT_THROW((void)make_engine(model, parse_sampler("lb"), options), InputError);
 }
 
-}  // namespace cuda_graph_flips_test
-}  // namespace poise
+}  // namespace poise::cuda_graph_flips_test

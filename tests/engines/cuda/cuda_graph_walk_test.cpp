@@ -12,8 +12,7 @@
 
 #include "engines/cuda/flips/graph_walk.cuh"
 
-namespace poise {
-namespace cuda_graph_walk_test {
+namespace poise::cuda_graph_walk_test {
 
 using namespace poise::testing;
 
@@ -186,5 +185,4 @@ TEST(CudaGraphFlips, PlansFitTheDevice) {
   EXPECT_EQ(plan(100000, 100, large), cuda::Held::nodes);
 }
 
-}  // namespace cuda_graph_walk_test
-}  // namespace poise
+}  // namespace poise::cuda_graph_walk_test

@@ -8,8 +8,7 @@
 #include "support/cuda/cuda_lane_models.hpp"
 #include "support/cuda/on_gpu.hpp"
 
-namespace poise {
-namespace cuda_lane_record_test {
+namespace poise::cuda_lane_record_test {
 
 using namespace poise::testing;
 
@@ -124,5 +123,4 @@ TEST_F(CudaLaneRecord, RecordedNumbersAreThoseOfTheCpu) {
   }
 }
 
-}  // namespace cuda_lane_record_test
-}  // namespace poise
+}  // namespace poise::cuda_lane_record_test

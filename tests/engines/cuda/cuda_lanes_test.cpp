@@ -15,8 +15,7 @@
 #include "support/cuda/on_gpu.hpp"
 #include "support/lane_models.hpp"
 
-namespace poise {
-namespace cuda_lanes_test {
+namespace poise::cuda_lanes_test {
 
 using namespace poise::testing;
 
@@ -322,5 +321,4 @@ TEST_F(CudaLanes, RefusesOtherSamplers) {
   EXPECT_THROW(poise::Run(models()[0], parse_sampler("gibbs:block=2"), options), InputError);
 }
 
-}  // namespace cuda_lanes_test
-}  // namespace poise
+}  // namespace poise::cuda_lanes_test

@@ -15,8 +15,7 @@
 #include "support/cuda/on_gpu.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace cuda_rbm_gibbs_test {
+namespace poise::cuda_rbm_gibbs_test {
 
 using namespace poise::testing;
 
@@ -331,5 +330,4 @@ TEST_F(OnGpuRbmGibbs, SavedStatesGoOn) {
   }
 }
 
-}  // namespace cuda_rbm_gibbs_test
-}  // namespace poise
+}  // namespace poise::cuda_rbm_gibbs_test

@@ -15,8 +15,7 @@
 #include "support/cuda/on_gpu.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace cuda_rbm_temper_test {
+namespace poise::cuda_rbm_temper_test {
 
 using namespace poise::testing;
 
@@ -358,5 +357,4 @@ TEST_F(OnGpuRbmTemper, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(model, parse_sampler("temper:of=gwg"), short_run_on(Device::cuda, 4)), InputError);
 }
 
-}  // namespace cuda_rbm_temper_test
-}  // namespace poise
+}  // namespace poise::cuda_rbm_temper_test

@@ -12,8 +12,7 @@
 #include "support/small_rbms.hpp"
 #include "support/steps.hpp"
 
-namespace poise {
-namespace cuda_rbm_test {
+namespace poise::cuda_rbm_test {
 
 using namespace poise::testing;
 
@@ -342,5 +341,4 @@ TEST_F(OnGpuRbm, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(model, parse_sampler("pas"), short_run_on(Device::cuda, 4)), InputError);
 }
 
-}  // namespace cuda_rbm_test
-}  // namespace poise
+}  // namespace poise::cuda_rbm_test

@@ -11,8 +11,7 @@
 #include "support/cuda/on_gpu.hpp"
 #include "support/rbm_training.hpp"
 
-namespace poise {
-namespace cuda_rbm_trainer_test {
+namespace poise::cuda_rbm_trainer_test {
 
 using namespace poise::testing;
 
@@ -132,5 +131,4 @@ TEST(RbmTrainerTest, ADeviceThatIsNotThereIsRefused) {
   EXPECT_EQ(RbmTrainer(rbm, {.device = Device::automatic}).device(), Device::cpu);
 }
 
-}  // namespace cuda_rbm_trainer_test
-}  // namespace poise
+}  // namespace poise::cuda_rbm_trainer_test

@@ -8,8 +8,7 @@
 #include "engines/rows.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace cuda_rows_test {
+namespace poise::cuda_rows_test {
 
 /// The samplers of the row that makes a sampler's chains on a GPU, and its models; empty where none does.
 std::string row_of(const Model& model, const std::string& sampler) {
@@ -74,5 +73,4 @@ TEST(CudaRows, TheDocsHaveTheTable) {
   EXPECT_NE(text.str().find(table), std::string::npos) << "docs/gpu.md should have\n" << table;
 }
 
-}  // namespace cuda_rows_test
-}  // namespace poise
+}  // namespace poise::cuda_rows_test

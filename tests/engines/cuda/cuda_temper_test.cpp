@@ -16,8 +16,7 @@
 #include "support/cuda/on_gpu.hpp"
 #include "support/lane_models.hpp"
 
-namespace poise {
-namespace cuda_temper_test {
+namespace poise::cuda_temper_test {
 
 using namespace poise::testing;
 
@@ -407,5 +406,4 @@ TEST_F(CudaTemper, RefusesWhatDoesNotRunThere) {
   EXPECT_THROW(poise::Run(network, parse_sampler("temper:of=gibbs,block=2"), options), InputError);
 }
 
-}  // namespace cuda_temper_test
-}  // namespace poise
+}  // namespace poise::cuda_temper_test

@@ -14,8 +14,7 @@
 #include "support/cuda/parity.hpp"
 #include "support/small_targets.hpp"
 
-namespace poise {
-namespace cuda_test {
+namespace poise::cuda_test {
 
 using namespace poise::testing;
 
@@ -365,5 +364,4 @@ TEST(Devices, WithoutAGpuThereIsASentence) {
   EXPECT_THROW(poise::Run(spec_model("ising:size=4"), parse_sampler("gibbs"), short_run(2, Device::cuda)), InputError);
 }
 
-}  // namespace cuda_test
-}  // namespace poise
+}  // namespace poise::cuda_test

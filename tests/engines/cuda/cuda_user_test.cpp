@@ -15,8 +15,7 @@
 
 #include "engines/cuda/gradient/user_chains.hpp"
 
-namespace poise {
-namespace cuda_user_test {
+namespace poise::cuda_user_test {
 
 using namespace poise::testing;
 
@@ -499,5 +498,4 @@ TEST_F(OnGpuUser, RefusesWhatDoesNotRunThere) {
   EXPECT_EQ(poise::Run(model, parse_sampler("gibbs"), options).options().device, Device::cpu);
 }
 
-}  // namespace cuda_user_test
-}  // namespace poise
+}  // namespace poise::cuda_user_test

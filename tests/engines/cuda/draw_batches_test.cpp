@@ -7,8 +7,7 @@
 
 #include "engines/cuda/common/draw_batches.hpp"
 
-namespace poise::cuda {
-namespace draw_batches_test {
+namespace poise::cuda::draw_batches_test {
 
 /// A device that fills slots when it is waited for.
 struct Slots {
@@ -76,5 +75,4 @@ TEST(DrawBatches, WhatIsThrownComesOut) {
   for (const auto& looks : again.looks) EXPECT_EQ(looks, 1U);
 }
 
-}  // namespace draw_batches_test
-}  // namespace poise::cuda
+}  // namespace poise::cuda::draw_batches_test

@@ -9,8 +9,7 @@
 #include "support/many_exactness.hpp"
 #include "support/small_rbms.hpp"
 
-namespace poise {
-namespace flip_law_test {
+namespace poise::flip_law_test {
 
 using namespace poise::testing;
 
@@ -189,5 +188,4 @@ TEST(Rbm, FirstOrderRatiosInFloatsAreThoseInDoubles) {
   }
 }
 
-}  // namespace flip_law_test
-}  // namespace poise
+}  // namespace poise::flip_law_test

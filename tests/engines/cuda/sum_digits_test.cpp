@@ -9,8 +9,7 @@
 
 #include "engines/cuda/common/sum_digits.hpp"
 
-namespace poise::cuda {
-namespace sum_digits_test {
+namespace poise::cuda::sum_digits_test {
 
 std::int64_t from_digits(std::int64_t number) {
   const auto digits = sum_digits(number);
@@ -77,5 +76,4 @@ TEST(SumDigits, WhatIsMissingIsZero) {
   for (const std::uint32_t word : rows_of_sums(40, {}, {})) EXPECT_EQ(word, 0U);
 }
 
-}  // namespace sum_digits_test
-}  // namespace poise::cuda
+}  // namespace poise::cuda::sum_digits_test
