@@ -67,6 +67,9 @@ class Selection(ShownAsText):
     def predict(self, x: Any) -> npt.NDArray[np.float64]:
         """The response of new rows, averaged over models. A data frame's columns are taken by name."""
         if hasattr(x, "columns"):
+            missing = [name for name in self.names if name not in x.columns]
+            if missing:
+                raise ValueError(f"x: found no column {missing[0]!r}, expected all that the model was fitted to")
             x = x[self.names]
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.names):
@@ -137,6 +140,8 @@ def _names_of(x: Any, count: int) -> list[str]:
 
 
 def _numbers(name: str, values: Any, dimensions: int) -> npt.NDArray[np.float64]:
+    if np.iscomplexobj(values):
+        raise TypeError(f"{name}: found complex numbers, expected real ones")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

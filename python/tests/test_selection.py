@@ -180,3 +180,20 @@ def test_pictures():
     assert ">position (Mb)<" in answer.plot(positions=2e6 + 1e5 * np.arange(7))
     with pytest.raises(ValueError, match="positions: found 2, expected 7"):
         answer.plot(positions=[1, 2])
+
+
+def test_what_is_no_table_of_real_numbers():
+    import pandas
+    x, y = table()
+    with pytest.raises(TypeError, match="X: found complex numbers"):
+        poise.select(x * 1j, y, progress=False)
+    answer = poise.select(pandas.DataFrame(x, columns=list("abcdefg")), y, draws=50, progress=False)
+    with pytest.raises(ValueError, match="x: found no column 'a'"):
+        answer.predict(pandas.DataFrame(x[:, 1:], columns=list("bcdefg")))
+
+
+def test_sparse_correlations_are_symmetric():
+    import scipy.sparse
+    upper = scipy.sparse.csc_matrix([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])
+    with pytest.raises(ValueError, match="both of its triangles"):
+        poise.finemap(np.array([5.0, 2.0, 0.0]), upper, 100, progress=False)

@@ -95,6 +95,29 @@ TEST(SelectionInput, CorrelationsThatAreNone) {
   EXPECT_NE(refusal_of([] { (void)read_correlations("1 0.5\n0.5\n", "R"); }).find("line 2"), std::string::npos);
 }
 
+TEST(SelectionInput, SparseCorrelationsHaveBothTriangles) {
+  const auto make = [](std::vector<std::size_t> starts, std::vector<std::uint32_t> rows, std::vector<float> values) {
+    return refusal_of([&] {
+      SummaryTable table;
+      table.names = {"a", "b", "c"};
+      table.z = {1.0, 2.0, 0.5};
+      table.n = 100;
+      SymmetricMatrix matrix;
+      matrix.column_start = std::move(starts);
+      matrix.rows = std::move(rows);
+      matrix.values = std::move(values);
+      (void)summary_problem(table, matrix, {});
+    });
+  };
+  EXPECT_EQ(make({0, 2, 4, 5}, {0, 1, 0, 1, 2}, {1, 0.5, 0.5, 1, 1}), "(accepted)");
+  EXPECT_EQ(make({0, 2, 3, 4}, {0, 1, 1, 2}, {1, 0.0, 1, 1}), "(accepted)");
+  EXPECT_NE(make({0, 1, 3, 4}, {0, 0, 1, 2}, {1, 0.5, 1, 1}).find("both of its triangles"), std::string::npos);
+  EXPECT_NE(make({0, 2, 3, 4}, {0, 1, 1, 2}, {1, 0.5, 1, 1}).find("both of its triangles"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 5}, {0, 1, 0, 1, 2}, {1, 0.5, 0.4, 1, 1}).find("the other way round"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 5}, {1, 0, 0, 1, 2}, {0.5, 1, 0.5, 1, 1}).find("increasing order"), std::string::npos);
+  EXPECT_NE(make({0, 2, 4, 4}, {0, 1, 0, 1}, {1, 0.5, 0.5, 1}).find("no 1 on the diagonal for c"), std::string::npos);
+}
+
 TEST(SelectionInput, MatricesThatNoDataHaveAreShrunk) {
   SummaryTable table;
   table.names = {"a", "b", "c"};

@@ -58,7 +58,8 @@ void check_size(const SymmetricMatrix& matrix, std::size_t p, const std::string&
       fmt::format("{}: found {:.6g} columns, expected {}, one for each variable of {}", matrix.source, found, p, of));
 }
 
-void check_sparse(const SymmetricMatrix& matrix, std::size_t p) {
+void check_sparse(const SymmetricMatrix& matrix, const std::vector<std::string>& names) {
+  const std::size_t p = names.size();
   for (std::size_t k = 0; k < p; ++k) {
     if (matrix.column_start[k] > matrix.column_start[k + 1] || matrix.column_start[k + 1] > matrix.rows.size()) {
       throw InputError(fmt::format("{}: found column {} to end before it begins, expected columns one behind the other",
@@ -70,6 +71,35 @@ void check_sparse(const SymmetricMatrix& matrix, std::size_t p) {
     if (matrix.rows[e] < p && std::abs(entry) <= 1.0 + kSloppy) continue;
     throw InputError(fmt::format("{}: found {} in row {}, expected a correlation in one of {} rows", matrix.source,
                                  entry, matrix.rows[e] + std::size_t{1}, p));
+  }
+  // Column by column, the entry of row r is the next one of column r that has not been met yet.
+  std::vector<std::size_t> next(matrix.column_start.begin(), matrix.column_start.end() - 1);
+  for (std::size_t k = 0; k < p; ++k) {
+    bool has_diagonal = false;
+    for (std::size_t e = matrix.column_start[k]; e < matrix.column_start[k + 1]; ++e) {
+      const std::size_t row = matrix.rows[e];
+      const double entry = static_cast<double>(matrix.values[e]);
+      if (e > matrix.column_start[k] && row <= matrix.rows[e - 1]) {
+        throw InputError(fmt::format("{}: found row {} behind row {} in column {}, expected rows in increasing order",
+                                     matrix.source, row + 1, matrix.rows[e - 1] + std::size_t{1}, k + 1));
+      }
+      const std::size_t there = next[row];
+      const bool is_there = there < matrix.column_start[row + 1] && matrix.rows[there] == k;
+      if (!is_there && entry == 0.0) continue;  // a zero that is stored on one side
+      ++next[row];
+      const double other = is_there ? static_cast<double>(matrix.values[there]) : 0.0;
+      if (!is_there || std::abs(entry - other) > kSloppy) {
+        throw InputError(
+            fmt::format("{}: found {} for {} and {} but {} the other way round, expected a symmetric "
+                        "matrix, both of its triangles",
+                        matrix.source, entry, names[row], names[k], other));
+      }
+      if (row != k) continue;
+      has_diagonal = std::abs(entry - 1.0) <= kSloppy;
+    }
+    if (!has_diagonal) {
+      throw InputError(fmt::format("{}: found no 1 on the diagonal for {}, expected one", matrix.source, names[k]));
+    }
   }
 }
 
@@ -233,7 +263,7 @@ std::shared_ptr<const SelectionProblem> summary_problem(SummaryTable table, Symm
     data.products = map_correlations(correlations.file, static_cast<Index>(p), squares);
   } else if (!correlations.column_start.empty()) {
     check_size(correlations, p, table.source);
-    check_sparse(correlations, p);
+    check_sparse(correlations, table.names);
     data.products = std::make_shared<SparseCrossProducts>(
         SparseColumns{std::move(correlations.column_start), std::move(correlations.rows),
                       std::move(correlations.values)},
