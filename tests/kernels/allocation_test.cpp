@@ -14,7 +14,9 @@
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "kernels/rbm_gibbs.hpp"
+#include "kernels/weighted_gibbs.hpp"
 #include "models/network/markov_network.hpp"
+#include "support/selection_cases.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
@@ -47,6 +49,11 @@ std::size_t allocations_of_steps(const T& target, const K& kernel) {
   const std::size_t before = allocations;
   for (int step = 0; step < 100; ++step) kernel.step(target, state, scratch, rng);
   return allocations - before;
+}
+
+std::vector<Value> with(std::vector<Value> x, Index j) {
+  x[j] = 1;
+  return x;
 }
 
 TEST(Allocation, SweepsOfBitsTakeNoMemory) {
@@ -89,6 +96,24 @@ TEST(Allocation, StepsTakeNoMemory) {
     EXPECT_EQ(allocations_of_steps(rbm, HammingBall<Rbm>(6, 2)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, BlockBalanced<Rbm>(BalancingFunction(), 6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs(rbm)), 0U);
+  }
+}
+
+/// Room grows with the number of included variables, and is kept, also where a state is computed anew.
+TEST(Allocation, FlipsOfSelectionTakeNoMemory) {
+  for (const SelectionCase& one : selection_cases()) {
+    if (one.prior.slab_variances.size() > 1) continue;
+    const SelectionTarget target(make_case(one, 7)->law);
+    const WeightedGibbs kernel(5.0);
+    SelectionTarget::State state = target.make_state(std::vector<Value>(7, 0));
+    for (const Index j : target.law().forced()) state = target.make_state(with(state.x, j));
+    WeightedGibbs::Scratch scratch(target);
+    Rng rng(1, 1);
+    kernel.prepare(target, state, scratch);
+    for (int step = 0; step < 2000; ++step) kernel.step(target, state, scratch, rng);
+    const std::size_t before = allocations;
+    for (int step = 0; step < 1000; ++step) kernel.step(target, state, scratch, rng);
+    EXPECT_EQ(allocations - before, 0U) << one.name;
   }
 }
 
