@@ -39,12 +39,13 @@ void SelectExperiment::add_settings(Document& document, const Results& results) 
       "variable in its turn with Gibbs, over time with wtgs, every 2, 8 or 32 steps with lb and lsb, every 1 or 4 with "
       "tempering. Each sampler is shown with the settings that give it the most effective samples per second.",
       plan_.chains));
-  document.paragraph(
-      "The reference is wtgs, in runs that are 64 times as much work as one chain, with random numbers of its own. "
+  document.paragraph(fmt::format(
+      "The reference is wtgs, in runs that are {} times as much work as one chain, with random numbers of its own. "
       "Effective samples of a chain: the number of independent draws whose inclusion probabilities would be as far "
       "from the reference, that is the sum over variables of P(1-P) over the mean of the summed squared errors. Chains "
       "that miss a mode, or come late to it, count for what they are. Seconds are processor time of one core for all "
-      "chains together.");
+      "chains together.",
+      plan_.chains / 2 * plan_.reference_times));
 }
 
 void SelectExperiment::add_table(Document& document, const Results& results, Per per) const {
@@ -164,7 +165,10 @@ void SelectExperiment::add_curves(Document& document, const Results& results) co
 }
 
 void SelectExperiment::add_functions(Document& document, const Results& results) const {
-  Figure figure{"balancing-functions", "Balancing functions that lsb learned, beside the fixed ones.", {}, 2};
+  Figure figure{"balancing-functions",
+                "Balancing functions that lsb learned, beside the fixed ones; a panel for each case, in their order.",
+                {},
+                2};
   for (const SelectCase& which : cases_) {
     const nlohmann::json& run = best_run(results, which, sampler("lsb"));
     figure.panels.push_back({which.key, balance_plot(numbers(run["knots"]), numbers(run["log_phi"]))});

@@ -14,7 +14,9 @@
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "engines/cpu/lanes/lane_layout.hpp"
 #include "kernels/rbm_gibbs.hpp"
+#include "kernels/weighted_gibbs.hpp"
 #include "models/network/markov_network.hpp"
+#include "support/selection_cases.hpp"
 #include "support/small_networks.hpp"
 #include "support/small_rbms.hpp"
 #include "support/small_targets.hpp"
@@ -46,6 +48,11 @@ std::size_t allocations_of_steps(const T& target, const K& kernel) {
   const std::size_t before = allocations;
   for (int step = 0; step < 100; ++step) kernel.step(target, state, scratch, rng);
   return allocations - before;
+}
+
+std::vector<Value> with(std::vector<Value> x, Index j) {
+  x[j] = 1;
+  return x;
 }
 
 TEST(Allocation, SweepsOfBitsTakeNoMemory) {
@@ -88,6 +95,27 @@ TEST(Allocation, StepsTakeNoMemory) {
     EXPECT_EQ(allocations_of_steps(rbm, HammingBall<Rbm>(6, 2)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, BlockBalanced<Rbm>(BalancingFunction(), 6)), 0U);
     EXPECT_EQ(allocations_of_steps(rbm, RbmGibbs(rbm)), 0U);
+  }
+}
+
+/// Room grows when more variables are included than ever before, and is kept, also where a state is computed anew.
+TEST(Allocation, FlipsOfSelectionTakeNoMemory) {
+  for (const SelectionCase& one : selection_cases()) {
+    if (one.prior.slab_variances.size() > 1) continue;
+    const SelectionTarget target(make_case(one, 7)->law);
+    const WeightedGibbs kernel(5.0);
+    SelectionTarget::State state = target.make_state(std::vector<Value>(7, 0));
+    for (const Index j : target.law().forced()) state = target.make_state(with(state.x, j));
+    WeightedGibbs::Scratch scratch(target);
+    Rng rng(1, 1);
+    kernel.prepare(target, state, scratch);
+    for (int step = 0; step < 2000; ++step) kernel.step(target, state, scratch, rng);
+    const std::size_t before = allocations;
+    const std::uint64_t flips = scratch.evals.changes;
+    for (int step = 0; step < 1000; ++step) kernel.step(target, state, scratch, rng);
+    constexpr std::size_t kGrowth = 8;
+    EXPECT_LE(allocations - before, kGrowth) << one.name;
+    EXPECT_GT(scratch.evals.changes - flips, 2048U) << one.name;  // twice as many as until a state is computed anew
   }
 }
 

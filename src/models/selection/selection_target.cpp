@@ -85,15 +85,19 @@ SelectionTarget::State SelectionTarget::make_state(std::span<const Value> x) con
 }
 
 void SelectionTarget::reset(State& state) const {
-  const std::vector<Index> wanted = std::move(state.active);
+  std::vector<Index>& wanted = state.room.wanted;
+  std::swap(wanted, state.active);
   const std::vector<double>& diagonal = law_->products().diagonal();
   state.active.clear();
   state.columns.clear();
   state.changes = 0;
   state.singular = false;
-  state.parts.assign(law_->parts(), {});
+  state.parts.resize(law_->parts());
   for (std::size_t k = 0; k < state.parts.size(); ++k) {
     Part& part = state.parts[k];
+    part.inverse.clear();
+    part.coefficients.clear();
+    part.fitted = part.log_det = 0.0;
     part.v.assign(lines_of(num_variables()), {{1, 1, 1, 1, 1, 1, 1, 1}});
     part.r.assign(lines_of(num_variables()), {});
     for (Index j = 0; j < num_variables(); ++j) {

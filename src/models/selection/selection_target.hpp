@@ -62,6 +62,7 @@ class SelectionTarget {
     std::vector<double> factors;
     std::vector<double> inverse;
     std::vector<Term> terms;
+    std::vector<Index> wanted;
     LineVector sum;
   };
 
