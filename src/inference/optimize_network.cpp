@@ -38,6 +38,11 @@ constexpr double kFirstSweeps = 400.0;
 /// found by so many looks at edges for each variable.
 constexpr double kQuick = 0.3;
 constexpr double kQuickLooks = 4000.0;
+/// Branch and bound without a search comes before that, for this part of the time that it is expected to take, where
+/// that is more than an instant; and how many table entries it looks at in a second.
+constexpr double kTreeBesideExact = 0.5;
+constexpr double kInstant = 0.005;
+constexpr double kTreeLooksPerSecond = 1.5e8;
 /// A search for a better order, and for slices, cannot be expected to make it so many times as fast.
 constexpr double kWorthPlanning = 100.0;
 /// Exact maximisation is tried where it is expected to take this part of what is left: estimates are right within a
@@ -91,7 +96,11 @@ class NetworkOptimum {
     plan.tree = plan_elimination(reduced_.network,
                                  {.memory_limit = options_.memory_limit,
                                   .most_looks = kQuickLooks * std::max<double>(1.0, reduced_.network.num_variables())});
-    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick && maximise(plan)) return finish();
+    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick) {
+      const bool waits = options_.solutions <= 1 && expected(plan) >= kInstant;
+      if (waits && branch(kTreeBesideExact * expected(plan) * kTreeLooksPerSecond)) return finish();
+      if (maximise(plan)) return finish();
+    }
     // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
     const double most = has_deadline() ? kSearchFirst * left() : kPatience;
     const bool fits = plan.fits(options_.memory_limit);
@@ -143,10 +152,10 @@ class NetworkOptimum {
     return out;
   }
 
-  /// Seconds of exact maximisation, on all threads.
+  /// Seconds of exact maximisation, on all threads; on one where the answer must not depend on their number.
   [[nodiscard]] double expected(const ExactPlan& plan) const {
     const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
-    return kMaximising * plan.seconds() / all;
+    return kMaximising * plan.seconds() / (options_.sweeps ? 1 : all);
   }
   [[nodiscard]] bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   [[nodiscard]] double left() const { return std::max(0.0, seconds_ - seconds_since(started_)); }
@@ -204,6 +213,37 @@ class NetworkOptimum {
     answer_.history.push_back({seconds_since(started_), sweeps, objective});
   }
 
+  /// What is left when variables are eliminated in small tables.
+  [[nodiscard]] Collapse collapsed() const {
+    return Collapse(
+        reduced_.network,
+        {.most_entries = kMostCollapsed, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+  }
+  [[nodiscard]] std::vector<Index> original(const Collapse& collapse, std::span<const Value> core) const {
+    Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
+    std::vector<Value> levels(reduced_.network.num_variables());
+    collapse.draw(core, rng, levels, {});
+    return original_state(std::vector<Index>(levels.begin(), levels.end()));
+  }
+
+  /// Branch and bound alone. False where it does not end within so many looks at table entries.
+  bool branch(double looks) {
+    try {
+      const Collapse collapse = collapsed();
+      network_search::BranchAndBound tree(collapse.core(), options_.memory_limit / 4.0);
+      const auto halt = [this] { return stopped() || (has_deadline() && Clock::now() >= deadline_); };
+      if (!tree.search({.looks = looks, .halt = halt}) || !tree.best()) return false;
+      add_solution(original(collapse, *tree.best()), 1);
+    } catch (const InputError&) {  // the exact answer says why there is none
+      return false;
+    }
+    note_best(0);
+    answer_.optimal = true;
+    answer_.bound = answer_.best().objective;
+    answer_.reason = "proved by branch and bound";
+    return true;
+  }
+
   /// The best of chains on what is left when variables are eliminated in small tables, for so long at most.
   void search(double seconds, double sweeps) {
     Clock::time_point until = deadline_;
@@ -211,25 +251,17 @@ class NetworkOptimum {
       until = std::min(
           until, Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
     }
-    const Collapse collapse(
-        reduced_.network,
-        {.most_entries = kMostCollapsed, .memory_limit = options_.memory_limit / 4.0, .reduction = Reduction::max});
+    const Collapse collapse = collapsed();
     const double constant =
         possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
-    const auto original = [&](std::span<const Value> x) {
-      Rng rng(0, 0);  // nothing is left to chance in levels that are maxima
-      std::vector<Value> levels(reduced_.network.num_variables());
-      collapse.draw(x, rng, levels, {});
-      return original_state(std::vector<Index>(levels.begin(), levels.end()));
-    };
     for (const Solution& solution : answer_.solutions) {
       const std::vector<Index> levels(solution.state.begin(), solution.state.end());
       starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
     }
     answer_.solutions.clear();
     if (core.num_variables() == 0) {
-      add_solution(original({}), 1);
+      add_solution(original(collapse, {}), 1);
       note_best(0);
       answer_.optimal = true;
       answer_.bound = answer_.best().objective;
@@ -283,10 +315,10 @@ class NetworkOptimum {
       return !outcome.proved && !reached;
     };
     const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
-    if (!better.x.empty()) add_solution(original(better.x), 1);
+    if (!better.x.empty()) add_solution(original(collapse, better.x), 1);
     for (const network_search::Found& found : all) {
       if (!logs.is_possible(found.state.x) || found.state.x == better.x) continue;
-      add_solution(original(found.state.x), found.count);
+      add_solution(original(collapse, found.state.x), found.count);
     }
     std::stable_sort(answer_.solutions.begin(), answer_.solutions.end(),
                      [](const Solution& a, const Solution& b) { return a.objective > b.objective; });

@@ -39,7 +39,8 @@ double proof_rounding(double value) { return 1e-9 * (1.0 + std::abs(value)); }
 }  // namespace
 
 Proof::Proof(const Network& network, ProofOptions options) : options_(std::move(options)), left_(network) {
-  lower_bound_of_rest(kMinusInfinity);
+  const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
+  bound_ = costs.log_bound();
 }
 
 void Proof::lower_bound_of_rest(double log_value) {

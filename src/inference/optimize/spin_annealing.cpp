@@ -106,6 +106,10 @@ void SpinAnnealing::cross(SearchRecord& record) {
     if (begins) climb(*problem_, spins);
     const std::int64_t before = best.value;
     if (best.take(begins ? problem_->value(spins) : 0, spins, crossover_, rng_)) record.add(best.value, best.spins);
+    if (!begins && crossover_.components() > 0) {
+      ++crossings_;
+      components_ += crossover_.components();
+    }
     const auto gain = begins ? 0.0 : static_cast<double>(best.value - before);
     gains += gain;
     weighted += gain * std::log(from_[lane]);

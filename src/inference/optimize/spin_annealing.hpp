@@ -46,6 +46,9 @@ class SpinAnnealing {
   void start_from(unsigned lane, std::span<const Spin> spins);
   void round(SearchRecord& record);
   [[nodiscard]] const Champion& champion() const { return champion_; }
+  /// Whether states that were crossed fell apart into components. Where they do not, a round gains nothing from those
+  /// before it.
+  [[nodiscard]] bool crosses_well() const { return components_ >= 2 * crossings_; }
 
   void save(Saver& out) {
     archive(out);
@@ -59,7 +62,7 @@ class SpinAnnealing {
  private:
   template <class A>
   void archive(A& archive) {
-    archive(best_, champion_, reheat_, started_, rng_);
+    archive(best_, champion_, reheat_, started_, crossings_, components_, rng_);
   }
   void anneal(SearchRecord& record);
   void cross(SearchRecord& record);
@@ -73,6 +76,8 @@ class SpinAnnealing {
   double reheat_;  // temperature around which lanes are reheated
   std::vector<double> from_;
   bool started_ = false;
+  std::uint64_t crossings_ = 0;   // of states that differ
+  std::uint64_t components_ = 0;  // that they fell apart into
   Rng rng_;
 };
 

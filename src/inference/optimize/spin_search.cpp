@@ -51,6 +51,7 @@ void SpinSearch::round(SearchRecord& record) {
 
 bool SpinSearch::anneals_next() const {
   constexpr std::uint64_t kTrial = 8;
+  if (!annealing_.crosses_well()) return rounds_ % kTrial == 0;
   if (rounds_ < kTrial || annealing_.champion().value == exchange_.champion().value) return rounds_ % 2 == 0;
   const bool annealing_leads = annealing_.champion().value > exchange_.champion().value;
   return (rounds_ % 4 != 0) == annealing_leads;

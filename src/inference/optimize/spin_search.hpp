@@ -11,7 +11,8 @@
 
 namespace poise {
 
-/// Rounds of both kinds take turns. After a while the one whose champion is better has three rounds of four.
+/// Rounds of both kinds take turns. After a while the one whose champion is better has three rounds of four. Where
+/// crossover finds one component only, replica exchange has seven of eight.
 class SpinSearch {
  public:
   /// The problem must outlive it and have a variable. Searches with another `number` are independent.
