@@ -39,8 +39,9 @@ constexpr double kFirstSweeps = 400.0;
 constexpr double kQuick = 0.3;
 constexpr double kQuickLooks = 4000.0;
 /// Branch and bound without a search comes before that, for this part of the time that it is expected to take, where
-/// that is more than an instant; and how many table entries it looks at in a second.
+/// that is more than an instant, and for so many seconds at most; and how many table entries it looks at in a second.
 constexpr double kTreeBesideExact = 0.5;
+constexpr double kQuickTree = 0.15;
 constexpr double kInstant = 0.005;
 constexpr double kTreeLooksPerSecond = 1.5e8;
 /// A search for a better order, and for slices, cannot be expected to make it so many times as fast.
@@ -96,16 +97,17 @@ class NetworkOptimum {
     plan.tree = plan_elimination(reduced_.network,
                                  {.memory_limit = options_.memory_limit,
                                   .most_looks = kQuickLooks * std::max<double>(1.0, reduced_.network.num_variables())});
-    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick) {
-      const bool waits = options_.solutions <= 1 && expected(plan) >= kInstant;
-      if (waits && branch(kTreeBesideExact * expected(plan) * kTreeLooksPerSecond)) return finish();
-      if (maximise(plan)) return finish();
+    const bool fits = plan.fits(options_.memory_limit);
+    const double exact_seconds = fits ? expected(plan) : std::numeric_limits<double>::infinity();
+    const double tree_seconds = std::min(kTreeBesideExact * exact_seconds, kQuickTree);
+    if (options_.solutions <= 1 && exact_seconds >= kInstant && branch(tree_seconds * kTreeLooksPerSecond)) {
+      return finish();
     }
+    if (exact_seconds <= kQuick && maximise(plan)) return finish();
     // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
     const double most = has_deadline() ? kSearchFirst * left() : kPatience;
-    const bool fits = plan.fits(options_.memory_limit);
     try {
-      search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+      search(std::min(most, kSearchBesideExact * exact_seconds), kFirstSweeps);
     } catch (const InputError&) {
       // Where zeros leave few states a search may meet none: what comes now has the last word.
     }
@@ -276,7 +278,6 @@ class NetworkOptimum {
     std::optional<double> sweeps_now;
     if (options_.sweeps) sweeps_now = std::min(sweeps, std::max(1.0, static_cast<double>(*options_.sweeps) - swept_));
     network_search::Proof proof(core, proof_options(until, sweeps_now.value_or(0.0) * logs.sweep_looks()));
-    lower_bound(proof.bound() + constant);
     network_search::Scored better;  // than what chains have, by proofs
     better.value = kMinusInfinity;
     Attempts attempts;
