@@ -61,6 +61,10 @@ constexpr double kMostCollapsed = 64.0;
 /// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
 constexpr double kOperationsPerLook = 1.0;
+/// The tree looks at as many table entries as all chains together, and at fewer while its turns do not close this part
+/// of the gap, down to a least share.
+constexpr double kTreeProgress = 0.01;
+constexpr double kLeastTreeShare = 0.25;
 /// Searches that follow each other draw different numbers.
 constexpr std::uint64_t kSeedOfSweep = 0x9e3779b97f4a7c15;
 /// An attempt waits until the search has taken so many times as long as the one before.
@@ -273,6 +277,7 @@ class NetworkOptimum {
     network_search::Scored better;  // than what chains have, by proofs
     better.value = kMinusInfinity;
     Attempts attempts;
+    double tree_share = 1.0;
     network_search::SearchOptions search;
     search.sweeps = sweeps_now;
     search.halt = {until, hooks_.stop};
@@ -294,10 +299,14 @@ class NetworkOptimum {
       const double by_clock = has_deadline() ? elapsed() / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
       if (!is_possible) return true;
-      // The tree looks at as many table entries as all chains together.
       const double known = std::max(best.value, better.value);
-      const network_search::Proof::Outcome outcome =
-          attempts.is_due(known, has_deadline()) ? attempts.make(proof, known) : proof.search_tree(known, looks);
+      const double bound_before = proof.bound();
+      const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
+                                                         ? attempts.make(proof, known)
+                                                         : proof.search_tree(known, tree_share * looks);
+      const bool rises =
+          !std::isfinite(bound_before) || bound_before - proof.bound() > kTreeProgress * (bound_before - known);
+      tree_share = rises ? 1.0 : std::max(kLeastTreeShare, 0.5 * tree_share);
       if (!outcome.better.empty()) {
         better = {outcome.better, logs.value(outcome.better)};
         note(better.value + constant);
