@@ -23,7 +23,7 @@ class WorkCheckpoints {
   /// not resumed; `work` says what that is called.
   WorkCheckpoints(std::string path, const char* work, const CheckpointOptions& options, nlohmann::json command,
                   bool resumes)
-      : path_(std::move(path)), options_(options), command_(std::move(command)) {
+      : path_(std::move(path)), options_(options), command_(std::move(command)), saved_(resumes) {
     if (!options_.enabled) return;
     lock_.emplace(path_ + ".lock");
     const auto wait = resumes ? options_.interval : options_.first;
@@ -41,13 +41,15 @@ class WorkCheckpoints {
     if (!options_.enabled) return;
     try {
       write_checkpoint(path_, {command_, 0, false, std::move(state)});
+      saved_ = true;
     } catch (const std::exception& error) {
       if (problem_.empty()) fmt::print(stderr, "note: no checkpoint could be written: {}\n", error.what());
       problem_ = error.what();
     }
     due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.interval);
   }
-  [[nodiscard]] bool is_saved() const { return options_.enabled && problem_.empty(); }
+  /// Whether there is a checkpoint; work that has not come to a round yet leaves none.
+  [[nodiscard]] bool is_saved() const { return options_.enabled && saved_ && problem_.empty(); }
   void remove() const {
     if (options_.enabled) remove_states(path_);
   }
@@ -61,6 +63,7 @@ class WorkCheckpoints {
   std::optional<Lock> lock_;
   Clock::time_point due_;
   std::string problem_;
+  bool saved_;
 };
 
 }  // namespace poise::app

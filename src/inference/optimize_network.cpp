@@ -11,11 +11,13 @@
 
 #include <fmt/format.h>
 
+#include <poise/extend/base/archive.hpp>
 #include <poise/marginals.hpp>
 #include "exact/collapse.hpp"
 #include "exact/dominance.hpp"
 #include "exact/max_product.hpp"
 #include "exact/reduced_network.hpp"
+#include "inference/fixed_levels.hpp"
 #include "inference/network_search/proof.hpp"
 #include "inference/network_search/search.hpp"
 #include "report/text.hpp"
@@ -38,8 +40,9 @@ constexpr double kFirstSweeps = 400.0;
 constexpr double kQuick = 0.3;
 constexpr double kQuickLooks = 4000.0;
 /// Branch and bound without a search comes before that, for this part of the time that it is expected to take, where
-/// that is more than an instant; and how many table entries it looks at in a second.
+/// that is more than an instant, and for so many seconds at most; and how many table entries it looks at in a second.
 constexpr double kTreeBesideExact = 0.5;
+constexpr double kQuickTree = 0.15;
 constexpr double kInstant = 0.005;
 constexpr double kTreeLooksPerSecond = 1.5e8;
 /// A search for a better order, and for slices, cannot be expected to make it so many times as fast.
@@ -57,6 +60,12 @@ constexpr double kMostCollapsed = 64.0;
 /// one chain of the search looks at.
 constexpr double kOperationsPerSecond = 4e8;
 constexpr double kOperationsPerLook = 1.0;
+/// The tree looks at as many table entries as all chains together, and at fewer while its turns do not close this part
+/// of the gap, down to a least share.
+constexpr double kTreeProgress = 0.01;
+constexpr double kLeastTreeShare = 0.25;
+/// Searches that follow each other draw different numbers.
+constexpr std::uint64_t kSeedOfSweep = 0x9e3779b97f4a7c15;
 /// An attempt waits until the search has taken so many times as long as the one before.
 constexpr double kSearchToProof = 3.0;
 
@@ -70,22 +79,20 @@ class NetworkOptimum {
       : model_(model),
         options_(options),
         hooks_(hooks),
-        network_(clamped(network, start)),
+        network_(with_fixed_levels(network, start.fixed)),
         possible_(network_),
         reduced_(options.solutions > 1 ? possible_.network : without_dominated_levels(possible_.network)) {
+    if (!start.resumed.empty()) {
+      std::vector<Value> best;
+      Loader in(start.resumed);
+      in(answer_.history, before_, swept_, best);
+      add_start(best);
+    }
     if (options.seconds || !options.sweeps) {
       seconds_ = options.seconds.value_or(10.0);
-      deadline_ = started_ +
-                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds_, 3e8)));
+      deadline_ = started_ + duration_of(std::clamp(seconds_ - before_, 0.0, 3e8));
     }
-    for (const std::vector<Value>& state : start.states) {
-      if (state.size() != network_.num_variables()) {
-        throw InputError(fmt::format("a state to start from has {} variables, the model {}", state.size(),
-                                     network_.num_variables()));
-      }
-      const std::vector<Index> levels(state.begin(), state.end());
-      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
-    }
+    for (const std::vector<Value>& state : start.states) add_start(state);
     answer_.model = model.name;
     answer_.objective = "log_prob";
   }
@@ -95,16 +102,17 @@ class NetworkOptimum {
     plan.tree = plan_elimination(reduced_.network,
                                  {.memory_limit = options_.memory_limit,
                                   .most_looks = kQuickLooks * std::max<double>(1.0, reduced_.network.num_variables())});
-    if (plan.fits(options_.memory_limit) && expected(plan) <= kQuick) {
-      const bool waits = options_.solutions <= 1 && expected(plan) >= kInstant;
-      if (waits && branch(kTreeBesideExact * expected(plan) * kTreeLooksPerSecond)) return finish();
-      if (maximise(plan)) return finish();
+    const bool fits = plan.fits(options_.memory_limit);
+    const double exact_seconds = fits ? expected(plan) : std::numeric_limits<double>::infinity();
+    const double tree_seconds = std::min(kTreeBesideExact * exact_seconds, kQuickTree);
+    if (options_.solutions <= 1 && exact_seconds >= kInstant && branch(tree_seconds * kTreeLooksPerSecond)) {
+      return finish();
     }
+    if (exact_seconds <= kQuick && maximise(plan)) return finish();
     // A proof by bounds may take less than the junction tree, and whatever comes of it is there if time runs out.
     const double most = has_deadline() ? kSearchFirst * left() : kPatience;
-    const bool fits = plan.fits(options_.memory_limit);
     try {
-      search(std::min(most, fits ? kSearchBesideExact * expected(plan) : most), kFirstSweeps);
+      search(std::min(most, kSearchBesideExact * exact_seconds), kFirstSweeps);
     } catch (const InputError&) {
       // Where zeros leave few states a search may meet none: what comes now has the last word.
     }
@@ -125,39 +133,26 @@ class NetworkOptimum {
   }
 
  private:
-  static Network clamped(const Network& network, const OptimizeStart& start) {
-    if (start.fixed.empty()) return network;
-    if (start.fixed.size() != network.num_variables()) {
-      throw InputError(fmt::format("variables to fix: found a list of {}, expected one of the {} of the model",
-                                   start.fixed.size(), network.num_variables()));
-    }
-    Evidence evidence;
-    for (Index i = 0; i < network.num_variables(); ++i) {
-      if (start.fixed[i]) evidence.push_back({i, *start.fixed[i]});
-    }
-    Network out = network;
-    if (out.observed.empty()) out.observed.assign(out.num_variables(), Network::kFree);
-    for (const Observation& one : evidence) {
-      if (one.level >= out.cardinalities[one.variable]) {
-        throw InputError(fmt::format("{} is fixed at level {}, expected one below {}", out.variable_name(one.variable),
-                                     one.level, out.cardinalities[one.variable]));
-      }
-      if (out.is_observed(one.variable) && out.observed[one.variable] != one.level) {
-        throw InputError(fmt::format("{} is fixed at level {} and observed at level {}",
-                                     out.variable_name(one.variable), one.level, out.observed[one.variable]));
-      }
-      out.observed[one.variable] = one.level;
-    }
-    return out;
-  }
-
   /// Seconds of exact maximisation, on all threads; on one where the answer must not depend on their number.
   [[nodiscard]] double expected(const ExactPlan& plan) const {
     const unsigned all = options_.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options_.threads;
     return kMaximising * plan.seconds() / (options_.sweeps ? 1 : all);
   }
+  static Clock::duration duration_of(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+  /// Seconds, those of a search that this one continues included.
+  [[nodiscard]] double elapsed() const { return before_ + seconds_since(started_); }
+  void add_start(const std::vector<Value>& state) {
+    if (state.size() != network_.num_variables()) {
+      throw InputError(
+          fmt::format("a state to start from has {} variables, the model {}", state.size(), network_.num_variables()));
+    }
+    const std::vector<Index> levels(state.begin(), state.end());
+    starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
+  }
   [[nodiscard]] bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
-  [[nodiscard]] double left() const { return std::max(0.0, seconds_ - seconds_since(started_)); }
+  [[nodiscard]] double left() const { return std::max(0.0, seconds_ - elapsed()); }
   [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
   /// Whether there is an answer, and no time for a better one.
   [[nodiscard]] bool over() const {
@@ -209,7 +204,14 @@ class NetworkOptimum {
   void note_best(std::uint64_t sweeps) {
     const double objective = answer_.best().objective;
     if (!answer_.history.empty() && objective <= answer_.history.back().objective) return;
-    answer_.history.push_back({seconds_since(started_), sweeps, objective});
+    answer_.history.push_back({elapsed(), sweeps, objective});
+  }
+
+  /// What a later search continues with: the best state, in new chains.
+  [[nodiscard]] std::string saved(const std::vector<Index>& best) const {
+    Saver out;
+    out(answer_.history, elapsed(), swept_, std::vector<Value>(best.begin(), best.end()));
+    return out.take();
   }
 
   /// What is left when variables are eliminated in small tables.
@@ -247,17 +249,13 @@ class NetworkOptimum {
   void search(double seconds, double sweeps) {
     Clock::time_point until = deadline_;
     if (has_deadline()) {
-      until = std::min(
-          until, Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+      until = std::min(until, Clock::now() + duration_of(seconds));
     }
     const Collapse collapse = collapsed();
     const double constant =
         possible_.log_constant + reduced_.log_constant + collapse.log_constant() + model_.log_constant;
     const Network& core = collapse.core();
-    for (const Solution& solution : answer_.solutions) {
-      const std::vector<Index> levels(solution.state.begin(), solution.state.end());
-      starts_.push_back(reduced_.reduced_state(possible_.reduced_state(levels)));
-    }
+    for (const Solution& solution : answer_.solutions) add_start(solution.state);
     answer_.solutions.clear();
     if (core.num_variables() == 0) {
       add_solution(original(collapse, {}), 1);
@@ -275,40 +273,46 @@ class NetworkOptimum {
     std::optional<double> sweeps_now;
     if (options_.sweeps) sweeps_now = std::min(sweeps, std::max(1.0, static_cast<double>(*options_.sweeps) - swept_));
     network_search::Proof proof(core, proof_options(until, sweeps_now.value_or(0.0) * logs.sweep_looks()));
-    lower_bound(proof.bound() + constant);
     network_search::Scored better;  // than what chains have, by proofs
     better.value = kMinusInfinity;
     Attempts attempts;
+    double tree_share = 1.0;
     network_search::SearchOptions search;
     search.sweeps = sweeps_now;
     search.halt = {until, hooks_.stop};
     if (options_.target) search.target = *options_.target - constant;
     search.solutions = options_.solutions;
     search.memory = options_.memory_limit / 4.0;
-    search.seed = options_.seed;
+    search.seed = options_.seed + kSeedOfSweep * static_cast<std::uint64_t>(swept_);
     search.threads = options_.threads;
     const double before = swept_;
     const auto note = [&](double objective) {
       if (!answer_.history.empty() && objective <= answer_.history.back().objective + rounding_of(objective)) return;
-      answer_.history.push_back({seconds_since(started_), static_cast<std::uint64_t>(swept_), objective});
+      answer_.history.push_back({elapsed(), static_cast<std::uint64_t>(swept_), objective});
     };
     search.progress = [&](const network_search::Scored& best, double of_search, double done) {
       const double looks = (before + of_search - swept_) * logs.sweep_looks() * network_search::kChains;
       swept_ = before + of_search;
       const bool is_possible = logs.is_possible(best.x);
       if (is_possible) note(best.value + constant);
-      const double by_clock = has_deadline() ? seconds_since(started_) / seconds_ : 0.0;
+      const double by_clock = has_deadline() ? elapsed() / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
       if (!is_possible) return true;
-      // The tree looks at as many table entries as all chains together.
       const double known = std::max(best.value, better.value);
-      const network_search::Proof::Outcome outcome =
-          attempts.is_due(known, has_deadline()) ? attempts.make(proof, known) : proof.search_tree(known, looks);
+      const double bound_before = proof.bound();
+      const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
+                                                         ? attempts.make(proof, known)
+                                                         : proof.search_tree(known, tree_share * looks);
+      const bool rises =
+          !std::isfinite(bound_before) || bound_before - proof.bound() > kTreeProgress * (bound_before - known);
+      tree_share = rises ? 1.0 : std::max(kLeastTreeShare, 0.5 * tree_share);
       if (!outcome.better.empty()) {
         better = {outcome.better, logs.value(outcome.better)};
         note(better.value + constant);
       }
       lower_bound(proof.bound() + constant);
+      const std::vector<Value>& leader = better.value > best.value ? better.x : best.x;
+      if (hooks_.after_round) hooks_.after_round([&] { return saved(original(collapse, leader)); });
       answer_.optimal = outcome.proved;
       const bool reached = search.target && better.value >= *search.target;
       return !outcome.proved && !reached;
@@ -373,7 +377,8 @@ class NetworkOptimum {
     if (answer_.bound) answer_.bound = std::max(*answer_.bound, answer_.best().objective);
     if (answer_.history.empty() || answer_.history.back().objective != answer_.best().objective) note_best(0);
     answer_.interrupted = stopped();
-    answer_.seconds = seconds_since(started_);
+    if (answer_.reason.empty()) answer_.reason = "by search";
+    answer_.seconds = elapsed();
     return std::move(answer_);
   }
 
@@ -387,7 +392,8 @@ class NetworkOptimum {
   const ReducedNetwork possible_;  ///< without what zeros rule out
   const ReducedNetwork reduced_;   ///< and, where one best state is enough, without dominated levels
   std::vector<std::vector<Index>> starts_;
-  double swept_ = 0.0;  ///< sweeps of each chain of the searches so far
+  double before_ = 0.0;  ///< seconds that a resumed search had taken
+  double swept_ = 0.0;   ///< sweeps of each chain of the searches so far
   OptimizeAnswer answer_;
 };
 

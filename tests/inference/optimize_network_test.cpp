@@ -326,6 +326,29 @@ TEST(NetworkSearch, WideNetworksByTheSeedAlone) {
   }
 }
 
+TEST(NetworkSearch, ContinuesWithTheBestStateFound) {
+  const Network network = wide_network(4, 0.1);
+  Model model;
+  model.name = "test";
+  const OptimizeOptions options{.sweeps = 60, .memory_limit = 2e6, .threads = 1};
+  std::string saved;
+  OptimizeHooks hooks;
+  hooks.after_round = [&](const std::function<std::string()>& save) { saved = save(); };
+  const OptimizeAnswer first = find_best_of_network(model, network, options, {}, hooks);
+  ASSERT_FALSE(saved.empty());
+  OptimizeOptions longer = options;
+  longer.sweeps = 80;
+  OptimizeStart start;
+  start.resumed = saved;
+  const OptimizeAnswer second = find_best_of_network(model, network, longer, start);
+  EXPECT_GE(second.best().objective, first.best().objective - 1e-9);
+  EXPECT_GE(second.seconds, first.history.front().seconds);
+  EXPECT_EQ(second.history.front().objective, first.history.front().objective);
+  EXPECT_GE(second.history.back().sweeps, first.history.front().sweeps);
+  const Network other = testing::mixed_network(0.0, 1);
+  EXPECT_THROW((void)find_best_of_network(model, other, options, start), InputError);
+}
+
 TEST(NetworkSearch, StopsWhenTold) {
   const Network network = wide_network(4, 0.0);
   Model model;

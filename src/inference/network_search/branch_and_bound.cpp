@@ -29,7 +29,9 @@ BranchAndBound::BranchAndBound(const Network& network, double memory)
 
 void BranchAndBound::look_above(double log_value) {
   const Cost cost = costs_.cost_of(log_value);
-  if (cost < kNoLimit) limit_ = std::min(limit_, cost - costs_.rounding());
+  if (cost >= kNoLimit || cost - costs_.rounding() >= limit_) return;
+  limit_ = cost - costs_.rounding();
+  best_.reset();
 }
 
 double BranchAndBound::log_bound() const {
@@ -42,9 +44,13 @@ bool BranchAndBound::search(const Limits& limits) {
   const double last_look = costs_.looks() + limits.looks;
   const auto is_over = [&] { return costs_.looks() >= last_look || (limits.halt && limits.halt()); };
   if (nodes_ == 0) {
-    ++nodes_;
-    if (!costs_.propagate(limit_, kAtRoot, limits.halt)) open_.clear();
+    const Cost before = costs_.bound();
+    if (!costs_.propagate(limit_, kAtRoot, is_over)) open_.clear();
     for (Open& root : open_) root.bound = costs_.bound();
+    const auto gain = static_cast<double>(costs_.bound() - before);
+    const bool settles = gain <= kAtRoot.least_gain * static_cast<double>(limit_ - before);
+    if (!settles && is_over()) return open_.empty();
+    ++nodes_;
   }
   while (!open_.empty()) {
     if (is_over()) return false;

@@ -26,7 +26,8 @@ class BranchAndBound {
   /// bytes at most, about; beyond that the search is depth first.
   BranchAndBound(const Network& network, double memory);
 
-  /// Only states with a larger product than e^log_value count from here on. A difference within rounding is none.
+  /// Only states with a larger product than e^log_value count from here on, also of those that were found. A difference
+  /// within rounding is none.
   void look_above(double log_value);
   /// Searches on where the last call ended. True where nothing is open any more: `best` is then the best state, or no
   /// state counts.

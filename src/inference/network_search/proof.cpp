@@ -38,10 +38,7 @@ double proof_rounding(double value) { return 1e-9 * (1.0 + std::abs(value)); }
 
 }  // namespace
 
-Proof::Proof(const Network& network, ProofOptions options) : options_(std::move(options)), left_(network) {
-  const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
-  bound_ = costs.log_bound();
-}
+Proof::Proof(const Network& network, ProofOptions options) : options_(std::move(options)), left_(network) {}
 
 void Proof::lower_bound_of_rest(double log_value) {
   const ShiftedCosts costs(left_, {.operations = options_.operations / 2.0, .halt = options_.halt});
@@ -154,22 +151,22 @@ double Proof::log_value_of_rest(const std::vector<Index>& levels) const {
 }
 
 Proof::Outcome Proof::attempt(double log_value) {
-  if (bound_ <= log_value + proof_rounding(log_value)) return {.proved = true, .better = {}};
+  Outcome outcome = search_tree(log_value, options_.operations / 8.0);
+  if (outcome.proved || !outcome.better.empty()) return outcome;
   for (int round = 0; round < kRoundsOfShifting; ++round) {
     const double before = levels_of(left_);
     if (prune(log_value)) {
       bound_ = log_value;
       return {.proved = true, .better = {}};
     }
-    if (const std::optional<Outcome> outcome = solve(log_value)) return *outcome;
+    if (const std::optional<Outcome> solved = solve(log_value)) return *solved;
     if (levels_of(left_) > (1.0 - kLeastShrinking) * before) break;
-    if (options_.halt && options_.halt()) return {};
+    if (options_.halt && options_.halt()) return outcome;
   }
-  Outcome outcome = search_tree(log_value, options_.operations / 4.0);
-  if (outcome.proved) return outcome;
+  outcome = search_tree(log_value, options_.operations / 4.0);
+  if (outcome.proved || !outcome.better.empty()) return outcome;
   lower_bound_of_rest(log_value);
-  outcome.proved = bound_ <= log_value + proof_rounding(log_value);
-  return outcome;
+  return {.proved = bound_ <= log_value + proof_rounding(log_value), .better = {}};
 }
 
 }  // namespace poise::network_search

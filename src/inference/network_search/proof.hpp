@@ -28,10 +28,10 @@ struct ProofOptions {
 /// width, its best state is found exactly; else branch and bound may end.
 class Proof {
  public:
-  /// `network` has no observed variables. The first bound is found at once.
+  /// `network` has no observed variables.
   Proof(const Network& network, ProofOptions options);
 
-  /// Natural logarithm: no state has a larger product.
+  /// Natural logarithm: no state has a larger product. Infinite before the first attempt.
   [[nodiscard]] double bound() const { return bound_; }
 
   struct Outcome {

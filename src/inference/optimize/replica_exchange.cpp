@@ -15,6 +15,7 @@ constexpr unsigned kAdaptations = 12;
 constexpr unsigned kFewestRungs = 8;
 constexpr double kEnough = 0.45;    // mean rate of exchange above which a ladder is divided
 constexpr unsigned kHarvested = 8;  // lanes a round
+constexpr double kHottest = 2.0;    // beside the temperature at which states are as good as those that climbed
 
 }  // namespace
 
@@ -23,6 +24,7 @@ ReplicaExchange::ReplicaExchange(const SpinProblem& problem, TemperatureRange ra
     : problem_(&problem),
       lanes_(make_spin_lanes(problem, range.hot, seed, 2 * number)),
       crossover_(problem),
+      climbed_(range.climbed),
       rungs_(lanes_->lanes()),
       best_(std::numeric_limits<std::int64_t>::min()),
       rng_(make_rng(seed, Stream::annealing, 2 * number + 1)) {
@@ -83,6 +85,21 @@ void ReplicaExchange::exchange() {
   lanes_->exchange_neighbours(chosen);
 }
 
+/// The first rung from which on temperatures are of no use.
+unsigned ReplicaExchange::hottest_useful() const {
+  std::vector<double> mean(rungs_, 0.0);
+  const double ladders = static_cast<double>(lanes_->lanes()) / rungs_;
+  for (unsigned lane = 0; lane < lanes_->lanes(); ++lane) {
+    mean[lane % rungs_] += static_cast<double>(lanes_->values()[lane]) / ladders;
+  }
+  unsigned rung = rungs_ - 1;
+  while (rung > 0 && mean[rung] < climbed_) --rung;
+  if (rung == 0) return rungs_ - 1;  // not settled yet
+  const double most = kHottest * ladder_[rung];
+  while (rung + 1 < rungs_ && ladder_[rung] < most) ++rung;
+  return rung;
+}
+
 /// Moves the rungs so that each gap has an equal share of what keeps neighbours from exchanging.
 void ReplicaExchange::adapt() {
   std::vector<double> barrier(rungs_, 0.0);  // below each rung
@@ -93,13 +110,14 @@ void ReplicaExchange::adapt() {
     barrier[rung + 1] = barrier[rung] + std::max(1.0 - rate, 0.05);
   }
   ++adaptations_;
+  const unsigned hottest = hottest_useful();
   const bool divide = mean > kEnough && rungs_ / 2 >= kFewestRungs;
   const unsigned wanted = divide ? rungs_ / 2 : rungs_;
   std::vector<double> ladder(wanted);
   for (unsigned rung = 0; rung < wanted; ++rung) {
-    const double at = barrier.back() * rung / (wanted - 1);
+    const double at = barrier[hottest] * rung / (wanted - 1);
     unsigned above = 1;
-    while (above + 1 < rungs_ && barrier[above] < at) ++above;
+    while (above < hottest && barrier[above] < at) ++above;
     const double part = (at - barrier[above - 1]) / (barrier[above] - barrier[above - 1]);
     ladder[rung] = ladder_[above - 1] * std::pow(ladder_[above] / ladder_[above - 1], std::min(part, 1.0));
   }

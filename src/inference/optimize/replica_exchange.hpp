@@ -10,9 +10,10 @@
 namespace poise {
 
 /// The cold end of a ladder is a descent that never gets stuck for good, because states keep coming from where
-/// everything moves. On random graphs, where crossover finds one component only, this is the better search. At first
-/// temperatures move so that all neighbours exchange equally often, and where they do so more often than necessary,
-/// a ladder becomes two shorter ones.
+/// everything moves. Where states are far worse than those that a random state climbs to, nothing is learnt, so the
+/// hot end is not much above that: conflicts at a high price would set it otherwise. On random graphs, where crossover
+/// finds one component only, this is the better search. At first temperatures move so that all neighbours exchange
+/// equally often, and where they do so more often than necessary, a ladder becomes two shorter ones.
 class ReplicaExchange {
  public:
   ReplicaExchange(const SpinProblem& problem, TemperatureRange range, std::uint64_t seed, std::uint64_t number);
@@ -39,12 +40,14 @@ class ReplicaExchange {
   }
   void exchange();
   void adapt();
+  [[nodiscard]] unsigned hottest_useful() const;
   void apply_ladder();
   void harvest(SearchRecord& record);
 
   const SpinProblem* problem_;
   std::unique_ptr<SpinLanes> lanes_;
   Crossover crossover_;
+  double climbed_;  // mean value that random states climb to
   unsigned rungs_;
   std::vector<double> ladder_;    // temperatures from cold to hot
   std::vector<double> rates_;     // sums of the probabilities to exchange, by the lower rung

@@ -20,21 +20,23 @@ TemperatureRange measure_temperatures(const SpinProblem& problem, Rng& rng) {
   std::vector<double> losses;
   std::vector<Spin> spins(problem.num_variables());
   double squares = 0.0;
+  double climbed = 0.0;
   for (int climbs = 0; climbs < kClimbs; ++climbs) {
     for (Spin& spin : spins) spin = rng.uniform() < 0.5 ? -1 : 1;
     climb(problem, spins);
+    climbed += static_cast<double>(problem.value(spins)) / kClimbs;
     for (Index i = 0; i < problem.num_variables(); ++i) {
       const auto loss = static_cast<double>(spins[i] * problem.local_field(i, spins));
       squares += loss * loss;
       if (loss > 0.0) losses.push_back(loss);
     }
   }
-  if (losses.empty()) return {1.0, 1.0};
+  if (losses.empty()) return {1.0, 1.0, climbed};
   const double typical = std::sqrt(squares / (kClimbs * static_cast<double>(problem.num_variables())));
   const auto loose = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 20);
   std::nth_element(losses.begin(), loose, losses.end());
   const double hot = 0.4 * typical;
-  return {std::clamp(0.25 * *loose, hot / 1000.0, hot / 4.0), hot};
+  return {std::clamp(0.25 * *loose, hot / 1000.0, hot / 4.0), hot, climbed};
 }
 
 bool Champion::take(std::int64_t other_value, std::span<const Spin> other, Crossover& crossover, Rng& rng) {

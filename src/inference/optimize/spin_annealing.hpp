@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace poise {
 
 /// Temperatures between which a problem can be searched, in the measure of SpinLanes.
 struct TemperatureRange {
-  double cold = 0.0;  ///< almost nothing moves any more
-  double hot = 0.0;   ///< everything moves
+  double cold = 0.0;                                          ///< almost nothing moves any more
+  double hot = 0.0;                                           ///< everything moves
+  double climbed = -std::numeric_limits<double>::infinity();  ///< mean value that random states climb to
 };
 
 /// Measured at local optima that random states climb to.
