@@ -84,7 +84,7 @@ diagnosed from there. Without it, states that would exceed --memory are not kept
 
 Examples:
   poise sample ising:case=4
-  poise sample ising:size=64,lambda=0.4 --sampler gibbs --draws 5000 --out run.nc
+  poise sample ising:size=64,coupling=0.4 --sampler gibbs --draws 5000 --out run.nc
   poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
   poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --report run.html
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
@@ -154,7 +154,7 @@ different points are independent. --seconds is for each point. With --json FILE 
 once; the same command, also with more values, runs those that are missing.
 
 Examples:
-  poise scan ising:size=64 --over lambda=0.38..0.50:13 --sampler wolff --json scan.json --plot scan.svg
+  poise scan ising:size=64 --over T=2.0..2.6:13 --sampler wolff --json scan.json --plot scan.svg
   poise scan potts:size=32,levels=3 --over coupling=0.9,1,1.1 --csv - --quiet
 
 {}
