@@ -53,7 +53,7 @@ def test_text(fit):
     assert "ising:size=6" in str(fit)
     assert "magnetization" in str(fit)
     assert repr(fit) == "<poise fit of ising:size=6,coupling=0.2 by gibbs, chosen by auto: 3 chains of 400 draws>"
-    assert fit._repr_html_().startswith("<pre>")
+    assert fit._repr_html_().startswith("<iframe")
 
 
 def test_empirical_marginals_count_every_step(fit):

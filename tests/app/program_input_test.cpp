@@ -22,8 +22,9 @@ class ProgramInputTest : public ProgramTest {
 
 TEST_F(ProgramInputTest, BadUsageGetsASentence) {
   expect_refused({"sampel", "ising:case=4"}, "did you mean 'sample'?");
-  expect_refused({"frobnicate"},
-                 "commands are sample, resume, marginals, exact, info, compare, summary, mmd, train, logz");
+  expect_refused(
+      {"frobnicate"},
+      "commands are sample, resume, marginals, exact, info, compare, scan, summary, report, mmd, train, logz");
   expect_refused({"sample", "ising:case=4", "--drwas", "3"}, "did you mean '--draws'?");
   expect_refused({"sample", "ising:case=4", "--drwas=3"}, "did you mean '--draws'?");
   expect_refused({"--verson"}, "did you mean '--version'?");

@@ -163,7 +163,7 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
     EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
     EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
     EXPECT_EQ(count(outcome.err,
-                    " of this run was killed, and the run ends with it; 'poise resume run.nc' goes on from the last "
+                    " of this run was killed, and the run ends with it; 'poise resume run.nc' continues from the last "
                     "checkpoint, if there is one.\n"),
               1)
         << outcome.err;
