@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include <poise/network.hpp>
@@ -34,6 +35,29 @@ void check(std::string_view content, const poise::Network& network) {
   }
 }
 
+/// Typed evidence and queries. Words that could name a file are left out.
+void check_typed(const std::string& words, const poise::Network& network) {
+  if (words.find('/') != std::string::npos || words.find('\0') != std::string::npos) return;
+  try {
+    std::set<poise::Index> seen;
+    for (const poise::Index variable : poise::parse_variables(words, "query", network)) {
+      require(variable < network.num_variables() && seen.insert(variable).second);
+    }
+  } catch (const poise::InputError& error) {
+    require(std::string_view(error.what()).starts_with("query"));
+  }
+  if (words.find('=') == std::string::npos) return;
+  try {
+    std::set<poise::Index> seen;
+    for (const auto [variable, level] : poise::find_evidence(words, network)) {
+      require(variable < network.num_variables() && level < network.cardinalities[variable]);
+      require(seen.insert(variable).second);
+    }
+  } catch (const poise::InputError& error) {
+    require(!std::string_view(error.what()).empty());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -42,5 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view content(reinterpret_cast<const char*>(data), size);
   check(content, plain);
   check(content, named);
+  check_typed(std::string(content), plain);
+  check_typed(std::string(content), named);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include <poise/extend/base/spec.hpp>
 #include <poise/sampler.hpp>
 #include "fuzz/require.hpp"
+#include "inference/scan.hpp"
 #include "models/ising/ising_model.hpp"
 
 namespace {
@@ -20,7 +21,9 @@ bool is_small_model(const poise::Spec& spec) {
   bool sized = false;
   for (const auto& [key, value] : spec.settings) {
     if (key == "graph") return false;
-    const bool is_short = value.size() <= 2 || (value.size() <= 5 && value[value.size() / 2] == 'x');
+    const bool has_small_sides =
+        value.size() <= 7 && value.find("x") == 1 && value.find_last_of('x') + 2 == value.size();
+    const bool is_short = value.size() <= 2 || (value.size() <= 5 && value[value.size() / 2] == 'x') || has_small_sides;
     if ((key == "size" || key == "length" || key == "chains") && !is_short) return false;
     sized = sized || key == "size" || key == "length";
   }
@@ -49,6 +52,13 @@ void check_sampler(const std::string& text) {
   require(std::isfinite(sampler.settings.level));
 }
 
+void check_range(const std::string& text) {
+  const poise::ScanRange range = poise::read_scan_range(text);
+  require(!range.key.empty() && !range.values.empty());
+  require(std::is_sorted(range.values.begin(), range.values.end()));
+  require(std::all_of(range.values.begin(), range.values.end(), [](double value) { return std::isfinite(value); }));
+}
+
 /// Whether it was refused, with a sentence.
 template <class Reader>
 bool refused(const Reader& reader) {
@@ -65,6 +75,7 @@ bool refused(const Reader& reader) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(refused([&] { check_range(text); }));
   std::optional<poise::Spec> spec;
   if (refused([&] { spec = poise::parse_spec(text); })) return 0;
   require(poise::parse_spec(spec->text()) == *spec);

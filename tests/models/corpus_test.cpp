@@ -14,6 +14,7 @@
 #include "base/file.hpp"
 #include "models/ising/ising_model.hpp"
 #include "models/network/independent_set.hpp"
+#include "models/rbm/number_array.hpp"
 #include "models/rbm/rbm_weights.hpp"
 #include "store/netcdf.hpp"
 #include "studies/images/idx.hpp"
@@ -159,6 +160,16 @@ TEST(CorpusTest, RestrictedBoltzmannMachines) {
   };
   EXPECT_EQ(replay(corpus("safetensors"), read), 2);  // in 32 and in 64 bits
   EXPECT_EQ(replay(corpus("npz"), read), 3);          // as it comes, compressed, and column by column
+}
+
+TEST(CorpusTest, ArraysOfNumbers) {
+  const auto read = [](const auto& path) {
+    const NumberArray array = read_number_array(path.string());
+    std::uint64_t count = 1;
+    for (const std::uint64_t side : array.shape) count *= side;
+    EXPECT_EQ(array.values.size(), count);
+  };
+  EXPECT_EQ(replay(corpus("array"), read), 7);
 }
 
 TEST(CorpusTest, Runs) {
