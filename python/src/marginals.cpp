@@ -124,8 +124,7 @@ void bind_marginals(nb::module_& module) {
       .def("mar", [](const Answer& it) { return mar_text(it.answer.marginals); })
       .def("json",
            [](const Answer& it) { return nb::cast<nb::dict>(to_python(marginals_json(it.answer, *it.network))); })
-      .def("plot",
-           [](const Answer& it, std::size_t most) { return marginals_plot(it.answer, *it.network, most); })
+      .def("plot", [](const Answer& it, std::size_t most) { return marginals_plot(it.answer, *it.network, most); })
       .def("text", [](const Answer& it, std::size_t width, std::size_t most) {
         return marginals_text(it.answer, *it.network, width, most);
       });
