@@ -117,7 +117,6 @@ std::vector<Value> Proof::original(std::vector<Index> levels, std::size_t reduct
 Proof::Tree::Tree(const Network& left, double memory)
     : collapse(left, {.most_entries = kMostCollapsed, .memory_limit = memory, .reduction = Reduction::max}),
       search(collapse.core(), memory),
-      reductions(0),
       constant(collapse.log_constant()),
       levels(levels_of(left)),
       variables(left.num_variables()) {}

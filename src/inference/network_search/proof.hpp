@@ -49,8 +49,8 @@ class Proof {
   struct Tree {
     Collapse collapse;  ///< of what is left
     BranchAndBound search;
-    std::size_t reductions;  ///< on the way from the network to what is left
-    double constant;         ///< to be added to its logarithms
+    std::size_t reductions = 0;  ///< on the way from the network to what is left
+    double constant;             ///< to be added to its logarithms
     double levels;
     Index variables;
 
