@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu test-hosts wheel bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu test-hosts test-install wheel deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -16,6 +16,8 @@ help:
 	@echo "make build        the program only: build/release/poise"
 	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
 	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
+	@echo "make deb          Debian packages of the program and of the library, in dist/"
+	@echo "make test-install  those packages in a bare Debian root without a compiler; needs root"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
 	@echo "make bench-optimize  poise optimize beside dwave-samplers and OpenJij: GRAPHS=FOLDER, FULL=1"
@@ -59,6 +61,17 @@ wheel:
 	@cmake --preset release -DPOISE_CUDA=$(if $(shell command -v nvcc),ON,OFF) >/dev/null
 	@cmake --build --preset release --target poise
 	@tools/make-wheels build/release dist
+
+deb:
+	@tools/install-packages build deb
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+	@cd build/release && cpack -G DEB -B $(CURDIR)/dist >/dev/null
+	@ls dist/*.deb
+
+test-install: deb
+	@tools/install-packages install
+	@tools/test-install dist
 
 bench:
 	@tools/install-packages build bench
