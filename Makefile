@@ -15,7 +15,7 @@ help:
 	@echo "make bench-gpu    speed on a GPU; build/gpu.json and build/gpu.svg"
 	@echo "make build        the program only: build/release/poise"
 	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
-	@echo "make wheel        the Python package for every Python 3.11 to 3.13 found, each tried in a clean environment"
+	@echo "make wheel        wheels with the package and the program, for Python 3.11 and for 3.12 and later, each tried"
 	@echo "make deb          Debian packages of the program and of the library, in dist/"
 	@echo "make test-install  those packages in a bare Debian root without a compiler; needs root"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"

@@ -1,6 +1,7 @@
 """A first look at an installed package: every door opens, ArviZ of whatever version takes the result."""
 
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -30,6 +31,9 @@ def main() -> None:
     mine = poise.target(lambda x: x @ field, variables=3, gradient=lambda x: np.broadcast_to(field, x.shape))
     means = poise.sample(mine, "gwg", draws=2000, seed=1, progress=False).draws.mean((0, 1))
     assert np.abs(means - 1 / (1 + np.exp(-field))).max() < 0.05
+    program = pathlib.Path(sys.executable).parent / "poise"
+    command = [str(program), "sample", "ising:size=6,coupling=0.2", "--draws", "500", "--seed", "1", "--quiet"]
+    assert "log_prob" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
     print(f"poise {poise.__version__}, Python {sys.version.split()[0]}, NumPy {np.__version__}, ArviZ {arviz.__version__}")
 
 
