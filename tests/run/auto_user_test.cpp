@@ -1,6 +1,7 @@
 /// The sampler `auto` on user targets: what their calls cost, where short runs of others begin, and what stops them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -134,6 +135,57 @@ TEST(AutoUser, UserCodeMayStopAShortRunOfARival) {
     options.seconds = 1000.0;
     const RunResult result = run_auto(user_model(function), options);
     EXPECT_TRUE(result.interrupted);
+  }
+}
+
+/// Two modes as far apart as can be, each a product of twenty coins that fall on their side nearly always, and what
+/// user code may give besides log p.
+enum class Gives { nothing, gradient, log_ratios };
+class TwoModes final : public BatchFunction {
+ public:
+  static constexpr std::size_t kVariables = 20;
+  explicit TwoModes(Gives gives) : gives_(gives) {}
+  [[nodiscard]] bool has_gradient() const override { return gives_ == Gives::gradient; }
+  [[nodiscard]] bool has_log_ratios() const override { return gives_ == Gives::log_ratios; }
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t r = 0; r < out.size(); ++r) out[r] = of(balance(rows.subspan(r * kVariables, kVariables)));
+  }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const double here = balance(rows.subspan(k - k % kVariables, kVariables));
+      out[k] = of(here - 2.0 * side(rows[k], k)) - of(here);
+    }
+  }
+  void gradient(std::span<const Value> rows, std::span<double> log_p, std::span<double> out) override {
+    log_prob(rows, log_p);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const double here = balance(rows.subspan(k - k % kVariables, kVariables));
+      out[k] = 2.0 * kField * std::tanh(kField * here) * (k % 2 == 0 ? 1.0 : -1.0);
+    }
+  }
+
+ private:
+  static constexpr double kField = 1.5;
+  static double side(Value level, std::size_t k) { return (level == 1) == (k % 2 == 0) ? 1.0 : -1.0; }
+  static double balance(std::span<const Value> row) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < row.size(); ++i) sum += side(row[i], i);
+    return sum;
+  }
+  static double of(double balance) { return std::log(std::cosh(kField * balance)); }
+  Gives gives_;
+};
+
+TEST(AutoUser, ChainsMayAllHaveEndedInOneOfTwoModes) {
+  // Two chains are in the same one with probability 1/2, and agree.
+  for (const Gives gives : {Gives::nothing, Gives::gradient, Gives::log_ratios}) {
+    const Model model = callback_model("two modes", {std::vector<Index>(TwoModes::kVariables, 2), {}},
+                                       std::make_shared<TwoModes>(gives), {});
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      RunOptions options = options_of(2, 20);
+      options.seed = seed;
+      EXPECT_EQ(run_auto(model, options).sampler, "temper") << seed;
+    }
   }
 }
 
