@@ -265,9 +265,10 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
 std::unique_ptr<Run> Watcher::make_scouts(std::uint64_t step, double seconds) const {
   RunOptions options;
   options.chains = kScouts;
-  // In each of four one begins with all variables at their lowest level, and one with all at their highest: there an
-  // ordered mode is found that random states, all in a disordered one, do not lead to.
-  options.start = Start::dispersed;
+  // Of every four one begins with all variables at their lowest level, and one with all at their highest: there an
+  // ordered mode is found that random states, all in a disordered one, do not lead to. User code may be undefined
+  // there.
+  options.start = model_.fibers() != nullptr ? Start::uniform : Start::dispersed;
   options.warmup = is_row<DlsbRow>(advice_.sampler) ? step : 0;  // finds the length of its steps
   options.thin = 1;
   options.seed = seed_;
