@@ -211,6 +211,17 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       sweep_(sweep),
       last_step_(warmup / 2) {}
 
+std::optional<Advice> Watcher::advice_for(const Sampler& sampler) const {
+  if (!advice_.cheaper || sampler.name != advice_.cheaper->sampler.name) return std::nullopt;
+  Advice rest = advice_;
+  rest.sampler = advice_.cheaper->sampler;
+  rest.reason = advice_.cheaper->reason;
+  rest.rival.reset();
+  rest.cheaper.reset();
+  rest.finds_thin = false;
+  return rest;
+}
+
 bool Watcher::is_last(std::uint64_t step, std::optional<double> spent) const {
   if (spent && *spent >= kLongestWatch) return true;
   const bool waits = spent && *spent < kShortestWatch && advice_.next && !advice_.is_cheap;
@@ -228,7 +239,7 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
   // Chains that have settled, all in the same of several modes, would settle there with another local sampler too.
-  const bool may_scout = advice_.next && seen.settled && !hurry;
+  const bool may_scout = advice_.next && seen.settled;
   std::optional<bool> scouted;
   const auto scouts_say_no = [&] {
     if (may_scout && !scouted) scouted = scouts_disagree(engine, step, spent);
@@ -294,14 +305,14 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
   if (!scouts) return false;
   Watch watch(model_, kScouts, watch_.spacing());
   for (std::uint64_t longer = 1;; longer *= 2) {
-    while (!watch.is_full()) {
+    while (!watch.is_full() && !scouts->ended()) {
       scouts->advance(watch.spacing());
-      if (scouts->ended()) return false;
+      if (scouts->is_broken()) return false;
       watch.record(scouts->engine());
     }
-    if (watch.look().r_hat <= kStuck) return false;
+    if (watch.points() < kFewestPoints || watch.look().r_hat <= kStuck) return false;
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
-    if (longer == kScoutsLonger || !has_time) return true;
+    if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
     watch.halve();
   }
 }

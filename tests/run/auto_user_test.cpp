@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <poise/extend/models/batch_function.hpp>
@@ -151,6 +152,7 @@ class TwoModes final : public BatchFunction {
     for (std::size_t r = 0; r < out.size(); ++r) out[r] = of(balance(rows.subspan(r * kVariables, kVariables)));
   }
   void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    for (int k = 0; k < work; ++k) worked_ = worked_ + 1.0;
     for (std::size_t k = 0; k < rows.size(); ++k) {
       const double here = balance(rows.subspan(k - k % kVariables, kVariables));
       out[k] = of(here - 2.0 * side(rows[k], k)) - of(here);
@@ -163,6 +165,7 @@ class TwoModes final : public BatchFunction {
       out[k] = 2.0 * kField * std::tanh(kField * here) * (k % 2 == 0 ? 1.0 : -1.0);
     }
   }
+  int work = 0;  ///< of a call for all ratios
 
  private:
   static constexpr double kField = 1.5;
@@ -174,6 +177,7 @@ class TwoModes final : public BatchFunction {
   }
   static double of(double balance) { return std::log(std::cosh(kField * balance)); }
   Gives gives_;
+  volatile double worked_ = 0.0;
 };
 
 TEST(AutoUser, ChainsMayAllHaveEndedInOneOfTwoModes) {
@@ -187,6 +191,34 @@ TEST(AutoUser, ChainsMayAllHaveEndedInOneOfTwoModes) {
       EXPECT_EQ(run_auto(model, options).sampler, "temper") << seed;
     }
   }
+}
+
+TEST(AutoUser, WhatCostsLessIsWatchedToo) {
+  // Ratios cost more than a sweep of calls, so Gibbs replaces `lb` at once. Both chains end in the same mode.
+  const auto function = std::make_shared<TwoModes>(Gives::log_ratios);
+  function->work = 300000;
+  const Model model = callback_model("two modes", {std::vector<Index>(TwoModes::kVariables, 2), {}}, function, {});
+  RunOptions options = options_of(2, 20);
+  options.seed = 2;
+  options.warmup = 100;
+  options.seconds = 1000.0;
+  const auto finished = [](poise::Run& run) {
+    run.warm_up();
+    run.sample(5);
+    return run.finish();
+  };
+  std::vector<std::string> saved;
+  RunHooks hooks;
+  hooks.after_round = [&](const poise::Run& run) { saved.push_back(run.save()); };
+  poise::Run whole(model, parse_sampler("auto"), options, hooks);
+  const RunResult result = finished(whole);
+  EXPECT_EQ(result.sampler, "temper");
+  ASSERT_GT(saved.size(), 60U);
+  poise::Run resumed(model, parse_sampler("auto"), options);
+  resumed.load(saved[40]);  // Gibbs is watched
+  const RunResult again = finished(resumed);
+  EXPECT_EQ(again.sampler, "temper");
+  EXPECT_EQ(again.trace.x, result.trace.x);
 }
 
 }  // namespace poise::auto_user_test
