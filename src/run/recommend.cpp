@@ -211,6 +211,17 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       sweep_(sweep),
       last_step_(warmup / 2) {}
 
+std::optional<Advice> Watcher::advice_for(const Sampler& sampler) const {
+  if (!advice_.cheaper || sampler.name != advice_.cheaper->sampler.name) return std::nullopt;
+  Advice rest = advice_;
+  rest.sampler = advice_.cheaper->sampler;
+  rest.reason = advice_.cheaper->reason;
+  rest.rival.reset();
+  rest.cheaper.reset();
+  rest.finds_thin = false;
+  return rest;
+}
+
 bool Watcher::is_last(std::uint64_t step, std::optional<double> spent) const {
   if (spent && *spent >= kLongestWatch) return true;
   const bool waits = spent && *spent < kShortestWatch && advice_.next && !advice_.is_cheap;
@@ -227,9 +238,21 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
-  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
+  // Chains that have settled, all in the same of several modes, would settle there with another local sampler too.
+  const bool may_scout = advice_.next && seen.settled;
+  std::optional<bool> scouted;
+  const auto scouts_say_no = [&] {
+    if (may_scout && !scouted) scouted = scouts_disagree(engine, step, spent);
+    return scouted.value_or(false);
+  };
+  const auto replace_by_local = [&](const Advice::Replacement& local) {
+    return replace_by(scouts_say_no() ? *advice_.next : local);
+  };
+  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) {
+    return replace_by_local(*advice_.cheaper);
+  }
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
-    return replace_by(*advice_.rival);
+    return replace_by_local(*advice_.rival);
   }
   bool ends = last || seen.settled;
   if (advice_.next) {
@@ -242,7 +265,7 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
     const bool replaced =
         (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
         (ends && advice_.tables && watch_.contradicts(cheap_parts(*advice_.tables, kPartOperations, kMostPlanned))) ||
-        (ends && seen.settled && !hurry && scouts_disagree(spent));
+        (ends && scouts_say_no());
     if (replaced) return replace_by(*advice_.next);
   }
   if (ends) return Verdict::keep;
@@ -250,25 +273,47 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   return Verdict::undecided;
 }
 
-bool Watcher::scouts_disagree(std::optional<double> spent) const {
-  const bool is_user_code = model_.fibers() != nullptr;
-  if (is_user_code || !is_row<GibbsRow>(advice_.sampler) || model_.layout.variables > kMostScouted) return false;
+std::unique_ptr<Run> Watcher::make_scouts(std::uint64_t step, double seconds) const {
   RunOptions options;
   options.chains = kScouts;
+  // Of every four one begins with all variables at their lowest level, and one with all at their highest: there an
+  // ordered mode is found that random states, all in a disordered one, do not lead to. User code may be undefined
+  // there.
+  options.start = model_.fibers() != nullptr ? Start::uniform : Start::dispersed;
+  options.warmup = is_row<DlsbRow>(advice_.sampler) ? step : 0;  // finds the length of its steps
+  options.thin = 1;
   options.seed = seed_;
   options.first_chain = kFirstScout;
-  const TunableEngine made = make_engine(model_, advice_.sampler, engine_options(model_, options));
-  const std::vector<ChainGroup> groups = made.engine->share_out(1);
-  Watch scouts(model_, kScouts, watch_.spacing());
+  options.threads = 1;
+  options.keep = Keep::monitors;
+  options.device = Device::cpu;
+  options.seconds = seconds;
+  try {
+    auto scouts = std::make_unique<Run>(model_, advice_.sampler, options);
+    scouts->warm_up();
+    return scouts;
+  } catch (const InputError&) {
+    return nullptr;  // nobody can say where else the distribution is
+  }
+}
+
+bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::optional<double> spent) const {
+  if (model_.layout.variables > kMostScouted) return false;
+  // Ranks may not differ, and their clocks do.
+  const std::unique_ptr<Run> scouts =
+      make_scouts(step, spent && engine.division() == nullptr ? kLongestWatch * seconds_ : 0.0);
+  if (!scouts) return false;
+  Watch watch(model_, kScouts, watch_.spacing());
   for (std::uint64_t longer = 1;; longer *= 2) {
-    while (!scouts.is_full()) {
-      for (const ChainGroup& group : groups) made.engine->advance(group, scouts.spacing());
-      scouts.record(*made.engine);
+    while (!watch.is_full() && !scouts->ended()) {
+      scouts->advance(watch.spacing());
+      if (scouts->is_broken()) return false;
+      watch.record(scouts->engine());
     }
-    if (scouts.look().r_hat <= kStuck) return false;
+    if (watch.points() < kFewestPoints || watch.look().r_hat <= kStuck) return false;
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
-    if (longer == kScoutsLonger || !has_time) return true;
-    scouts.halve();
+    if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
+    watch.halve();
   }
 }
 

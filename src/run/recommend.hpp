@@ -56,6 +56,8 @@ class Watcher {
 
   /// What goes with the verdict `replace`.
   [[nodiscard]] const Advice::Replacement& replacement() const { return *replacement_; }
+  /// What remains to be watched for after a replacement by `sampler`: what only costs less may be stuck as well.
+  [[nodiscard]] std::optional<Advice> advice_for(const Sampler& sampler) const;
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
   /// Steps that may be made before the next point.
   [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
@@ -73,7 +75,9 @@ class Watcher {
   [[nodiscard]] bool is_last(std::uint64_t step, std::optional<double> spent) const;
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
   /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
-  [[nodiscard]] bool scouts_disagree(std::optional<double> spent) const;
+  [[nodiscard]] bool scouts_disagree(const Engine& engine, std::uint64_t step, std::optional<double> spent) const;
+  /// Null where there are no other states to begin with. `seconds`: the most that they may take; 0: no limit.
+  [[nodiscard]] std::unique_ptr<Run> make_scouts(std::uint64_t step, double seconds) const;
   /// A run of another sampler from where the chains of the engine are.
   [[nodiscard]] std::unique_ptr<Run> short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup) const;
   /// Whether a run, moved on, has more effective samples for the same cost than was seen; `cost` of its steps beside

@@ -69,20 +69,24 @@ std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const Ru
   core->make_chains();
   if (!advice) return core;
   core->choice = Choice{advice->sampler.name, advice->reason, 0};
-  if (advice->next || advice->finds_thin) {
-    core->watcher.emplace(*std::move(advice), core->model, core->options, core->made.engine->traits().steps_per_sweep,
-                          core->plan_of_options().steps);
-  }
+  core->watch(*std::move(advice));
   return core;
+}
+
+void Run::Core::watch(Advice advice) {
+  if (!advice.next && !advice.finds_thin) return;
+  watcher.emplace(std::move(advice), model, options, made.engine->traits().steps_per_sweep, plan_of_options().steps);
 }
 
 void Run::replace_sampler() {
   const Advice::Replacement replacement = core_->watcher->replacement();
+  std::optional<Advice> rest = core_->watcher->advice_for(replacement.sampler);
   const Clock::time_point started = core_->started;
   const double elapsed_before = core_->elapsed_before;
   const double warmup_seconds = core_->warmup_seconds;
   core_ = make_core(core_->model, replacement.sampler, core_->asked, core_->hooks);
   core_->choice = Choice{replacement.sampler.name, replacement.reason, 0};
+  if (rest) core_->watch(*std::move(rest));
   core_->started = started;
   core_->elapsed_before = elapsed_before;
   core_->warmup_seconds = warmup_seconds;
@@ -393,7 +397,10 @@ void Run::take_choice(const Choice& choice, bool watched) {
         "the saved state is of another run: its sampler was chosen by 'auto', and this one was named");
   }
   if (core_->choice->sampler != choice.sampler) {
-    core_ = make_core(core_->model, parse_sampler(choice.sampler), core_->asked, core_->hooks);
+    const Sampler sampler = parse_sampler(choice.sampler);
+    std::optional<Advice> rest = core_->watcher ? core_->watcher->advice_for(sampler) : std::nullopt;
+    core_ = make_core(core_->model, sampler, core_->asked, core_->hooks);
+    if (rest) core_->watch(*std::move(rest));
   }
   if (watched && !core_->watcher)
     throw std::runtime_error("the saved state is of another run: its sampler was watched");

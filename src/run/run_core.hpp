@@ -82,6 +82,8 @@ struct Run::Core {
   void make_warmup(const WarmupPlan& plan);
   /// Whether it was made; not where the watch says that another sampler should make the run.
   bool run_warmup(double fraction, const Run& run);
+  /// Watches the warm-up where something may follow from that.
+  void watch(Advice advice);
   /// After a round of warm-up: whether the sampler is to be replaced.
   bool look();
   void tell_warmup();

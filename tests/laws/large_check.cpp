@@ -12,7 +12,7 @@ namespace poise::laws {
 namespace {
 
 /// They take some ten times as long as small ones.
-constexpr std::uint64_t kEvery = 5;
+constexpr std::uint64_t kEvery = 4;
 
 /// Kaufman's formula where all states can be visited.
 void check_formula(const Trial& trial, double coupling, Tally& tally) {
@@ -53,7 +53,7 @@ void check_large(const Trial& trial, Tally& tally) {
   attempt("auto", Start::uniform);
   attempt("auto", Start::dispersed);
   const std::array<const char*, 6> others = {"gibbs", "temper", "wolff", "lsb", "dlmc", "sw"};
-  attempt(others[number / 4 % others.size()], number % 2 == 0 ? Start::uniform : Start::dispersed);
+  attempt(others[number / 5 % others.size()], number % 2 == 0 ? Start::uniform : Start::dispersed);
 }
 
 }  // namespace poise::laws

@@ -1,5 +1,5 @@
 /// Answers in closed form: Ising lattices by Kaufman's formula, planted states on trees and on complete graphs by
-/// symmetry and by sums over magnetizations, and many small parts at once by enumeration of each.
+/// symmetry and by sums over magnetizations, mixtures, and many small parts at once by enumeration of each.
 #include "laws/large_models.hpp"
 
 #include <algorithm>
@@ -183,14 +183,38 @@ LargeModel archipelago(Dice& dice) {
   return made;
 }
 
+/// Two products of coins by user code, each on the side where the other is not. Every chain is in one of them, and all
+/// may be in the same.
+LargeModel mixture(Dice& dice) {
+  const Index n = dice.pick<Index>({14, 24});
+  const double weight = dice.pick({0.3, 0.5});
+  const double field = dice.pick({0.3, 0.8, 1.3});
+  const std::vector<double> sides = draw_signs(dice, n);
+  SmallModel hidden;
+  hidden.cardinalities.assign(n, 2);
+  hidden.log_prob = [=](std::span<const Value> x) {
+    double sum = 0.0;
+    for (Index i = 0; i < n; ++i) sum += x[i] == 1 ? sides[i] : -sides[i];
+    return log_sum(std::array{std::log(weight) + field * sum, std::log(1.0 - weight) - field * sum});
+  };
+  LargeModel made;
+  made.model = hidden_in_user_code(hidden);
+  std::vector<double> means = sides;
+  for (double& one : means) one *= (2.0 * weight - 1.0) * std::tanh(field);
+  made.known.marginals = of_means(means);
+  made.recipe = fmt::format("{} coins, weight {}, field {}", n, weight, field);
+  return made;
+}
+
 struct LargeKind {
   const char* name;
   LargeModel (*make)(Dice& dice);
 };
-constexpr std::array<LargeKind, 4> kLargeKinds = {{{"large lattice", square_lattice},
+constexpr std::array<LargeKind, 5> kLargeKinds = {{{"large lattice", square_lattice},
                                                    {"planted tree", planted_tree},
                                                    {"planted overlap", planted_overlap},
-                                                   {"archipelago", archipelago}}};
+                                                   {"archipelago", archipelago},
+                                                   {"mixture", mixture}}};
 
 }  // namespace
 

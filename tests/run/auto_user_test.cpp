@@ -1,9 +1,11 @@
 /// The sampler `auto` on user targets: what their calls cost, where short runs of others begin, and what stops them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <poise/extend/models/batch_function.hpp>
@@ -135,6 +137,88 @@ TEST(AutoUser, UserCodeMayStopAShortRunOfARival) {
     const RunResult result = run_auto(user_model(function), options);
     EXPECT_TRUE(result.interrupted);
   }
+}
+
+/// Two modes as far apart as can be, each a product of twenty coins that fall on their side nearly always, and what
+/// user code may give besides log p.
+enum class Gives { nothing, gradient, log_ratios };
+class TwoModes final : public BatchFunction {
+ public:
+  static constexpr std::size_t kVariables = 20;
+  explicit TwoModes(Gives gives) : gives_(gives) {}
+  [[nodiscard]] bool has_gradient() const override { return gives_ == Gives::gradient; }
+  [[nodiscard]] bool has_log_ratios() const override { return gives_ == Gives::log_ratios; }
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    for (std::size_t r = 0; r < out.size(); ++r) out[r] = of(balance(rows.subspan(r * kVariables, kVariables)));
+  }
+  void log_ratios(std::span<const Value> rows, std::span<double> out) override {
+    for (int k = 0; k < work; ++k) worked_ = worked_ + 1.0;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const double here = balance(rows.subspan(k - k % kVariables, kVariables));
+      out[k] = of(here - 2.0 * side(rows[k], k)) - of(here);
+    }
+  }
+  void gradient(std::span<const Value> rows, std::span<double> log_p, std::span<double> out) override {
+    log_prob(rows, log_p);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const double here = balance(rows.subspan(k - k % kVariables, kVariables));
+      out[k] = 2.0 * kField * std::tanh(kField * here) * (k % 2 == 0 ? 1.0 : -1.0);
+    }
+  }
+  int work = 0;  ///< of a call for all ratios
+
+ private:
+  static constexpr double kField = 1.5;
+  static double side(Value level, std::size_t k) { return (level == 1) == (k % 2 == 0) ? 1.0 : -1.0; }
+  static double balance(std::span<const Value> row) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < row.size(); ++i) sum += side(row[i], i);
+    return sum;
+  }
+  static double of(double balance) { return std::log(std::cosh(kField * balance)); }
+  Gives gives_;
+  volatile double worked_ = 0.0;
+};
+
+TEST(AutoUser, ChainsMayAllHaveEndedInOneOfTwoModes) {
+  // Two chains are in the same one with probability 1/2, and agree.
+  for (const Gives gives : {Gives::nothing, Gives::gradient, Gives::log_ratios}) {
+    const Model model = callback_model("two modes", {std::vector<Index>(TwoModes::kVariables, 2), {}},
+                                       std::make_shared<TwoModes>(gives), {});
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      RunOptions options = options_of(2, 20);
+      options.seed = seed;
+      EXPECT_EQ(run_auto(model, options).sampler, "temper") << seed;
+    }
+  }
+}
+
+TEST(AutoUser, WhatCostsLessIsWatchedToo) {
+  // Ratios cost more than a sweep of calls, so Gibbs replaces `lb` at once. Both chains end in the same mode.
+  const auto function = std::make_shared<TwoModes>(Gives::log_ratios);
+  function->work = 300000;
+  const Model model = callback_model("two modes", {std::vector<Index>(TwoModes::kVariables, 2), {}}, function, {});
+  RunOptions options = options_of(2, 20);
+  options.seed = 2;
+  options.warmup = 100;
+  options.seconds = 1000.0;
+  const auto finished = [](poise::Run& run) {
+    run.warm_up();
+    run.sample(5);
+    return run.finish();
+  };
+  std::vector<std::string> saved;
+  RunHooks hooks;
+  hooks.after_round = [&](const poise::Run& run) { saved.push_back(run.save()); };
+  poise::Run whole(model, parse_sampler("auto"), options, hooks);
+  const RunResult result = finished(whole);
+  EXPECT_EQ(result.sampler, "temper");
+  ASSERT_GT(saved.size(), 60U);
+  poise::Run resumed(model, parse_sampler("auto"), options);
+  resumed.load(saved[40]);  // Gibbs is watched
+  const RunResult again = finished(resumed);
+  EXPECT_EQ(again.sampler, "temper");
+  EXPECT_EQ(again.trace.x, result.trace.x);
 }
 
 }  // namespace poise::auto_user_test
