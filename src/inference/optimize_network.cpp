@@ -134,7 +134,8 @@ class NetworkOptimum {
     const bool sweeps_left =
         answer_.solutions.empty() || !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
     if (!over() && sweeps_left) search(left(), std::numeric_limits<double>::infinity());
-    if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
+    if (answer_.reason.empty())
+      answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
   }
 
@@ -164,7 +165,9 @@ class NetworkOptimum {
   [[nodiscard]] bool over() const {
     if (answer_.solutions.empty()) return false;
     const bool reached = options_.target && answer_.best().objective >= *options_.target;
-    return answer_.optimal || reached || stopped() || (has_deadline() && Clock::now() >= deadline_);
+    // A list wants more than the one state that is proved.
+    return (answer_.optimal && options_.solutions <= 1) || reached || stopped() ||
+           (has_deadline() && Clock::now() >= deadline_);
   }
 
   void tell(double done) const {
@@ -330,6 +333,10 @@ class NetworkOptimum {
       const double by_clock = has_deadline() ? elapsed() / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
       if (!is_possible) return true;
+      if (answer_.optimal) {  // only the list of others becomes longer
+        if (hooks_.after_round) hooks_.after_round([&] { return saved(original(collapse, best.x)); });
+        return true;
+      }
       const double known = std::max(best.value, better.value);
       const double bound_before = proof.bound();
       const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
@@ -347,7 +354,7 @@ class NetworkOptimum {
       if (hooks_.after_round) hooks_.after_round([&] { return saved(original(collapse, leader)); });
       answer_.optimal = outcome.proved;
       const bool reached = search.target && better.value >= *search.target;
-      return !outcome.proved && !reached;
+      return (!outcome.proved || options_.solutions > 1) && !reached;
     };
     const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
     if (!better.x.empty()) add_solution(original(collapse, better.x), 1);

@@ -381,21 +381,32 @@ TEST(Optimize, BadInputIsRefusedInOneSentence) {
   }
 }
 
-TEST(Optimize, RbmsAreSearchedByTempering) {
-  const RbmWeights weights = testing::random_rbm(8, 6, 2.0, 3);
+/// The best log p of an RBM, and what `find_best` says, with the first variable fixed or not.
+void expect_best_of_rbm(Index visible, bool proved) {
+  const RbmWeights weights = testing::random_rbm(visible, 6, 2.0, 3);
   double best = -std::numeric_limits<double>::infinity();
-  for (std::uint32_t state = 0; state < 1U << 8; ++state) {
-    std::vector<Value> x(8);
-    for (Index i = 0; i < 8; ++i) x[i] = state >> i & 1U;
+  for (std::uint32_t state = 0; state < 1U << visible; ++state) {
+    std::vector<Value> x(visible);
+    for (Index i = 0; i < visible; ++i) x[i] = state >> i & 1U;
     best = std::max(best, testing::plain_log_prob(weights, x));
   }
   const Model model = rbm_model("small", std::make_shared<const Rbm>(weights));
   const OptimizeAnswer answer = find_best(model, {.sweeps = 2000});
   EXPECT_NEAR(answer.best().objective, best, 1e-6);
+  EXPECT_EQ(answer.optimal, proved);
   OptimizeStart start;
-  start.fixed.assign(8, std::nullopt);
-  start.fixed[0] = Value{1};
-  EXPECT_THROW((void)find_best(model, {.sweeps = 1}, start), InputError);
+  start.fixed.assign(visible, std::nullopt);
+  start.fixed[0] = static_cast<Value>(1 - answer.best().state[0]);
+  if (proved) {
+    EXPECT_LT(find_best(model, {.sweeps = 1}, start).best().objective, best);
+  } else {
+    EXPECT_THROW((void)find_best(model, {.sweeps = 1}, start), InputError);
+  }
+}
+
+TEST(Optimize, SmallRbmsAreEnumeratedAndOthersSearchedByTempering) {
+  expect_best_of_rbm(8, true);
+  expect_best_of_rbm(13, false);
 }
 
 class OptimizeProgram : public ProgramTest {
