@@ -73,7 +73,9 @@ def poise(model: str, seconds: float, seed: int, target: float | None) -> tuple[
     if target is not None:
         words += ["--target", str(target)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore SIGINT, and so would what they start.
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
     while True:
         try:
             output, _ = run.communicate(timeout=0.02)

@@ -31,22 +31,22 @@ class Solution:
 class Optimum:
     """What :func:`optimize` found."""
 
-    def __init__(self, core: _core.Best) -> None:
+    def __init__(self, core: _core.Best, shape: tuple[int, ...]) -> None:
         self._core = core
         self._json: dict[str, Any] = core.json()
-        states = core.states
         self.solutions = [
-            Solution(row["objective"], state, row["count"]) for row, state in zip(self._json["solutions"], states, strict=True)
+            Solution(row["objective"], state.reshape(shape), row["count"])
+            for row, state in zip(self._json["solutions"], core.states, strict=True)
         ]
 
     @property
     def objective(self) -> float:
-        """Of the best state, as the model counts it: the cut, the energy, the size, or log p."""
+        """Of the best state, as the model counts it: the cut, the energy (of your own target too), the size, or log p."""
         return self._json["best"]["objective"]
 
     @property
     def state(self) -> npt.NDArray[np.int8]:
-        """The best state, in the labels of the model: -1 and 1 for spins."""
+        """The best state, in the labels and the shape of the model: -1 and 1 for spins."""
         return self.solutions[0].state
 
     @property
@@ -121,12 +121,18 @@ def optimize(
     bar = _Bar() if show else None
     try:
         core = _core.optimize(
-            look.core, settings, limit, look.states(init), look.fixed(fix), bar.update if bar else None
+            look.core,
+            settings,
+            limit,
+            look.states(init),
+            look.fixed(fix),
+            isinstance(model, Target) and model._is_energy,
+            bar.update if bar else None,
         )
     finally:
         if bar:
             bar.close()
-    return Optimum(core)
+    return Optimum(core, model.shape)
 
 
 class _Look:

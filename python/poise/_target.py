@@ -25,8 +25,17 @@ _MOST_LEVELS = 128  # draws are kept as signed bytes
 class Target:
     """A distribution given by your code. Made by :func:`target`."""
 
-    def __init__(self, code: Any, name: str, cardinalities: npt.NDArray[np.int64], looks: dict[str, Any], check: bool):
+    def __init__(
+        self,
+        code: Any,
+        name: str,
+        cardinalities: npt.NDArray[np.int64],
+        looks: dict[str, Any],
+        check: bool,
+        is_energy: bool = False,
+    ):
         self._code = code
+        self._is_energy = is_energy  # optimize then counts and minimises the energy
         self._name = name
         self._cardinalities = cardinalities
         self._looks = looks
@@ -119,7 +128,8 @@ def target(
     that name (and perhaps ``gradient`` and ``log_ratios``, and attributes named like the arguments here), such as a
     ``torch.nn.Module``; a module without one is called itself.
 
-    - ``energy`` in place of ``log_prob``: log p = -energy, up to a constant. ``gradient`` is then that of the energy.
+    - ``energy`` in place of ``log_prob``: log p = -energy, up to a constant. ``gradient`` is then that of the energy, and
+      :func:`optimize` looks for the smallest energy.
     - ``variables`` is their number; or ``shape`` is that of a state, such as (28, 28), and batches are
       ``[chains, 28, 28]``.
     - ``levels``: how many values a variable has, one number for all or one each. Values are 0, 1, ..., or ``labels``, such
@@ -191,7 +201,7 @@ def target(
         code.differentiable = False
     code.pick_moves = _MovePicker(cardinalities, looks)
     said = name if name is not None else getattr(owner, "__name__", type(owner).__name__)
-    return Target(code, text("name", said), cardinalities, looks, check)
+    return Target(code, text("name", said), cardinalities, looks, check, is_energy=energy is not None)
 
 
 def _negative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -39,11 +39,22 @@ OptimizeStart start_of(const States& states, const Levels& fixed) {
   return start;
 }
 
+/// log p as the energy that the user has written, which is to be small.
+double energy_of(double log_prob) { return 0.0 - log_prob; }
+
+void count_energy(OptimizeAnswer& answer) {
+  answer.objective = "energy";
+  answer.maximise = false;
+  for (Solution& solution : answer.solutions) solution.objective = energy_of(solution.objective);
+  for (Improvement& improvement : answer.history) improvement.objective = energy_of(improvement.objective);
+  if (answer.bound) answer.bound = energy_of(*answer.bound);
+}
+
 Best find(const Model& model, const nb::dict& settings, std::optional<double> target, const States& states,
-          const Levels& fixed, const nb::object& progress) {
+          const Levels& fixed, bool is_energy, const nb::object& progress) {
   OptimizeOptions options;
   read_settings(settings, options);
-  options.target = target;
+  options.target = target && is_energy ? energy_of(*target) : target;
   const OptimizeStart start = start_of(states, fixed);
   Best out{model.layout, {}};
   Interruptible place;
@@ -71,10 +82,11 @@ Best find(const Model& model, const nb::dict& settings, std::optional<double> ta
     hooks.progress = [&](const Improvement& improvement, double part) {
       if (progress.is_none()) return;
       const nb::gil_scoped_acquire acquire;
-      progress(improvement.objective, improvement.seconds, part);
+      progress(is_energy ? energy_of(improvement.objective) : improvement.objective, improvement.seconds, part);
     };
     const nb::gil_scoped_release release;
     out.answer = find_best(model, options, start, hooks);
+    if (is_energy) count_energy(out.answer);
     return out;
   }
   place.run([&] { out.answer = find_best(model, options, start, hooks); },
@@ -122,7 +134,7 @@ void bind_optimize(nb::module_& module) {
       .def("plot", [](const Best& it) { return optimize_plot(it.answer); });
   module.def("optimize_options", &described_options<OptimizeOptions>);
   module.def("optimize", &find, nb::arg("model"), nb::arg("settings"), nb::arg("target").none(), nb::arg("states"),
-             nb::arg("fixed"), nb::arg("progress").none() = nb::none());
+             nb::arg("fixed"), nb::arg("is_energy"), nb::arg("progress").none() = nb::none());
   module.def("model_of_sets", &model_of_sets, nb::arg("first"), nb::arg("second"), nb::arg("vertices"),
              nb::arg("cliques"), nb::arg("beta"));
 }

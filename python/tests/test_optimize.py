@@ -84,14 +84,44 @@ def test_independent_sets_of_every_kind_of_graph(tmp_path):
             assert best.objective == best.state.sum() == sizes[cliques]
 
 
-def test_user_targets(quadratic):
+def test_small_user_targets_are_enumerated(quadratic):
     states = np.array(list(itertools.product([0, 1], repeat=6)))
     values = quadratic.log_prob(states)
     model = poise.target(quadratic.log_prob, variables=6)
-    best = poise.optimize(model, sweeps=1000)
+    best = poise.optimize(model, sweeps=1, solutions=5)
     assert best.objective == pytest.approx(values.max())
     assert best.state.tolist() == states[values.argmax()].tolist()
-    assert not best.optimal and best.bound is None
+    assert best.optimal and best.bound == best.objective
+    assert [solution.objective for solution in best.solutions] == pytest.approx(sorted(values)[:-6:-1])
+    fixed = poise.optimize(model, sweeps=1, fix={2: 1 - best.state[2]})
+    assert fixed.objective == pytest.approx(values[states[:, 2] != best.state[2]].max())
+
+
+def test_user_targets_of_any_scale():
+    first, second, coupling = small_graph(2, 30)
+    field = np.linspace(-1, 1, 30)
+    known = poise.optimize(poise.ising(edges=(first, second, coupling), field=field), sweeps=3000)
+    for scale in [1e-6, 1.0, 1e6]:
+
+        def energy(x, scale=scale):
+            s = 2.0 * x - 1.0
+            return -scale * (s @ field + (s[:, first] * s[:, second]) @ coupling)
+
+        model = poise.target(energy=lambda x, energy=energy: energy(x.reshape(len(x), 30)), shape=(5, 6))
+        best = poise.optimize(model, sweeps=500, solutions=3, target=-known.objective * scale * (1 - 1e-12))
+        assert best.objective == pytest.approx(-known.objective * scale)
+        assert best.report["objective"] == "energy" and best.report["sense"] == "min"
+        assert best.state.shape == (5, 6)
+        assert (2 * best.state.ravel() - 1).tolist() == known.state.tolist()
+        assert [value for _, value in best.history] == sorted((value for _, value in best.history), reverse=True)
+        assert not best.optimal and best.bound is None
+        assert best.solutions[0].objective <= best.solutions[1].objective
+    fixed = poise.optimize(model, sweeps=50, fix={7: 1 - best.state[1, 1]}, init=best.state)
+    assert fixed.state[1, 1] == 1 - best.state[1, 1]
+
+
+def test_states_have_the_shape_of_the_model():
+    assert poise.optimize(poise.ising(size=(2, 3), boundary="open"), sweeps=1).state.shape == (2, 3)
 
 
 def test_what_is_wrong_is_said():

@@ -97,7 +97,7 @@ void OptimizeOptions::describe(OptionVisitor& visit) {
         sweeps);
   visit({.name = "solutions",
          .value = "N",
-         .help = "Distinct best states to report; a state and its mirror image are one where both are equally good",
+         .help = "Distinct best states to report; those that a symmetry of the model turns into each other are one",
          .least = 1,
          .most = 100'000},
         solutions);

@@ -63,7 +63,7 @@ OptimizeAnswer find_best(const Model& model, const OptimizeOptions& options, con
   if (!limited.seconds && !limited.sweeps) limited.seconds = kSeconds;
   const auto find = [&] {
     const Wanted wanted = limited.solutions > 1 ? Wanted::list : Wanted::one;
-    if (const std::optional<SpinGoal> goal = spin_goal(model, wanted))
+    if (const std::optional<SpinGoal> goal = spin_goal(model, wanted, start.fixed))
       return find_best_spins(*goal, limited, start, hooks);
     if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
       return find_best_of_network(model, *network->network, limited, start, hooks);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include <poise/marginals.hpp>
 #include "exact/collapse.hpp"
 #include "exact/dominance.hpp"
+#include "exact/level_symmetry.hpp"
 #include "exact/max_product.hpp"
 #include "exact/reduced_network.hpp"
 #include "inference/fixed_levels.hpp"
@@ -66,6 +68,9 @@ constexpr double kTreeProgress = 0.01;
 constexpr double kLeastTreeShare = 0.25;
 /// Searches that follow each other draw different numbers.
 constexpr std::uint64_t kSeedOfSweep = 0x9e3779b97f4a7c15;
+/// States beyond those that are wanted, because some are the same up to an exchange of levels.
+constexpr double kMostRanked = 100000.0;
+constexpr double kMostCopiesOfSearch = 24.0;
 /// An attempt waits until the search has taken so many times as long as the one before.
 constexpr double kSearchToProof = 3.0;
 
@@ -80,6 +85,7 @@ class NetworkOptimum {
         options_(options),
         hooks_(hooks),
         network_(with_fixed_levels(network, start.fixed)),
+        symmetry_(options.solutions > 1 ? std::optional(LevelSymmetry(network_)) : std::nullopt),
         possible_(network_),
         reduced_(options.solutions > 1 ? possible_.network : without_dominated_levels(possible_.network)) {
     if (!start.resumed.empty()) {
@@ -128,7 +134,8 @@ class NetworkOptimum {
     const bool sweeps_left =
         answer_.solutions.empty() || !options_.sweeps || swept_ < static_cast<double>(*options_.sweeps);
     if (!over() && sweeps_left) search(left(), std::numeric_limits<double>::infinity());
-    if (!answer_.optimal) answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
+    if (answer_.reason.empty())
+      answer_.reason = fmt::format("by search: exact maximisation would take {}", exact_cost(plan));
     return finish();
   }
 
@@ -158,7 +165,9 @@ class NetworkOptimum {
   [[nodiscard]] bool over() const {
     if (answer_.solutions.empty()) return false;
     const bool reached = options_.target && answer_.best().objective >= *options_.target;
-    return answer_.optimal || reached || stopped() || (has_deadline() && Clock::now() >= deadline_);
+    // A list wants more than the one state that is proved.
+    return (answer_.optimal && options_.solutions <= 1) || reached || stopped() ||
+           (has_deadline() && Clock::now() >= deadline_);
   }
 
   void tell(double done) const {
@@ -175,8 +184,7 @@ class NetworkOptimum {
       return !stopped() && !(has_deadline() && Clock::now() >= deadline_);
     };
     try {
-      std::vector<RankedState> states =
-          most_probable_states(reduced_.network, plan, std::max<std::size_t>(1, options_.solutions), exact);
+      std::vector<RankedState> states = most_probable_states(reduced_.network, plan, with_copies(kMostRanked), exact);
       answer_.solutions.clear();
       for (const RankedState& state : states) add_solution(original_state(state.levels), 1);
     } catch (const ExactStopped&) {
@@ -184,9 +192,36 @@ class NetworkOptimum {
     }
     note_best(0);
     answer_.optimal = true;
+    keep_distinct();
+    for (Solution& solution : answer_.solutions) solution.count = 1;
     answer_.bound = answer_.best().objective;
     answer_.reason = fmt::format("exact: max-product takes {}", exact_cost(plan));
     return true;
+  }
+
+  /// So many states that those that are wanted are among them if some are the same.
+  [[nodiscard]] std::size_t with_copies(double most) const {
+    const auto wanted = static_cast<double>(std::max<std::size_t>(1, options_.solutions));
+    return static_cast<std::size_t>(std::max(wanted, std::min(most, wanted * (symmetry_ ? symmetry_->copies() : 1.0))));
+  }
+  /// Of the states that exchanges of levels lead to one stays, and of all no more than are wanted.
+  void keep_distinct() {
+    if (!symmetry_) return;
+    std::vector<Solution> kept;
+    std::map<std::vector<Index>, std::size_t> known;
+    for (Solution& solution : answer_.solutions) {
+      std::vector<Index> levels(solution.state.begin(), solution.state.end());
+      symmetry_->normalise(levels);
+      const auto [entry, is_new] = known.emplace(levels, kept.size());
+      if (!is_new) {
+        kept[entry->second].count += solution.count;
+        continue;
+      }
+      solution.state.assign(levels.begin(), levels.end());
+      kept.push_back(std::move(solution));
+    }
+    if (kept.size() > options_.solutions) kept.resize(options_.solutions);
+    answer_.solutions = std::move(kept);
   }
 
   [[nodiscard]] std::vector<Index> original_state(const std::vector<Index>& levels) const {
@@ -281,7 +316,7 @@ class NetworkOptimum {
     search.sweeps = sweeps_now;
     search.halt = {until, hooks_.stop};
     if (options_.target) search.target = *options_.target - constant;
-    search.solutions = options_.solutions;
+    search.solutions = with_copies(kMostCopiesOfSearch * static_cast<double>(options_.solutions));
     search.memory = options_.memory_limit / 4.0;
     search.seed = options_.seed + kSeedOfSweep * static_cast<std::uint64_t>(swept_);
     search.threads = options_.threads;
@@ -298,6 +333,10 @@ class NetworkOptimum {
       const double by_clock = has_deadline() ? elapsed() / seconds_ : 0.0;
       tell(std::min(1.0, std::max(done, by_clock)));
       if (!is_possible) return true;
+      if (answer_.optimal) {  // only the list of others becomes longer
+        if (hooks_.after_round) hooks_.after_round([&] { return saved(original(collapse, best.x)); });
+        return true;
+      }
       const double known = std::max(best.value, better.value);
       const double bound_before = proof.bound();
       const network_search::Proof::Outcome outcome = attempts.is_due(known, has_deadline())
@@ -315,7 +354,7 @@ class NetworkOptimum {
       if (hooks_.after_round) hooks_.after_round([&] { return saved(original(collapse, leader)); });
       answer_.optimal = outcome.proved;
       const bool reached = search.target && better.value >= *search.target;
-      return !outcome.proved && !reached;
+      return (!outcome.proved || options_.solutions > 1) && !reached;
     };
     const std::vector<network_search::Found> all = network_search::search(logs, starts, search);
     if (!better.x.empty()) add_solution(original(collapse, better.x), 1);
@@ -325,6 +364,7 @@ class NetworkOptimum {
     }
     std::stable_sort(answer_.solutions.begin(), answer_.solutions.end(),
                      [](const Solution& a, const Solution& b) { return a.objective > b.objective; });
+    keep_distinct();
     if (answer_.solutions.size() > std::max<std::size_t>(1, options_.solutions)) answer_.solutions.pop_back();
     const double best = answer_.best().objective;
     answer_.optimal = answer_.optimal || (answer_.bound && best >= *answer_.bound - rounding_of(best));
@@ -389,8 +429,9 @@ class NetworkOptimum {
   Clock::time_point deadline_ = Clock::time_point::max();
   double seconds_ = std::numeric_limits<double>::infinity();
   const Network network_;
-  const ReducedNetwork possible_;  ///< without what zeros rule out
-  const ReducedNetwork reduced_;   ///< and, where one best state is enough, without dominated levels
+  const std::optional<LevelSymmetry> symmetry_;  ///< where several states are wanted
+  const ReducedNetwork possible_;                ///< without what zeros rule out
+  const ReducedNetwork reduced_;                 ///< and, where one best state is enough, without dominated levels
   std::vector<std::vector<Index>> starts_;
   double before_ = 0.0;  ///< seconds that a resumed search had taken
   double swept_ = 0.0;   ///< sweeps of each chain of the searches so far

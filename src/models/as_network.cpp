@@ -41,17 +41,6 @@ void add_tables(const T& target, Network& network) {
   });
 }
 
-/// All states, the last variable changing fastest, as tables have them.
-std::vector<Value> all_states(const VariableLayout& layout, std::size_t count) {
-  std::vector<Value> rows(count * layout.variables, 0);
-  for (std::size_t r = 1; r < count; ++r) {
-    Value* const row = &rows[r * layout.variables];
-    std::copy_n(row - layout.variables, layout.variables, row);
-    for (Index i = layout.variables; i-- > 0 && ++row[i] == layout.levels(i);) row[i] = 0;
-  }
-  return rows;
-}
-
 template <class T>
 std::vector<double> log_probs(const T& target, std::span<const Value> rows) {
   const std::size_t n = target.num_variables();
@@ -65,18 +54,15 @@ std::vector<double> log_probs(const T& target, std::span<const Value> rows) {
 std::vector<double> log_probs(const BatchTarget& target, std::span<const Value> rows) { return target.log_probs(rows); }
 
 /// Adds one table of all states; false where there are too many, or none has any probability.
-template <class T>
-bool add_table(const Model& model, const T& target, Network& network) {
-  const VariableLayout& layout = model.layout;
-  const double states = number_of_states(model);
-  if (states > kMostTabledStates) return false;
-  std::vector<double> table = log_probs(target, all_states(layout, static_cast<std::size_t>(states)));
-  const double most = *std::max_element(table.begin(), table.end());
+bool add_table(const Model& model, Network& network) {
+  std::optional<std::vector<double>> table = tabled_log_probs(model);
+  if (!table) return false;
+  const double most = *std::max_element(table->begin(), table->end());
   if (!std::isfinite(most)) return false;
-  for (double& entry : table) entry = std::exp(entry - most);
-  std::vector<Index> scope(layout.variables);
+  for (double& entry : *table) entry = std::exp(entry - most);
+  std::vector<Index> scope(model.layout.variables);
   std::iota(scope.begin(), scope.end(), Index{0});
-  network.add_factor(scope, table);
+  network.add_factor(scope, *table);
   return true;
 }
 
@@ -86,6 +72,30 @@ double number_of_states(const Model& model) {
   double states = 1.0;
   for (Index i = 0; i < model.layout.variables; ++i) states *= model.layout.levels(i);
   return states;
+}
+
+std::vector<Value> all_states(const VariableLayout& layout, std::size_t count) {
+  std::vector<Value> rows(count * layout.variables, 0);
+  for (std::size_t r = 1; r < count; ++r) {
+    Value* const row = &rows[r * layout.variables];
+    std::copy_n(row - layout.variables, layout.variables, row);
+    for (Index i = layout.variables; i-- > 0 && ++row[i] == layout.levels(i);) row[i] = 0;
+  }
+  return rows;
+}
+
+std::optional<std::vector<double>> tabled_log_probs(const Model& model) {
+  const double states = number_of_states(model);
+  if (states > kMostTabledStates) return std::nullopt;
+  const auto rows = [&] { return all_states(model.layout, static_cast<std::size_t>(states)); };
+  if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) return log_probs(**rbm, rows());
+  if (const auto* selection = std::get_if<std::shared_ptr<const SelectionTarget>>(&model.description)) {
+    return log_probs(**selection, rows());
+  }
+  if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
+    return log_probs(*callback->target, rows());
+  }
+  return std::nullopt;
 }
 
 std::shared_ptr<const Network> as_network(const Model& model) {
@@ -98,14 +108,8 @@ std::shared_ptr<const Network> as_network(const Model& model) {
     add_tables(**lattice, *network);
   } else if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
     add_tables(**graph, *network);
-  } else if (const auto* rbm = std::get_if<std::shared_ptr<const Rbm>>(&model.description)) {
-    made = add_table(model, **rbm, *network);
-  } else if (const auto* selection = std::get_if<std::shared_ptr<const SelectionTarget>>(&model.description)) {
-    made = add_table(model, **selection, *network);
-  } else if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
-    made = add_table(model, *callback->target, *network);
   } else {
-    made = false;
+    made = add_table(model, *network);
   }
   return made ? network : nullptr;
 }

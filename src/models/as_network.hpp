@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include <poise/model.hpp>
 #include <poise/network.hpp>
@@ -14,6 +16,12 @@ inline constexpr double kMostTabledStates = 4096.0;
 
 /// The product of the numbers of levels.
 [[nodiscard]] double number_of_states(const Model& model);
+
+/// All states, one behind the other, the last variable changing fastest, as tables have them.
+[[nodiscard]] std::vector<Value> all_states(const VariableLayout& layout, std::size_t count);
+
+/// log p of all states of an RBM, a callback target or a selection model that becomes a table; nothing for others.
+[[nodiscard]] std::optional<std::vector<double>> tabled_log_probs(const Model& model);
 
 /// The network that a model is, or one with the same distribution: Ising models have tables of single spins and pairs,
 /// small RBMs and callback targets one table. Null where a model is neither. Throws InputError where tables cannot hold

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "exact/collapse.hpp"
 #include "exact/cost_shifting.hpp"
 #include "exact/dominance.hpp"
+#include "exact/level_symmetry.hpp"
 #include "exact/max_product.hpp"
 #include "exact/mini_buckets.hpp"
 #include "exact/reduced_network.hpp"
@@ -99,6 +101,62 @@ TEST(OptimizeNetwork, RefusesWhatCannotBe) {
   start.fixed.resize(2);
   EXPECT_THROW((void)best_of(network, {.sweeps = 1}, start), InputError);
   EXPECT_THROW((void)best_of(network, {.sweeps = 1}, {.states = {{0, 1}}, .fixed = {}}), InputError);
+}
+
+/// Three levels on a grid. The first two are alike where `field` is zero.
+Network alike_network(Index rows, Index columns, double field) {
+  Network network;
+  network.cardinalities.assign(std::size_t{rows} * columns, 3);
+  network.observed.assign(network.cardinalities.size(), Network::kFree);
+  const std::vector<double> pair{2.0, 0.5, 0.7, 0.5, 2.0, 0.7, 0.7, 0.7, 1.9};
+  for (Index i = 0; i < network.num_variables(); ++i) {
+    if (i % columns + 1 < columns) network.add_factor(std::vector<Index>{i, i + 1}, pair);
+    if (i + columns < network.num_variables()) network.add_factor(std::vector<Index>{i, i + columns}, pair);
+  }
+  network.add_factor(std::vector<Index>{0}, std::vector<double>{1.0, 1.0 + field, 1.0});
+  return network;
+}
+
+std::vector<Index> with_first_two_in_order(std::vector<Index> levels) {
+  const auto first = std::find_if(levels.begin(), levels.end(), [](Index level) { return level < 2; });
+  if (first == levels.end() || *first == 0) return levels;
+  for (Index& level : levels) level = level < 2 ? 1 - level : level;
+  return levels;
+}
+
+TEST(LevelSymmetry, ListsStatesUpToAnExchangeOfLevels) {
+  for (const double field : {0.0, 1e-3}) {
+    const Network network = alike_network(2, 3, field);
+    EXPECT_EQ(LevelSymmetry(network).copies(), field == 0.0 ? 2.0 : 1.0);
+    std::vector<double> values;
+    for (const ListedState& state : testing::listed_states(network)) {
+      if (field != 0.0 || with_first_two_in_order(state.levels) == state.levels) values.push_back(state.log_value);
+    }
+    const OptimizeAnswer answer = best_of(network, {.sweeps = 1, .solutions = 50});
+    ASSERT_EQ(answer.solutions.size(), 50U);
+    for (std::size_t k = 0; k < 50; ++k) {
+      EXPECT_NEAR(answer.solutions[k].objective, values[k], 1e-11);
+      EXPECT_EQ(answer.solutions[k].count, 1U);
+    }
+  }
+  // What is observed or fixed is told apart, and so are levels beside variables that have fewer.
+  Network network = alike_network(2, 3, 0.0);
+  network.observed[4] = 2;
+  EXPECT_EQ(LevelSymmetry(network).copies(), 2.0);
+  network.observed[4] = 1;
+  EXPECT_EQ(LevelSymmetry(network).copies(), 1.0);
+}
+
+TEST(LevelSymmetry, HoldsForStatesThatASearchFinds) {
+  const OptimizeAnswer answer =
+      best_of(alike_network(18, 18, 0.0), {.sweeps = 40, .solutions = 6, .memory_limit = 2e6, .threads = 1});
+  EXPECT_FALSE(answer.reason.starts_with("exact"));
+  EXPECT_GE(answer.solutions.size(), 2U);
+  std::set<std::vector<Index>> different;
+  for (const Solution& solution : answer.solutions) {
+    different.insert(with_first_two_in_order({solution.state.begin(), solution.state.end()}));
+  }
+  EXPECT_EQ(different.size(), answer.solutions.size());
 }
 
 TEST(ReducedNetwork, HasTheStatesOfPositiveProbability) {

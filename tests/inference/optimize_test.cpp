@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include <poise/extend/engines/own_model.hpp>
 #include <poise/model.hpp>
+#include <poise/network.hpp>
 #include <poise/optimize.hpp>
 #include "inference/optimize/crossover.hpp"
 #include "inference/optimize/enumerate_spins.hpp"
@@ -17,6 +19,8 @@
 #include "inference/optimize/spin_lanes.hpp"
 #include "inference/optimize/spin_reduction.hpp"
 #include "models/ising/ising_model.hpp"
+#include "models/network/independent_set.hpp"
+#include "support/input.hpp"
 #include "support/program.hpp"
 #include "support/small_rbms.hpp"
 
@@ -104,8 +108,8 @@ TEST(SpinReduction, LosesNothingAndExpandsToTheBest) {
       for (std::uint64_t seed = 0; seed < 40; ++seed) {
         const SpinProblem problem = RandomProblem(12, 0.25, seed, draw, fields).problem();
         const SpinReduction reduction(problem, {});
-        SearchRecord record{SolutionPool(1, false), 0, {}, {}};
-        enumerate_spins(reduction.core(), record);
+        SearchRecord record{SolutionPool(1), 0, {}, {}};
+        enumerate_spins(reduction.core(), FreeFlips(reduction.core()), record);
         const std::vector<Spin> spins = reduction.expand(record.pool.best().spins);
         EXPECT_EQ(problem.value(spins), best_by_enumeration(problem)) << seed;
       }
@@ -218,6 +222,89 @@ TEST(Optimize, FindsPlantedStates) {
   EXPECT_EQ(answer.history.back().objective, answer.best().objective);
 }
 
+/// A triangle, an edge with a field at one end, and a variable without neighbours: the triangle and the last variable
+/// can be flipped at no cost, each by itself.
+TEST(Optimize, ListsStatesThatAreDifferentUpToFreeFlips) {
+  RandomProblem problem(6, 0.0, 1, sign, false);
+  problem.edges = {{0, 1, 1.0}, {1, 2, 1.0}, {0, 2, -1.0}, {3, 4, 2.0}};
+  problem.field[3] = 1.0;
+  const OptimizeAnswer answer = find_best(ising_model(ising_of(problem)), {.sweeps = 10, .solutions = 100});
+  EXPECT_TRUE(answer.optimal);
+  ASSERT_EQ(answer.solutions.size(), 4U * 4U);  // of the triangle, and of the edge
+  for (const Solution& solution : answer.solutions) {
+    EXPECT_EQ(solution.state[0], 1);
+    EXPECT_EQ(solution.state[5], 1);
+    EXPECT_EQ(solution.count, 1U);
+  }
+  EXPECT_NEAR(answer.solutions[2].objective, 1.0 + 3.0,
+              1e-12);  // three of four ways to frustrate the triangle are best
+  EXPECT_LT(answer.solutions[3].objective, 1.0 + 3.0);
+}
+
+Model set_model(Index vertices, const std::vector<std::pair<Index, Index>>& edges, double beta = 1.0) {
+  Model model = network_model(
+      std::make_shared<Network>(network_of_sets(SimpleGraph{vertices, edges}, VertexSets::independent, beta, "sets")));
+  model.objective = "size";
+  return model;
+}
+
+TEST(Optimize, ListsAllMaximalSets) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    // The first one is a single edge, whose price leaves no field.
+    const Index n = seed == 0 ? 2 : 9;
+    std::vector<std::pair<Index, Index>> edges;
+    for (const Edge& edge : RandomProblem(n, seed == 0 ? 1.0 : 0.3, seed, sign, false).edges) {
+      edges.emplace_back(edge.i, edge.j);
+    }
+    std::vector<std::size_t> sizes;
+    for (std::uint32_t set = 0; set < 1U << n; ++set) {
+      const auto has = [&](Index i) { return (set >> i & 1U) != 0; };
+      std::vector<bool> blocked(n, false);
+      bool independent = true;
+      for (const auto& [i, j] : edges) {
+        independent = independent && !(has(i) && has(j));
+        if (has(i)) blocked[j] = true;
+        if (has(j)) blocked[i] = true;
+      }
+      bool maximal = true;
+      for (Index i = 0; i < n; ++i) maximal = maximal && (has(i) || blocked[i]);
+      if (independent && maximal) sizes.push_back(static_cast<std::size_t>(std::popcount(set)));
+    }
+    std::sort(sizes.rbegin(), sizes.rend());
+    const OptimizeAnswer answer = find_best(set_model(n, edges), {.sweeps = 10, .solutions = 100});
+    ASSERT_EQ(answer.solutions.size(), sizes.size()) << seed;
+    for (std::size_t k = 0; k < sizes.size(); ++k) EXPECT_EQ(answer.solutions[k].objective, sizes[k]);
+  }
+}
+
+TEST(Optimize, SetsKeepWhatIsFixedAndIgnoreBeta) {
+  const std::vector<std::pair<Index, Index>> path = {{0, 1}, {1, 2}};
+  for (const double beta : {-1.0, 0.0, 2.0}) {
+    EXPECT_EQ(find_best(set_model(3, path, beta), {.sweeps = 5}).best().objective, 2.0) << beta;
+  }
+  OptimizeStart start;
+  start.fixed = {std::nullopt, Value{1}, std::nullopt};
+  for (const std::size_t solutions : {1, 3}) {
+    const OptimizeAnswer answer = find_best(set_model(3, path), {.sweeps = 5, .solutions = solutions}, start);
+    EXPECT_EQ(answer.best().state, (std::vector<Value>{0, 1, 0}));
+    EXPECT_EQ(answer.solutions.size(), 1U);
+  }
+  start.fixed = {Value{0}, Value{0}, std::nullopt};
+  EXPECT_EQ(find_best(set_model(3, path), {.sweeps = 5}, start).best().state, (std::vector<Value>{0, 0, 1}));
+  start.fixed = {Value{1}, Value{1}, std::nullopt};
+  EXPECT_EQ(testing::refusal([&] { (void)find_best(set_model(3, path), {.sweeps = 5}, start); }),
+            "no state has positive probability: neighbours x[0] and x[1] are both fixed at level 1");
+}
+
+/// A network that happens to be a hard-core model has states that are no maximal sets.
+TEST(Optimize, ListsOfNetworksHaveAllStates) {
+  Model model = set_model(3, {{0, 1}, {1, 2}});
+  model.objective.clear();
+  const OptimizeAnswer answer = find_best(model, {.sweeps = 5, .solutions = 100});
+  EXPECT_EQ(answer.objective, "log_prob");
+  EXPECT_EQ(answer.solutions.size(), 5U);
+}
+
 TEST(Optimize, TheAnswerOfSweepsDoesNotDependOnThreads) {
   const RandomProblem random(300, 0.05, 5, small, true);
   const Model model = ising_model(ising_of(random));
@@ -294,21 +381,32 @@ TEST(Optimize, BadInputIsRefusedInOneSentence) {
   }
 }
 
-TEST(Optimize, RbmsAreSearchedByTempering) {
-  const RbmWeights weights = testing::random_rbm(8, 6, 2.0, 3);
+/// The best log p of an RBM, and what `find_best` says, with the first variable fixed or not.
+void expect_best_of_rbm(Index visible, bool proved) {
+  const RbmWeights weights = testing::random_rbm(visible, 6, 2.0, 3);
   double best = -std::numeric_limits<double>::infinity();
-  for (std::uint32_t state = 0; state < 1U << 8; ++state) {
-    std::vector<Value> x(8);
-    for (Index i = 0; i < 8; ++i) x[i] = state >> i & 1U;
+  for (std::uint32_t state = 0; state < 1U << visible; ++state) {
+    std::vector<Value> x(visible);
+    for (Index i = 0; i < visible; ++i) x[i] = state >> i & 1U;
     best = std::max(best, testing::plain_log_prob(weights, x));
   }
   const Model model = rbm_model("small", std::make_shared<const Rbm>(weights));
   const OptimizeAnswer answer = find_best(model, {.sweeps = 2000});
   EXPECT_NEAR(answer.best().objective, best, 1e-6);
+  EXPECT_EQ(answer.optimal, proved);
   OptimizeStart start;
-  start.fixed.assign(8, std::nullopt);
-  start.fixed[0] = Value{1};
-  EXPECT_THROW((void)find_best(model, {.sweeps = 1}, start), InputError);
+  start.fixed.assign(visible, std::nullopt);
+  start.fixed[0] = static_cast<Value>(1 - answer.best().state[0]);
+  if (proved) {
+    EXPECT_LT(find_best(model, {.sweeps = 1}, start).best().objective, best);
+  } else {
+    EXPECT_THROW((void)find_best(model, {.sweeps = 1}, start), InputError);
+  }
+}
+
+TEST(Optimize, SmallRbmsAreEnumeratedAndOthersSearchedByTempering) {
+  expect_best_of_rbm(8, true);
+  expect_best_of_rbm(13, false);
 }
 
 class OptimizeProgram : public ProgramTest {

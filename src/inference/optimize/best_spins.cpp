@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.hpp"
 #include "inference/optimize/enumerate_spins.hpp"
+#include "inference/optimize/free_flips.hpp"
 #include "inference/optimize/spin_goal.hpp"
 #include "inference/optimize/spin_reduction.hpp"
 #include "inference/optimize/spin_search.hpp"
@@ -64,43 +65,50 @@ class SearchProgress {
 
 /// A search with a record of its own.
 struct Island {
-  Island(const SpinProblem& problem, const OptimizeOptions& options, std::uint64_t number)
-      : record{SolutionPool(options.solutions, problem.is_symmetric()), 0, {}, {}},
-        search(problem, options.seed, number) {}
+  Island(const SpinProblem& problem, const OptimizeOptions& options, const StandardForm& form, std::uint64_t number)
+      : record{SolutionPool(options.solutions, form), 0, {}, {}}, search(problem, options.seed, number) {}
 
   SearchRecord record;
   SpinSearch search;
 };
 
-std::vector<Spin> fixed_spins(const SpinGoal& goal, const OptimizeStart& start) {
-  std::vector<Spin> fixed;
-  if (start.fixed.empty()) return fixed;
-  for (Index i = 0; i < goal.problem.num_variables(); ++i) {
-    const std::optional<Value> level = start.fixed[i];
-    fixed.push_back(!level ? Spin{0} : *level != 0 ? Spin{1} : Spin{-1});
+std::vector<Spin> spins_of(std::span<const Value> levels) {
+  std::vector<Spin> spins;
+  for (const Value level : levels) spins.push_back(level != 0 ? 1 : -1);
+  return spins;
+}
+
+/// What states of a core count as the same: those that stand for one state of the model, and those that flips of
+/// components without a field lead to.
+StandardForm form_of(const SpinGoal& goal, const SpinReduction& reduction) {
+  if (goal.repairs) {
+    return [&](std::int64_t /*value*/, std::span<Spin> spins) {
+      const std::vector<Spin> form = reduction.restrict(spins_of(goal.state_of(reduction.expand(spins))));
+      std::copy(form.begin(), form.end(), spins.begin());
+      return reduction.core().value(spins);
+    };
   }
-  return fixed;
+  return [flips = FreeFlips(reduction.core())](std::int64_t value, std::span<Spin> spins) {
+    flips.normalise(spins);
+    return value;
+  };
 }
 
 /// States that the core gets from those of the model.
 std::vector<std::vector<Spin>> core_starts(const SpinReduction& reduction, const OptimizeStart& start) {
   std::vector<std::vector<Spin>> out;
-  for (const std::vector<Value>& state : start.states) {
-    std::vector<Spin> spins;
-    for (const Value level : state) spins.push_back(level != 0 ? 1 : -1);
-    out.push_back(reduction.restrict(spins));
-  }
+  for (const std::vector<Value>& state : start.states) out.push_back(reduction.restrict(spins_of(state)));
   return out;
 }
 
 /// The search on as many threads as it may use, in rounds.
 class Searches {
  public:
-  Searches(const SpinProblem& core, const OptimizeOptions& options, SearchProgress& progress)
+  Searches(const SpinProblem& core, const OptimizeOptions& options, const StandardForm& form, SearchProgress& progress)
       : progress_(&progress), pool_(threads_of(options)) {
     // A search that is to be reproducible is one search, whatever the number of threads.
     for (unsigned number = 0; number < (options.sweeps ? 1 : pool_.threads()); ++number) {
-      islands_.push_back(std::make_unique<Island>(core, options, number));
+      islands_.push_back(std::make_unique<Island>(core, options, form, number));
       islands_.back()->record.risen = [&progress](const SearchRecord& record) { progress.rise(record); };
       islands_.back()->record.stop = [&progress](std::uint64_t sweeps) { return progress.is_over(sweeps); };
     }
@@ -172,7 +180,6 @@ class Searches {
   std::vector<std::unique_ptr<Island>> islands_;
 };
 
-/// States of the model, without those that are the same there.
 std::vector<Solution> solutions_of(const SpinGoal& goal, const SpinReduction& reduction, const SolutionPool& pool) {
   std::vector<Solution> out;
   for (const SolutionPool::Entry& entry : pool.entries()) {
@@ -180,13 +187,7 @@ std::vector<Solution> solutions_of(const SpinGoal& goal, const SpinReduction& re
     solution.state = goal.state_of(reduction.expand(entry.spins));
     solution.objective = goal.objective_of(solution.state);
     solution.count = entry.count;
-    const auto same =
-        std::find_if(out.begin(), out.end(), [&](const Solution& other) { return other.state == solution.state; });
-    if (same != out.end()) {
-      same->count += solution.count;
-    } else {
-      out.push_back(std::move(solution));
-    }
+    out.push_back(std::move(solution));
   }
   std::stable_sort(out.begin(), out.end(),
                    [&](const Solution& a, const Solution& b) { return goal.is_better(a.objective, b.objective); });
@@ -203,35 +204,36 @@ std::string reason_of_search(const SpinProblem& core, Index variables) {
 
 OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& options, const OptimizeStart& start,
                                const OptimizeHooks& hooks) {
-  const std::vector<Spin> fixed = fixed_spins(goal, start);
   const Index variables = goal.problem.num_variables();
-  const auto solved = std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::yes);
+  const auto solved = std::make_unique<SpinReduction>(goal.problem, goal.fixed, SpinReduction::Eliminate::yes);
   const bool proves = solved->core().num_variables() <= kMostEnumeratedSpins;
   // Elimination gives one of the states that agree in the core, so a list of several needs all variables.
   const auto listed = options.solutions > 1
-                          ? std::make_unique<SpinReduction>(goal.problem, fixed, SpinReduction::Eliminate::no)
+                          ? std::make_unique<SpinReduction>(goal.problem, goal.fixed, SpinReduction::Eliminate::no)
                           : nullptr;
   const bool lists_all = listed == nullptr || listed->core().num_variables() <= kMostEnumeratedSpins;
   const SpinReduction& reduction = listed != nullptr ? *listed : *solved;
 
   SearchProgress progress(goal, reduction, options, hooks);
-  SolutionPool pool(options.solutions, reduction.core().is_symmetric());
-  SearchRecord exact{SolutionPool(1, false), 0, {}, {}};
-  if (proves) enumerate_spins(solved->core(), exact);
+  // One best state is repaired at the end. In a list every state counts as what it stands for.
+  const StandardForm form = listed != nullptr ? form_of(goal, reduction) : StandardForm();
+  SolutionPool pool(options.solutions, form);
+  SearchRecord exact{SolutionPool(1), 0, {}, {}};
+  if (proves) enumerate_spins(solved->core(), FreeFlips(solved->core()), exact);
   OptimizeAnswer answer;
   answer.objective = goal.objective;
   answer.maximise = goal.maximise;
   answer.optimal = proves;
   if (proves && lists_all) {
     SearchRecord record{pool, 0, [&](const SearchRecord& risen) { progress.rise(risen); }, {}};
-    enumerate_spins(reduction.core(), record);
+    enumerate_spins(reduction.core(), goal.repairs ? FreeFlips() : FreeFlips(reduction.core()), record);
     pool = std::move(record.pool);
     answer.reason = reduction.core().num_variables() == 0
                         ? "all variables were maximised out one after another"
                         : fmt::format("all states of the {} variables that could not be maximised out were enumerated",
                                       reduction.core().num_variables());
   } else {
-    Searches searches(reduction.core(), options, progress);
+    Searches searches(reduction.core(), options, form, progress);
     if (!start.resumed.empty()) {
       searches.load(start.resumed);
     } else {
@@ -244,6 +246,9 @@ OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& opti
                            : reason_of_search(reduction.core(), variables);
   }
   answer.solutions = solutions_of(goal, reduction, pool);
+  if (proves && lists_all) {
+    for (Solution& solution : answer.solutions) solution.count = 1;  // each was looked at once
+  }
   if (answer.optimal) answer.bound = answer.best().objective;
   answer.history = progress.history();
   answer.seconds = progress.seconds();

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "inference/optimize/spin_problem.hpp"
 
 namespace poise {
+
+/// Changes a state to the one that stands for all that are the same to the user, and gives the value of that.
+using StandardForm = std::function<std::int64_t(std::int64_t value, std::span<Spin> spins)>;
 
 class SolutionPool {
  public:
@@ -22,8 +27,8 @@ class SolutionPool {
     }
   };
 
-  /// Keeps so many states. Where a problem is symmetric, a state and its negative are the same.
-  SolutionPool(std::size_t capacity, bool symmetric) : capacity_(capacity), symmetric_(symmetric) {}
+  /// Keeps so many states of different forms. Without a form no two states are the same.
+  explicit SolutionPool(std::size_t capacity, StandardForm form = {}) : capacity_(capacity), form_(std::move(form)) {}
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   /// Best first; among equals the one that came first.
@@ -43,7 +48,7 @@ class SolutionPool {
 
  private:
   std::size_t capacity_;
-  bool symmetric_;
+  StandardForm form_;
   std::vector<Entry> entries_;
 };
 

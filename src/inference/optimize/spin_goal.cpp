@@ -7,7 +7,10 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <poise/network.hpp>
+#include "inference/fixed_levels.hpp"
 #include "models/ising/graph_ising.hpp"
 #include "models/ising/lattice_ising.hpp"
 #include "models/network/markov_network.hpp"
@@ -30,9 +33,11 @@ std::vector<Value> levels_of_spins(std::span<const Spin> spins) {
 }
 
 template <class T>
-SpinGoal goal_of(const Model& model, const std::shared_ptr<const T>& target) {
+SpinGoal goal_of(const Model& model, const std::shared_ptr<const T>& target,
+                 const std::vector<std::optional<Value>>& fixed) {
   SpinGoal goal;
   goal.problem = spin_problem(*target);
+  for (const std::optional<Value> level : fixed) goal.fixed.push_back(!level ? 0 : *level != 0 ? 1 : -1);
   goal.state_of = levels_of_spins;
   goal.objective = model.objective.empty() ? "log_prob" : model.objective;
   goal.maximise = model.objective.empty() || model.maximise;
@@ -51,12 +56,30 @@ SpinGoal goal_of(const Model& model, const std::shared_ptr<const T>& target) {
 struct HardCore {
   std::vector<double> gain;  // log weight of level 1 over that of level 0
   std::vector<std::pair<Index, Index>> edges;
+  std::vector<std::vector<Index>> neighbours;
+  std::vector<Spin> fixed;  // by evidence, and what follows from it
 };
 
+/// A neighbour of what is fixed at level 1 is fixed at level 0.
+void fix_neighbours(const Network& network, HardCore& core) {
+  for (Index i = 0; i < core.fixed.size(); ++i) {
+    if (core.fixed[i] <= 0) continue;
+    for (const Index j : core.neighbours[i]) {
+      if (core.fixed[j] > 0) {
+        throw InputError(
+            fmt::format("no state has positive probability: neighbours {} and {} are both fixed at level 1",
+                        network.variable_name(std::min(i, j)), network.variable_name(std::max(i, j))));
+      }
+      core.fixed[j] = -1;
+    }
+  }
+}
+
 std::optional<HardCore> hard_core(const Network& network) {
-  HardCore out{std::vector<double>(network.num_variables(), 0.0), {}};
+  HardCore out{std::vector<double>(network.num_variables(), 0.0), {}, {}, {}};
   for (Index i = 0; i < network.num_variables(); ++i) {
-    if (network.cardinalities[i] != 2 || network.is_observed(i)) return std::nullopt;
+    if (network.cardinalities[i] != 2) return std::nullopt;
+    out.fixed.push_back(!network.is_observed(i) ? 0 : network.observed[i] != 0 ? 1 : -1);
   }
   for (std::size_t factor = 0; factor < network.num_factors(); ++factor) {
     const std::span<const Index> scope = network.scope(factor);
@@ -71,22 +94,32 @@ std::optional<HardCore> hard_core(const Network& network) {
   }
   std::sort(out.edges.begin(), out.edges.end());
   out.edges.erase(std::unique(out.edges.begin(), out.edges.end()), out.edges.end());
+  out.neighbours.resize(out.gain.size());
+  for (const auto& [i, j] : out.edges) {
+    out.neighbours[i].push_back(j);
+    out.neighbours[j].push_back(i);
+  }
+  fix_neighbours(network, out);
   return out;
 }
 
 /// Drops the lighter end of every conflict, then adds what fits.
-std::vector<Value> repaired(const HardCore& core, const std::vector<std::vector<Index>>& neighbours,
-                            std::span<const Spin> spins) {
+std::vector<Value> repaired(const HardCore& core, std::span<const Spin> spins) {
   std::vector<Value> state = levels_of_spins(spins);
   for (std::size_t i = 0; i < state.size(); ++i) {
-    if (core.gain[i] < 0.0) state[i] = 0;
+    if (core.fixed[i] != 0) {
+      state[i] = core.fixed[i] > 0 ? 1 : 0;
+    } else if (core.gain[i] < 0.0) {
+      state[i] = 0;
+    }
   }
   for (const auto& [i, j] : core.edges) {
     if (state[i] != 0 && state[j] != 0) state[core.gain[i] < core.gain[j] ? i : j] = 0;
   }
   for (std::size_t i = 0; i < state.size(); ++i) {
     const auto is_on = [&](Index j) { return state[j] != 0; };
-    if (core.gain[i] > 0.0 && std::none_of(neighbours[i].begin(), neighbours[i].end(), is_on)) state[i] = 1;
+    if (core.fixed[i] != 0 || core.gain[i] <= 0.0) continue;
+    if (std::none_of(core.neighbours[i].begin(), core.neighbours[i].end(), is_on)) state[i] = 1;
   }
   return state;
 }
@@ -96,6 +129,8 @@ std::vector<Value> repaired(const HardCore& core, const std::vector<std::vector<
 /// A search then moves along conflicts freely. In a list they would take the place of states without, so there the
 /// price is twice as high.
 SpinGoal goal_of(const Model& model, HardCore core, Wanted wanted) {
+  const bool counts = model.objective == "size";
+  if (counts) std::fill(core.gain.begin(), core.gain.end(), 1.0);  // whatever beta is
   std::vector<double> field(core.gain.size());
   std::vector<Edge> edges;
   for (std::size_t i = 0; i < field.size(); ++i) field[i] = core.gain[i] / 2;
@@ -109,37 +144,33 @@ SpinGoal goal_of(const Model& model, HardCore core, Wanted wanted) {
   }
   SpinGoal goal;
   goal.problem = spin_problem(field, edges);
-  const bool counts = model.objective == "size";
+  goal.fixed = core.fixed;
+  goal.repairs = true;
   goal.objective = counts ? "size" : "log_prob";
   const auto& target = std::get<NetworkDescription>(model.description).target;
   goal.objective_of = [counts, target, constant = model.log_constant](std::span<const Value> levels) {
     if (counts) return static_cast<double>(std::count(levels.begin(), levels.end(), Value{1}));
     return target->log_prob(target->make_state(levels)) + constant;
   };
-  std::vector<std::vector<Index>> neighbours(field.size());
-  for (const auto& [i, j] : core.edges) {
-    neighbours[i].push_back(j);
-    neighbours[j].push_back(i);
-  }
-  goal.state_of = [core = std::move(core), neighbours = std::move(neighbours)](std::span<const Spin> spins) {
-    return repaired(core, neighbours, spins);
-  };
+  goal.state_of = [core = std::move(core)](std::span<const Spin> spins) { return repaired(core, spins); };
   return goal;
 }
 
 }  // namespace
 
-std::optional<SpinGoal> spin_goal(const Model& model, Wanted wanted) {
+std::optional<SpinGoal> spin_goal(const Model& model, Wanted wanted, const std::vector<std::optional<Value>>& fixed) {
   if (const auto* lattice = std::get_if<std::shared_ptr<const LatticeIsing>>(&model.description)) {
-    return goal_of(model, *lattice);
+    return goal_of(model, *lattice, fixed);
   }
   if (const auto* graph = std::get_if<std::shared_ptr<const GraphIsing>>(&model.description)) {
-    return goal_of(model, *graph);
+    return goal_of(model, *graph, fixed);
   }
-  if (const auto* network = std::get_if<NetworkDescription>(&model.description)) {
-    if (std::optional<HardCore> core = hard_core(*network->network)) return goal_of(model, std::move(*core), wanted);
-  }
-  return std::nullopt;
+  const auto* network = std::get_if<NetworkDescription>(&model.description);
+  // Only maximal sets are listed, which is a list of sets, but not of the most probable states.
+  if (network == nullptr || (wanted == Wanted::list && model.objective != "size")) return std::nullopt;
+  std::optional<HardCore> core = hard_core(with_fixed_levels(*network->network, fixed));
+  if (!core) return std::nullopt;
+  return goal_of(model, std::move(*core), wanted);
 }
 
 }  // namespace poise

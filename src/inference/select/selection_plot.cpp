@@ -25,7 +25,7 @@ constexpr double kWorthShowing = 0.01;       // inclusion probability that these
 constexpr std::size_t kMostListed = 14;      // sets in the legend
 constexpr std::size_t kMostNamed = 12;       // variables up to which the axis has their names
 constexpr std::size_t kLongestName = 18;     // letters
-constexpr std::size_t kMostPoints = 2000;    // points of variables that hardly matter
+constexpr std::size_t kMostDots = 2000;      // points of variables that hardly matter
 constexpr double kHardlyMatters = 0.005;
 constexpr double kWidth = 860;
 constexpr double kHeight = 380;
@@ -143,7 +143,7 @@ std::string probabilities_plot(const SelectionAnswer& answer, const std::vector<
     if (k < std::min(kMostListed, answer.sets.size())) points.label = set_label(answer, k);
   }
   if (!answer.sets.empty()) groups.back().points.label = "in no credible set";
-  const std::size_t stride = std::max<std::size_t>(1, p / kMostPoints);
+  const std::size_t stride = std::max<std::size_t>(1, p / kMostDots);
   for (std::size_t j = 0; j < p; ++j) {
     const bool shown = group[j] < answer.sets.size() || answer.variables[j].pip >= kHardlyMatters || j % stride == 0;
     if (shown) add_point(answer.variables[j], places.x[j], groups[group[j]]);
