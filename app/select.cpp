@@ -31,6 +31,7 @@ struct SelectionFlags {
   std::string out;
   std::string json;
   std::string plot;
+  std::string inclusions;
   bool strict = false;
   bool quiet = false;
 };
@@ -55,6 +56,10 @@ struct FinemapFlags {
 void declare(CLI::App& command, SelectionFlags& flags) {
   flags.prior.declare(command, SelectionPrior());
   flags.options.declare(command, SelectOptions());
+  command
+      .add_option("--inclusions", flags.inclusions,
+                  "Prior probabilities of inclusion, one for each variable: a table of names with a column prob")
+      ->type_name("FILE");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
   command
       .add_option("--plot", flags.plot, "Draw inclusion probabilities and correlations as SVG; - is standard output")
@@ -75,6 +80,13 @@ Settings read_settings(const SelectionFlags& flags, Problems& problems) {
   return out;
 }
 
+/// The prior for these variables.
+SelectionPrior prior_of(const Settings& settings, const SelectionFlags& flags, const std::vector<std::string>& names) {
+  SelectionPrior prior = settings.prior;
+  if (!flags.inclusions.empty()) prior.inclusions = read_inclusions(flags.inclusions, names);
+  return prior;
+}
+
 SelectionAnswer run_selection(const std::shared_ptr<const SelectionProblem>& problem, const Settings& settings,
                               const SelectionFlags& flags, const std::string& title) {
   ProgressDisplay display(progress_style(flags.quiet), title);
@@ -87,12 +99,15 @@ SelectionAnswer run_selection(const std::shared_ptr<const SelectionProblem>& pro
   return answer;
 }
 
+/// Whether the run was interrupted before its first draw; says so.
+bool is_nothing(const SelectionAnswer& answer) {
+  const bool nothing = answer.interrupted && answer.report.draws == 0;
+  if (nothing) fmt::print(stderr, "poise: interrupted before the first draw, so there is no answer.\n");
+  return nothing;
+}
+
 /// Shows an answer; gives the exit code.
 int show(const SelectionAnswer& answer, const SelectionFlags& flags, bool screen_taken) {
-  if (answer.interrupted && answer.report.draws == 0) {
-    fmt::print(stderr, "poise: interrupted before the first draw, so there is no answer.\n");
-    return kInterrupted;
-  }
   if (!flags.json.empty()) write_output(flags.json, json_text(selection_json(answer)));
   if (!flags.plot.empty()) write_output(flags.plot, selection_plot(answer));
   screen_taken = screen_taken || flags.plot == "-";
@@ -122,10 +137,12 @@ int select_variables(const SelectFlags& flags) {
                    {"--plot", flags.common.plot},
                    {"--predictions", flags.predictions}});
   }
-  const auto problem = regression_problem(read_regression(flags.data, flags.response),
-                                          static_cast<Scaling>(scaling - scalings.begin()), settings.prior);
+  RegressionTable table = read_regression(flags.data, flags.response);
+  const SelectionPrior prior = prior_of(settings, flags.common, table.names);
+  const auto problem = regression_problem(std::move(table), static_cast<Scaling>(scaling - scalings.begin()), prior);
   const SelectionAnswer answer = run_selection(problem, settings, flags.common, "");
   if (!is_root()) return kSuccess;
+  if (is_nothing(answer)) return kInterrupted;
   if (!flags.common.out.empty()) write_output(flags.common.out, selection_table(answer));
   if (!flags.rows.empty()) {
     std::string text = flags.response + "\n";
@@ -141,9 +158,11 @@ int select_variables(const SelectFlags& flags) {
 int finemap_one(const FinemapInput& input, const Settings& settings, const SelectionFlags& flags, bool screen_taken) {
   SummaryTable table = read_summary(input.z);
   if (input.n) table.n = input.n;
-  const auto problem = summary_problem(std::move(table), read_correlations(input.ld), settings.prior);
+  const SelectionPrior prior = prior_of(settings, flags, table.names);
+  const auto problem = summary_problem(std::move(table), read_correlations(input.ld), prior);
   const SelectionAnswer answer = run_selection(problem, settings, flags, input.z);
   if (!is_root()) return answer.interrupted ? kInterrupted : kSuccess;
+  if (is_nothing(answer)) return kInterrupted;
   if (!input.snp.empty()) write_output(input.snp, finemap_snp(answer));
   if (!input.config.empty()) write_output(input.config, finemap_config(answer));
   if (!input.cred.empty()) write_output(input.cred, finemap_cred(answer));
@@ -212,9 +231,13 @@ Command add_select(CLI::App& program) {
 Command add_finemap(CLI::App& program) {
   const auto flags = std::make_shared<FinemapFlags>();
   CLI::App* command = program.add_subcommand("finemap", "Variable selection from z scores and correlations");
-  command->add_option("--z", flags->z, "z scores: FINEMAP's .z, or a table with a column z, or beta and se")
+  command
+      ->add_option("--z", flags->z,
+                   "z scores: FINEMAP's .z, a table with a column z or beta and se, one on each line, or .npy")
       ->type_name("FILE");
-  command->add_option("--ld", flags->ld, "Correlations: a .npy file, or numbers in rows as in FINEMAP's .ld")
+  command
+      ->add_option("--ld", flags->ld,
+                   "Correlations: numbers in rows as in FINEMAP's .ld, .npy, or .npz with a sparse matrix")
       ->type_name("FILE");
   command->add_option("--n", flags->n, "Sample size [the column n of the z file; none: z scores alone]")
       ->type_name("N");
