@@ -30,8 +30,8 @@ constexpr const char* kModelKeys = R"(
     length=200, chains=50  times and hidden chains
     start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
     sigma=2, seed=1        noise, and seed of all that is drawn
-  Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, slab=independent or g, slab-variance,
-    beta-a, beta-b, residual-variance, scaling=standard, centre or none
+  Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, beta-a, beta-b,
+    slab=independent or g, slab-variance, residual-variance, scaling=standard, centre or none
   Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0
 )";
 

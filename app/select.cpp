@@ -51,6 +51,9 @@ struct FinemapFlags {
   std::string ld;
   std::string n;
   std::string master;
+  std::string xtx;
+  std::string xty;
+  std::string yty;
 };
 
 void declare(CLI::App& command, SelectionFlags& flags) {
@@ -154,12 +157,30 @@ int select_variables(const SelectFlags& flags) {
   return show(answer, flags.common, flags.common.out == "-" || flags.predictions == "-");
 }
 
-/// One data set, and where what FINEMAP would write goes; empty names are not written.
-int finemap_one(const FinemapInput& input, const Settings& settings, const SelectionFlags& flags, bool screen_taken) {
+using Problem = std::shared_ptr<const SelectionProblem>;
+
+Problem summary_of(const FinemapInput& input, const Settings& settings, const SelectionFlags& flags) {
   SummaryTable table = read_summary(input.z);
   if (input.n) table.n = input.n;
   const SelectionPrior prior = prior_of(settings, flags, table.names);
-  const auto problem = summary_problem(std::move(table), read_correlations(input.ld), prior);
+  return summary_problem(std::move(table), read_correlations(input.ld), prior);
+}
+
+Problem products_of(const FinemapFlags& flags, double yty, double n, const Settings& settings) {
+  SummaryTable xty = read_summary(flags.xty);
+  CrossProductTable table;
+  table.xtx = read_correlations(flags.xtx);
+  table.names = xty.is_numbered && !table.xtx.names.empty() ? table.xtx.names : xty.names;
+  table.xty = std::move(xty.z);
+  table.yty = yty;
+  table.n = n;
+  const SelectionPrior prior = prior_of(settings, flags.common, table.names);
+  return cross_product_problem(std::move(table), prior);
+}
+
+/// One data set, and where what FINEMAP would write goes; empty names are not written.
+int finemap_one(const Problem& problem, const FinemapInput& input, const Settings& settings,
+                const SelectionFlags& flags) {
   const SelectionAnswer answer = run_selection(problem, settings, flags, input.z);
   if (!is_root()) return answer.interrupted ? kInterrupted : kSuccess;
   if (is_nothing(answer)) return kInterrupted;
@@ -167,7 +188,7 @@ int finemap_one(const FinemapInput& input, const Settings& settings, const Selec
   if (!input.config.empty()) write_output(input.config, finemap_config(answer));
   if (!input.cred.empty()) write_output(input.cred, finemap_cred(answer));
   if (!flags.out.empty()) write_output(flags.out, selection_table(answer));
-  return show(answer, flags, screen_taken);
+  return show(answer, flags, flags.out == "-");
 }
 
 int finemap(const FinemapFlags& flags) {
@@ -181,15 +202,25 @@ int finemap(const FinemapFlags& flags) {
     read_positive(flags.n, "--n", n, problems);
     input.n = n;
   }
-  if (flags.master.empty() == flags.z.empty() || flags.z.empty() != flags.ld.empty()) {
-    problems.add("the data are missing: --z FILE and --ld FILE, or --master FILE");
+  double yty = 0.0;
+  if (!flags.yty.empty()) read_positive(flags.yty, "--yty", yty, problems);
+  const bool of_products = !flags.xtx.empty() || !flags.xty.empty() || !flags.yty.empty();
+  if (of_products) {
+    const bool all = !flags.xtx.empty() && !flags.xty.empty() && !flags.yty.empty() && !flags.n.empty();
+    if (!all || !flags.z.empty() || !flags.ld.empty() || !flags.master.empty()) {
+      problems.add("--xtx, --xty, --yty and --n: expected all of them, and no --z, --ld or --master");
+    }
+  } else if (flags.master.empty() == flags.z.empty() || flags.z.empty() != flags.ld.empty()) {
+    problems.add("the data are missing: --z FILE and --ld FILE, or --master FILE, or --xtx, --xty, --yty and --n");
   }
   problems.throw_if_any();
   if (is_root()) {
     check_outputs({{"--out", flags.common.out}, {"--json", flags.common.json}, {"--plot", flags.common.plot}});
   }
   if (flags.master.empty()) {
-    const int code = finemap_one(input, settings, flags.common, flags.common.out == "-");
+    const Problem problem =
+        of_products ? products_of(flags, yty, *input.n, settings) : summary_of(input, settings, flags.common);
+    const int code = finemap_one(problem, input, settings, flags.common);
     return is_root() ? code : kSuccess;
   }
   const std::vector<FinemapInput> inputs = read_master(flags.master);
@@ -198,7 +229,7 @@ int finemap(const FinemapFlags& flags) {
   }
   int code = kSuccess;
   for (const FinemapInput& one : inputs) {
-    code = std::max(code, finemap_one(one, settings, flags.common, false));
+    code = std::max(code, finemap_one(summary_of(one, settings, flags.common), one, settings, flags.common));
     if (code == kInterrupted) break;
   }
   return is_root() ? code : kSuccess;
@@ -243,6 +274,9 @@ Command add_finemap(CLI::App& program) {
       ->type_name("N");
   command->add_option("--master", flags->master, "FINEMAP's master file, in place of these: several data sets")
       ->type_name("FILE");
+  command->add_option("--xtx", flags->xtx, "In place of z and R: X'X of centred columns, as --ld")->type_name("FILE");
+  command->add_option("--xty", flags->xty, "With --xtx: X'y, a number on each line or .npy")->type_name("FILE");
+  command->add_option("--yty", flags->yty, "With --xtx: y'y")->type_name("V");
   declare(*command, flags->common);
   command->add_option("--out", flags->common.out, "Write a row for each variant; - is standard output")
       ->type_name("FILE");

@@ -88,6 +88,25 @@ TEST_F(SelectProgram, TakesNumbersAloneAndPriorsOfTheirOwn) {
   EXPECT_NE(refused.err.find("found no row for 'rs1'"), std::string::npos) << refused.err;
 }
 
+TEST_F(SelectProgram, TakesProductsOfColumns) {
+  write_text(work() / "xtx.txt", "a b c\n99 60 0\n60 99 0\n0 0 99\n");
+  write_text(work() / "xty.txt", "60\n36\n5\n");
+  const Arguments all = {"finemap", "--xtx", "xtx.txt", "--xty", "xty.txt", "--yty", "99", "--n", "100", "--quiet"};
+  Arguments with = all;
+  with.insert(with.end(), {"--json", "-"});
+  const Outcome done = run(with);
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json answer = json::parse(done.out);
+  EXPECT_EQ(answer["variables"][0]["name"], "a");
+  EXPECT_GT(answer["variables"][0]["pip"], 0.99);
+  with = all;
+  with.insert(with.end(), {"--z", "locus.z"});
+  const Outcome both = run(with);
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("expected all of them, and no --z"), std::string::npos) << both.err;
+  EXPECT_EQ(run({"finemap", "--xtx", "xtx.txt", "--xty", "xty.txt"}).code, 2);
+}
+
 TEST_F(SelectProgram, DrawsAPicture) {
   const Outcome done =
       run({"finemap", "--z", "locus.z", "--ld", "locus.ld", "--n", "1000", "--quiet", "--plot", "a.svg"});

@@ -131,6 +131,10 @@ void make_dense(SymmetricMatrix& matrix) {
   matrix.dense.assign(p * p, 0.0);
   for (std::size_t k = 0; k < p; ++k) {
     for (std::size_t e = matrix.column_start[k]; e < matrix.column_start[k + 1]; ++e) {
+      if (e >= matrix.rows.size() || matrix.rows[e] >= p) {
+        throw InputError(
+            fmt::format("{}: found an entry outside of {} rows, expected a square matrix", matrix.source, p));
+      }
       matrix.dense[k * p + matrix.rows[e]] = static_cast<double>(matrix.values[e]);
     }
   }

@@ -1,13 +1,10 @@
 /// Observations from tables with a head.
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <poise/extend/base/spec.hpp>
-#include "base/file.hpp"
 #include "models/selection/read_selection.hpp"
 
 namespace poise {

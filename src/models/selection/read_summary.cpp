@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <poise/extend/base/spec.hpp>
+#include "base/file.hpp"
 #include "base/npz.hpp"
 #include "models/selection/read_selection.hpp"
 

@@ -49,12 +49,17 @@ void SelectionPrior::describe(OptionVisitor& visit) {
          .help = "With --beta-b: the prior probability has a beta distribution",
          .unset = "none"},
         beta_a);
-  visit({.name = "beta_b", .value = "B", .help = "See beta_a", .unset = "none"}, beta_b);
-  visit({.name = "slab", .value = "FORM", .help = "Prior of coefficients", .choices = {"independent", "g"}}, slab);
+  visit({.name = "beta_b", .value = "B", .help = "With --beta-a", .unset = "none"}, beta_b);
+  visit({.name = "slab",
+         .value = "FORM",
+         .help = "Prior of coefficients: independent, or g",
+         .choices = {"independent", "g"}},
+        slab);
   std::string variances = fmt::format("{}", fmt::join(slab_variances, ","));
   visit({.name = "slab_variance",
          .value = "V",
-         .help = "Variance of a coefficient over that of residuals, or g; several values with commas are averaged over",
+         .help = "Variance of a coefficient over that of residuals (0.2; 50 without n), or g (n); several values with "
+                 "commas are averaged over",
          .unset = "0.2; n for g; 50 without n"},
         variances);
   slab_variances = split_numbers(variances);

@@ -161,6 +161,7 @@ std::shared_ptr<const SelectionProblem> cross_product_problem(CrossProductTable 
   check_names(problem->names, table.xtx.source);
   const std::size_t p = problem->names.size();
   check_size(table.xtx, p, "X'y");
+  if (!table.xtx.column_start.empty()) make_dense(table.xtx);
   if (table.xty.size() != p) {
     throw InputError(fmt::format("X'y: found {} numbers, expected {}, one for each variable", table.xty.size(), p));
   }
