@@ -30,7 +30,8 @@ constexpr const char* kModelKeys = R"(
     length=200, chains=50  times and hidden chains
     start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
     sigma=2, seed=1        noise, and seed of all that is drawn
-  Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, slab=independent or g, slab-variance
+  Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, beta-a, beta-b,
+    slab=independent or g, slab-variance, residual-variance, scaling=standard, centre or none
   Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0
 )";
 
@@ -224,7 +225,7 @@ std::string select_footer() {
 and the variance of residuals are integrated out. By default a variable is included with probability 1 / number of variables,
 and its coefficient has 0.2 of the variance of residuals, columns being divided by their standard deviations. Coefficients
 and their intervals are in units of the table. Chains start from nothing, from what greedy addition finds, and at random;
-a warning says where they disagree.
+a warning says where they disagree. There is no logistic regression: a response of zeros and ones is treated as numbers.
 
 Examples:
   poise select data.csv --response y
@@ -242,7 +243,7 @@ std::string finemap_footer() {
       R"(Fine-mapping from z scores, their correlations R, and the sample size. Without --n effects are taken to be small, and
 coefficients have a variance of 50 on the scale of z. A credible set is a smallest group of variants, all correlated by
 --purity at least, of which one is included with posterior probability --coverage. A master file also says where tables in
-the form of FINEMAP go: .snp, .config and .cred.
+the form of FINEMAP go: .snp, .config and .cred. Warnings name z scores that do not go with R, and alleles that seem flipped.
 
 Examples:
   poise finemap --z locus.z --ld locus.ld --n 50000 --out locus.tsv --plot locus.svg

@@ -31,6 +31,7 @@ struct SelectionFlags {
   std::string out;
   std::string json;
   std::string plot;
+  std::string inclusions;
   bool strict = false;
   bool quiet = false;
 };
@@ -50,11 +51,18 @@ struct FinemapFlags {
   std::string ld;
   std::string n;
   std::string master;
+  std::string xtx;
+  std::string xty;
+  std::string yty;
 };
 
 void declare(CLI::App& command, SelectionFlags& flags) {
   flags.prior.declare(command, SelectionPrior());
   flags.options.declare(command, SelectOptions());
+  command
+      .add_option("--inclusions", flags.inclusions,
+                  "Prior probabilities of inclusion, one for each variable: a table of names with a column prob")
+      ->type_name("FILE");
   command.add_option("--json", flags.json, "Write everything as JSON; - is standard output")->type_name("FILE");
   command
       .add_option("--plot", flags.plot, "Draw inclusion probabilities and correlations as SVG; - is standard output")
@@ -75,6 +83,13 @@ Settings read_settings(const SelectionFlags& flags, Problems& problems) {
   return out;
 }
 
+/// The prior for these variables.
+SelectionPrior prior_of(const Settings& settings, const SelectionFlags& flags, const std::vector<std::string>& names) {
+  SelectionPrior prior = settings.prior;
+  if (!flags.inclusions.empty()) prior.inclusions = read_inclusions(flags.inclusions, names);
+  return prior;
+}
+
 SelectionAnswer run_selection(const std::shared_ptr<const SelectionProblem>& problem, const Settings& settings,
                               const SelectionFlags& flags, const std::string& title) {
   ProgressDisplay display(progress_style(flags.quiet), title);
@@ -87,12 +102,15 @@ SelectionAnswer run_selection(const std::shared_ptr<const SelectionProblem>& pro
   return answer;
 }
 
+/// Whether the run was interrupted before its first draw; says so.
+bool is_nothing(const SelectionAnswer& answer) {
+  const bool nothing = answer.interrupted && answer.report.draws == 0;
+  if (nothing) fmt::print(stderr, "poise: interrupted before the first draw, so there is no answer.\n");
+  return nothing;
+}
+
 /// Shows an answer; gives the exit code.
 int show(const SelectionAnswer& answer, const SelectionFlags& flags, bool screen_taken) {
-  if (answer.interrupted && answer.report.draws == 0) {
-    fmt::print(stderr, "poise: interrupted before the first draw, so there is no answer.\n");
-    return kInterrupted;
-  }
   if (!flags.json.empty()) write_output(flags.json, json_text(selection_json(answer)));
   if (!flags.plot.empty()) write_output(flags.plot, selection_plot(answer));
   screen_taken = screen_taken || flags.plot == "-";
@@ -122,10 +140,12 @@ int select_variables(const SelectFlags& flags) {
                    {"--plot", flags.common.plot},
                    {"--predictions", flags.predictions}});
   }
-  const auto problem = regression_problem(read_regression(flags.data, flags.response),
-                                          static_cast<Scaling>(scaling - scalings.begin()), settings.prior);
+  RegressionTable table = read_regression(flags.data, flags.response);
+  const SelectionPrior prior = prior_of(settings, flags.common, table.names);
+  const auto problem = regression_problem(std::move(table), static_cast<Scaling>(scaling - scalings.begin()), prior);
   const SelectionAnswer answer = run_selection(problem, settings, flags.common, "");
   if (!is_root()) return kSuccess;
+  if (is_nothing(answer)) return kInterrupted;
   if (!flags.common.out.empty()) write_output(flags.common.out, selection_table(answer));
   if (!flags.rows.empty()) {
     std::string text = flags.response + "\n";
@@ -137,18 +157,38 @@ int select_variables(const SelectFlags& flags) {
   return show(answer, flags.common, flags.common.out == "-" || flags.predictions == "-");
 }
 
-/// One data set, and where what FINEMAP would write goes; empty names are not written.
-int finemap_one(const FinemapInput& input, const Settings& settings, const SelectionFlags& flags, bool screen_taken) {
+using Problem = std::shared_ptr<const SelectionProblem>;
+
+Problem summary_of(const FinemapInput& input, const Settings& settings, const SelectionFlags& flags) {
   SummaryTable table = read_summary(input.z);
   if (input.n) table.n = input.n;
-  const auto problem = summary_problem(std::move(table), read_correlations(input.ld), settings.prior);
+  const SelectionPrior prior = prior_of(settings, flags, table.names);
+  return summary_problem(std::move(table), read_correlations(input.ld), prior);
+}
+
+Problem products_of(const FinemapFlags& flags, double yty, double n, const Settings& settings) {
+  SummaryTable xty = read_summary(flags.xty);
+  CrossProductTable table;
+  table.xtx = read_correlations(flags.xtx);
+  table.names = xty.is_numbered && !table.xtx.names.empty() ? table.xtx.names : xty.names;
+  table.xty = std::move(xty.z);
+  table.yty = yty;
+  table.n = n;
+  const SelectionPrior prior = prior_of(settings, flags.common, table.names);
+  return cross_product_problem(std::move(table), prior);
+}
+
+/// One data set, and where what FINEMAP would write goes; empty names are not written.
+int finemap_one(const Problem& problem, const FinemapInput& input, const Settings& settings,
+                const SelectionFlags& flags) {
   const SelectionAnswer answer = run_selection(problem, settings, flags, input.z);
   if (!is_root()) return answer.interrupted ? kInterrupted : kSuccess;
+  if (is_nothing(answer)) return kInterrupted;
   if (!input.snp.empty()) write_output(input.snp, finemap_snp(answer));
   if (!input.config.empty()) write_output(input.config, finemap_config(answer));
   if (!input.cred.empty()) write_output(input.cred, finemap_cred(answer));
   if (!flags.out.empty()) write_output(flags.out, selection_table(answer));
-  return show(answer, flags, screen_taken);
+  return show(answer, flags, flags.out == "-");
 }
 
 int finemap(const FinemapFlags& flags) {
@@ -162,15 +202,25 @@ int finemap(const FinemapFlags& flags) {
     read_positive(flags.n, "--n", n, problems);
     input.n = n;
   }
-  if (flags.master.empty() == flags.z.empty() || flags.z.empty() != flags.ld.empty()) {
-    problems.add("the data are missing: --z FILE and --ld FILE, or --master FILE");
+  double yty = 0.0;
+  if (!flags.yty.empty()) read_positive(flags.yty, "--yty", yty, problems);
+  const bool of_products = !flags.xtx.empty() || !flags.xty.empty() || !flags.yty.empty();
+  if (of_products) {
+    const bool all = !flags.xtx.empty() && !flags.xty.empty() && !flags.yty.empty() && !flags.n.empty();
+    if (!all || !flags.z.empty() || !flags.ld.empty() || !flags.master.empty()) {
+      problems.add("--xtx, --xty, --yty and --n: expected all of them, and no --z, --ld or --master");
+    }
+  } else if (flags.master.empty() == flags.z.empty() || flags.z.empty() != flags.ld.empty()) {
+    problems.add("the data are missing: --z FILE and --ld FILE, or --master FILE, or --xtx, --xty, --yty and --n");
   }
   problems.throw_if_any();
   if (is_root()) {
     check_outputs({{"--out", flags.common.out}, {"--json", flags.common.json}, {"--plot", flags.common.plot}});
   }
   if (flags.master.empty()) {
-    const int code = finemap_one(input, settings, flags.common, flags.common.out == "-");
+    const Problem problem =
+        of_products ? products_of(flags, yty, *input.n, settings) : summary_of(input, settings, flags.common);
+    const int code = finemap_one(problem, input, settings, flags.common);
     return is_root() ? code : kSuccess;
   }
   const std::vector<FinemapInput> inputs = read_master(flags.master);
@@ -179,7 +229,7 @@ int finemap(const FinemapFlags& flags) {
   }
   int code = kSuccess;
   for (const FinemapInput& one : inputs) {
-    code = std::max(code, finemap_one(one, settings, flags.common, false));
+    code = std::max(code, finemap_one(summary_of(one, settings, flags.common), one, settings, flags.common));
     if (code == kInterrupted) break;
   }
   return is_root() ? code : kSuccess;
@@ -212,14 +262,21 @@ Command add_select(CLI::App& program) {
 Command add_finemap(CLI::App& program) {
   const auto flags = std::make_shared<FinemapFlags>();
   CLI::App* command = program.add_subcommand("finemap", "Variable selection from z scores and correlations");
-  command->add_option("--z", flags->z, "z scores: FINEMAP's .z, or a table with a column z, or beta and se")
+  command
+      ->add_option("--z", flags->z,
+                   "z scores: FINEMAP's .z, a table with a column z or beta and se, one on each line, or .npy")
       ->type_name("FILE");
-  command->add_option("--ld", flags->ld, "Correlations: a .npy file, or numbers in rows as in FINEMAP's .ld")
+  command
+      ->add_option("--ld", flags->ld,
+                   "Correlations: numbers in rows as in FINEMAP's .ld, .npy, or .npz with a sparse matrix")
       ->type_name("FILE");
   command->add_option("--n", flags->n, "Sample size [the column n of the z file; none: z scores alone]")
       ->type_name("N");
   command->add_option("--master", flags->master, "FINEMAP's master file, in place of these: several data sets")
       ->type_name("FILE");
+  command->add_option("--xtx", flags->xtx, "In place of z and R: X'X of centred columns, as --ld")->type_name("FILE");
+  command->add_option("--xty", flags->xty, "With --xtx: X'y, a number on each line or .npy")->type_name("FILE");
+  command->add_option("--yty", flags->yty, "With --xtx: y'y")->type_name("V");
   declare(*command, flags->common);
   command->add_option("--out", flags->common.out, "Write a row for each variant; - is standard output")
       ->type_name("FILE");

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What variable selection reaches: speed, errors against enumeration, calibration, and many variables.
 
-    PYTHONPATH=build/release/python build/python/bin/python bench/selection.py FOLDER [speed convergence traits susie loci wide]
+    PYTHONPATH=build/release/python build/python/bin/python bench/selection.py FOLDER [PART ...]
+
+PARTs are speed, convergence, traits, susie, loci, wide, blocks and consistency; all without any.
 
 FOLDER holds data of susieR as .npz files: N3finemapping (X, Y) and FinemappingConvergence (XtX, Xty, yty, n). Times are
 processor time of one thread, so that what else the machine does counts less. millipede (millipede-regression on PyPI) is put beside the
@@ -303,10 +305,65 @@ def bench_wide(_: pathlib.Path) -> None:
     print(f"  warnings: {[str(one) for one in answer.warnings]}; largest standard error {answer.pip_se.max():.4f}")
 
 
+def bench_blocks(_: pathlib.Path) -> None:
+    """Summary statistics of a hundred thousand variants in blocks of fifty, ten of them causes."""
+    import scipy.sparse
+    p, size, rng = 100_000, 50, np.random.default_rng(0)
+    block = 0.95 ** abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    r = scipy.sparse.block_diag([scipy.sparse.csr_matrix(block)] * (p // size), format="csc")
+    z = (np.linalg.cholesky(block) @ rng.normal(size=(size, p // size))).T.ravel()
+    causes = 5000 + 9000 * np.arange(10)
+    for cause in causes:
+        first = cause // size * size
+        z[first : first + size] += 8 * block[cause - first]
+    answer, seconds = timed(
+        lambda: poise.finemap(z, r, 200_000, draws=200, thin=2, warmup=50, threads=1, progress=False)
+    )
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    hits = sum(any(f"x[{cause}]" in one["variables"] for cause in causes) for one in answer.sets)
+    print(f"p = 100000 in blocks: {seconds:.0f} s, {memory:.2f} GiB, {len(answer.sets)} sets, {hits} with a cause, "
+          f"warnings {[str(one) for one in answer.warnings]}")
+
+
+def bench_consistency(folder: pathlib.Path) -> None:
+    """Warnings about loci whose R is of the same sample: as they are, and with the second largest z reversed."""
+    genotypes = np.load(folder / "N3finemapping.npz")["X"].astype(float)
+    rng = np.random.default_rng(42)
+    for name, rho in (("genotypes", None), ("autocorrelated by 0.95", 0.95), ("by 0.5", 0.5), ("independent", 0.0)):
+        named, alone, count = 0, 0, 0
+        for n, effect in ((574, 0.3), (574, 1.0), (5000, 0.3), (5000, 1.0)):
+            for _ in range(10):
+                p = int(rng.integers(20, 120))
+                if rho is None:
+                    first = int(rng.integers(0, genotypes.shape[1] - p))
+                    x = genotypes[rng.integers(0, len(genotypes), n), first : first + p]
+                    x = x[:, x.std(0) > 0]
+                else:
+                    x = rng.normal(size=(n, p))
+                    for k in range(1, p):
+                        x[:, k] = rho * x[:, k - 1] + np.sqrt(1 - rho**2) * x[:, k]
+                causes = rng.choice(x.shape[1], 2, replace=False)
+                y = x[:, causes] / x[:, causes].std(0) @ (effect * rng.normal(size=2)) + rng.normal(size=n)
+                c = np.array([np.corrcoef(column, y)[0, 1] for column in x.T])
+                z, r = c * np.sqrt((n - 2) / (1 - c * c)), np.corrcoef(x.T)
+                turned = int(np.abs(z).argsort()[-2])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    settings: dict[str, Any] = {"draws": 1, "warmup": 0, "chains": 1, "threads": 1, "progress": False}
+                    sound = poise.finemap(z, r, n, **settings)
+                    wrong = poise.finemap(np.where(np.arange(len(z)) == turned, -z, z), r, n, **settings)
+                count += 1
+                named += bool(sound.warnings)
+                found = [str(one) for one in wrong.warnings]
+                alone += len(found) == 1 and found[0].startswith("One variant") and f"x[{turned}] (" in found[0]
+        print(f"consistency, {name}: {count} loci, {named} with a warning; of a reversed z, {alone} are named alone",
+              flush=True)
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     parts = {"speed": bench_speed, "convergence": bench_convergence, "traits": bench_traits, "susie": bench_susie,
-             "loci": bench_loci, "wide": bench_wide}  # fmt: skip
+             "loci": bench_loci, "wide": bench_wide, "blocks": bench_blocks, "consistency": bench_consistency}  # fmt: skip
     for name in sys.argv[2:] or parts:
         parts[name](folder)
 

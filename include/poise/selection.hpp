@@ -64,6 +64,8 @@ struct SelectedVariable {
   double pip_se = 0.0;  ///< its Monte Carlo standard error
   double mean = 0.0;    ///< of the coefficient, zero where it is not included; in units of the table
   double sd = 0.0;
+  double mean_included = 0.0;  ///< of the coefficient where it is included; NaN where no draw has it
+  double sd_included = 0.0;
   double low = 0.0;  ///< interval of the coefficient
   double high = 0.0;
 };
@@ -79,6 +81,7 @@ struct SelectedModel {
   std::vector<Index> variables;
   double probability = 0.0;  ///< fraction of draws
   double log_posterior = 0.0;
+  double log_bayes_factor = 0.0;  ///< over the model without variables
 };
 
 struct SelectionAnswer {
@@ -109,9 +112,10 @@ struct SelectionAnswer {
 [[nodiscard]] RegressionTable read_rows_to_predict(const std::string& path, const SelectionAnswer& answer);
 [[nodiscard]] std::vector<double> predict(const SelectionAnswer& answer, const RegressionTable& rows);
 
-/// Keys: version, model, response, variables[{name, pip, pip_se, mean, sd, low, high}], intercept, sizes[],
-/// models[{variables[], probability, log_posterior}], sets[{variables[], share[], mass, purity}], warnings[],
-/// notes[], seconds, interrupted, report{}.
+/// Keys: version, model, response, variables[{name, pip, pip_se, mean, sd,
+/// mean_included, sd_included, low, high}], intercept, sizes[],
+/// models[{variables[], probability, log_posterior, log_bayes_factor}], sets[{variables[], share[], mass, purity}],
+/// warnings[], notes[], seconds, interrupted, report{}.
 [[nodiscard]] nlohmann::json selection_json(const SelectionAnswer& answer);
 /// Tables of the `most` most probable variables, the sets and the models.
 [[nodiscard]] std::string selection_text(const SelectionAnswer& answer, std::size_t width, std::size_t most);

@@ -142,13 +142,53 @@ def _names_of(x: Any, count: int) -> list[str]:
 def _numbers(name: str, values: Any, dimensions: int) -> npt.NDArray[np.float64]:
     if np.iscomplexobj(values):
         raise TypeError(f"{name}: found complex numbers, expected real ones")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name}: found masked values, expected a number everywhere; leave them out or fill them in")
+    if hasattr(values, "tocsc"):
+        raise TypeError(f"{name}: found a sparse matrix, expected an array; its method toarray() makes one")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: found something that is not numbers, expected an array of numbers") from None
+        raise TypeError(f"{name}: found {_what_is_no_number(values)}, expected an array of numbers") from None
     if array.ndim != dimensions:
         raise ValueError(f"{name}: found an array of {array.ndim} dimensions, expected {dimensions}")
     return array
+
+
+def _what_is_no_number(values: Any) -> str:
+    for name in getattr(values, "columns", []):
+        try:
+            np.asarray(values[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return f"something that is not numbers in column {name!r}"
+    return "something that is not numbers"
+
+
+def _labels(index: Any) -> list[str] | None:
+    """Names, unless they are only numbers that count."""
+    labels = list(index)
+    return None if labels == list(range(len(labels))) else [str(label) for label in labels]
+
+
+def _in_order(r: Any, known: list[str]) -> tuple[Any, list[str]]:
+    """A data frame of correlations in the order of known names; without those, its own names."""
+    if getattr(r, "columns", None) is None or getattr(r, "index", None) is None or callable(r.index):
+        return r, known
+    columns, rows = _labels(r.columns), _labels(r.index)
+    if columns is None or len(columns) != len(r.index):
+        return r, known
+    if rows is not None and rows != columns:
+        raise ValueError("R: found names of rows that are not those of columns, expected the same")
+    if not known or known == columns:
+        return r, columns
+    missing = sorted(set(known) - set(columns))
+    if missing:
+        raise ValueError(f"R: found no variant {missing[0]!r}, expected the names of z in any order")
+    if len(set(known)) != len(known) or len(set(columns)) != len(columns) or len(known) != len(columns):
+        raise ValueError("R: found other names than those of z, or some more than once, expected the same")
+    place = {name: k for k, name in enumerate(columns)}
+    order = [place[name] for name in known]
+    return r.iloc[order, order], known
 
 
 def _table_problem(x: Any, y: Any, scaling: str, prior: Mapping[str, Any]) -> _core.SelectionProblem:
@@ -219,11 +259,11 @@ def finemap(
 ) -> Selection:
     """Variable selection from z scores, their correlations ``R`` and the sample size ``n``.
 
-    ``R`` is an array, a sparse matrix of SciPy's, or the path of a ``.npy`` or ``.ld`` file; a large ``.npy`` file is read
-    as it is needed. Without ``n`` effects are taken to be small. In place of these, ``xtx``, ``xty``, ``yty`` and ``n``
+    ``R`` is an array, a data frame (put into the order of ``z`` by its names), a sparse matrix of SciPy's, or the path of a
+    ``.npy``, ``.npz`` or ``.ld`` file; a large ``.npy`` file is read as it is needed. Without ``n`` effects are taken to be small. In place of these, ``xtx``, ``xty``, ``yty`` and ``n``
     of centred columns may be given.
 
-    - ``names``: of the variants; by default those of a series ``z``.
+    - ``names``: of the variants; by default those of a series ``z``, or of ``R``.
     {options}
     - ``progress``: a bar by default in terminals and notebooks.
 
@@ -248,8 +288,8 @@ def finemap(
     if z is None or R is None:
         raise TypeError("finemap: expected z and R, or xtx, xty, yty and n")
     scores = np.ascontiguousarray(_numbers("z", z, 1))
-    known = [str(name) for name in names] if names is not None else _index_of(z, len(scores))
-    if len(known) != len(scores):
+    known = [str(name) for name in names] if names is not None else _labels(_index_of(z)) or []
+    if known and len(known) != len(scores):
         raise ValueError(f"names: found {len(known)}, expected {len(scores)}, one for each z score")
     if hasattr(R, "tocsc"):
         sparse = R.tocsc()
@@ -261,16 +301,15 @@ def finemap(
     elif isinstance(R, (str, os.PathLike)):
         core = _core.selection_of_scores(scores, None, path("R", R), size, known, **prior)
     else:
-        matrix = np.ascontiguousarray(_numbers("R", R, 2))
+        ordered, known = _in_order(R, known)
+        matrix = np.ascontiguousarray(_numbers("R", ordered, 2))
         core = _core.selection_of_scores(scores, matrix, "", size, known, **prior)
     return _run("finemap", core, rest)
 
 
-def _index_of(z: Any, count: int) -> list[str]:
+def _index_of(z: Any) -> Any:
     index = getattr(z, "index", None)
-    if index is None or callable(index) or len(index) != count:
-        return [f"x[{k}]" for k in range(count)]
-    return [str(name) for name in index]
+    return [] if index is None or callable(index) else index
 
 
 def _run(title: str, problem: _core.SelectionProblem, options: Mapping[str, Any]) -> Selection:

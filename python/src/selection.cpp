@@ -122,6 +122,8 @@ void bind_selection(nb::module_& module) {
   const auto of_scores = [](const Reals& z, const std::optional<double>& n, const Names& names) {
     SummaryTable table;
     table.names = names;
+    table.is_numbered = names.empty();
+    for (std::size_t j = 0; names.empty() && j < z.size(); ++j) table.names.push_back("x[" + std::to_string(j) + "]");
     table.z = vector_of(z);
     table.n = n;
     return table;

@@ -197,3 +197,61 @@ def test_sparse_correlations_are_symmetric():
     upper = scipy.sparse.csc_matrix([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])
     with pytest.raises(ValueError, match="both of its triangles"):
         poise.finemap(np.array([5.0, 2.0, 0.0]), upper, 100, progress=False)
+
+
+def test_files_of_other_tools(tmp_path):
+    import gzip
+
+    import scipy.sparse
+    r = 0.9 ** abs(np.subtract.outer(np.arange(12), np.arange(12)))
+    z = 8 * r[5]
+    expected = poise.finemap(z, r, 5000, draws=100, progress=False)
+    scipy.sparse.save_npz(tmp_path / "r.npz", scipy.sparse.csr_matrix(r))
+    half = np.tril(r)
+    np.fill_diagonal(half, 0.5)  # as PolyFun has them
+    scipy.sparse.save_npz(tmp_path / "half.npz", scipy.sparse.coo_matrix(half))
+    np.savez(tmp_path / "dense.npz", r)
+    with gzip.open(tmp_path / "r.ld.gz", "wb") as out:
+        np.savetxt(out, r)
+    for name in ("r.npz", "half.npz", "dense.npz", "r.ld.gz"):
+        answer = poise.finemap(z, tmp_path / name, 5000, draws=100, progress=False)
+        np.testing.assert_allclose(answer.pip, expected.pip, atol=0.02)
+        assert [one["variables"] for one in answer.sets] == [["x[5]"]], name
+    np.savez(tmp_path / "two.npz", a=r, b=r)
+    with pytest.raises(ValueError, match="found the arrays a.npy, b.npy"):
+        poise.finemap(z, tmp_path / "two.npz", 5000, progress=False)
+
+
+def test_data_frames_of_correlations_are_followed_by_name():
+    import pandas
+    names = list("abcd")
+    r = pandas.DataFrame(np.eye(4) + 0.8 * np.diag([1, 0, 0], 1) + 0.8 * np.diag([1, 0, 0], -1), names, names)
+    z = pandas.Series([7.0, 5.6, 0.0, 1.0], names)
+    turned = r.loc[names[::-1], names[::-1]]
+    expected = poise.finemap(z, r, 1000, draws=100, progress=False)
+    answer = poise.finemap(z, turned, 1000, draws=100, progress=False)
+    assert answer.names == names and (answer.pip == expected.pip).all()
+    assert poise.finemap(z.to_numpy(), r, 1000, draws=50, progress=False).names == names
+    with pytest.raises(ValueError, match="R: found no variant 'd'"):
+        poise.finemap(z, r.rename(index={"d": "e"}, columns={"d": "e"}), 1000, progress=False)
+    with pytest.raises(ValueError, match="names of rows that are not those of columns"):
+        poise.finemap(z, r.rename(index={"d": "e"}), 1000, progress=False)
+
+
+def test_strong_signals_are_no_reason_to_warn(recwarn):
+    answer = poise.finemap([20.0, 10.0], [[1, 0.5], [0.5, 1]], 50_000, draws=100, progress=False)
+    assert answer.warnings == [] and not recwarn.list
+
+
+def test_columns_that_are_no_numbers_are_named():
+    import pandas
+    x, y = table()
+    frame = pandas.DataFrame(x, columns=list("abcdefg"))
+    with pytest.raises(TypeError, match="in column 'sex'"):
+        poise.select(frame.assign(sex="f"), y, progress=False)
+    with pytest.raises(ValueError, match="masked"):
+        poise.select(np.ma.masked_greater(x, 1.0), y, progress=False)
+    with pytest.raises(ValueError, match="found the response 'c' among the columns"):
+        poise.select(frame, frame["c"], progress=False)
+    answer = poise.select(frame.assign(one=1.0), y, beta_a=1, beta_b=4, draws=50, progress=False)
+    assert answer.pip[-1] == 0.0 and "constant" in answer.notes[0]

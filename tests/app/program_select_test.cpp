@@ -61,9 +61,50 @@ TEST_F(SelectProgram, FineMapsAndKeepsAlleles) {
   EXPECT_NE(table.find("rs2\t1\t20\tC\tT\t"), std::string::npos);
   write_text(work() / "all.master", "z;ld;snp;config;cred;n_samples\nlocus.z;locus.ld;l.snp;l.config;l.cred;1000\n");
   ASSERT_EQ(run({"finemap", "--master", "all.master", "--quiet"}).code, 0);
-  EXPECT_EQ(read_text(work() / "l.snp").substr(0, 12), "index rsid c");
-  EXPECT_NE(read_text(work() / "l.config").find("rs1"), std::string::npos);
+  EXPECT_TRUE(read_text(work() / "l.snp")
+                  .starts_with("index rsid chromosome position allele1 allele2 maf beta se z prob log10bf mean sd "
+                               "mean_incl sd_incl prob_se\n"));
+  EXPECT_TRUE(read_text(work() / "l.config").starts_with("rank config prob log10bf k log_posterior\n1 rs1"));
   EXPECT_EQ(read_text(work() / "l.cred").substr(0, 11), "index cred1");
+}
+
+TEST_F(SelectProgram, TakesNumbersAloneAndPriorsOfTheirOwn) {
+  write_text(work() / "z.txt", "9\n7.2\n0.5\n");
+  write_text(work() / "named.ld", "rs1 rs2 rs3\n1 0.8 0\n0.8 1 0\n0 0 1\n");
+  write_text(work() / "prior.txt", "rsid prob\nrs3 0.1\nrs2 0\nrs1 0.5\n");
+  const Outcome plain = run({"finemap", "--z", "z.txt", "--ld", "locus.ld", "--n", "1000", "--quiet", "--json", "-"});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(json::parse(plain.out)["variables"][0]["name"], "x[0]");
+  const Outcome done = run({"finemap", "--z", "locus.z", "--ld", "named.ld", "--n", "1000", "--inclusions", "prior.txt",
+                            "--quiet", "--json", "-"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json answer = json::parse(done.out);
+  EXPECT_GT(answer["variables"][0]["pip"], 0.99);
+  EXPECT_EQ(answer["variables"][1]["pip"], 0.0);
+  EXPECT_TRUE(answer["warnings"].empty()) << answer["warnings"];
+  write_text(work() / "short.txt", "rsid prob\nrs3 0.1\n");
+  const Outcome refused = run({"finemap", "--z", "locus.z", "--ld", "named.ld", "--inclusions", "short.txt"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("found no row for 'rs1'"), std::string::npos) << refused.err;
+}
+
+TEST_F(SelectProgram, TakesProductsOfColumns) {
+  write_text(work() / "xtx.txt", "a b c\n99 60 0\n60 99 0\n0 0 99\n");
+  write_text(work() / "xty.txt", "60\n36\n5\n");
+  const Arguments all = {"finemap", "--xtx", "xtx.txt", "--xty", "xty.txt", "--yty", "99", "--n", "100", "--quiet"};
+  Arguments with = all;
+  with.insert(with.end(), {"--json", "-"});
+  const Outcome done = run(with);
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json answer = json::parse(done.out);
+  EXPECT_EQ(answer["variables"][0]["name"], "a");
+  EXPECT_GT(answer["variables"][0]["pip"], 0.99);
+  with = all;
+  with.insert(with.end(), {"--z", "locus.z"});
+  const Outcome both = run(with);
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("expected all of them, and no --z"), std::string::npos) << both.err;
+  EXPECT_EQ(run({"finemap", "--xtx", "xtx.txt", "--xty", "xty.txt"}).code, 2);
 }
 
 TEST_F(SelectProgram, DrawsAPicture) {

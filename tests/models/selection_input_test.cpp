@@ -5,6 +5,7 @@
 #include <string>
 
 #include <poise/selection.hpp>
+#include "base/image/inflate.hpp"
 #include "models/selection/read_selection.hpp"
 #include "models/selection/selection_problem.hpp"
 #include "support/selection_cases.hpp"
@@ -12,6 +13,12 @@
 namespace poise::selection_input_test {
 
 using namespace poise::testing;
+
+std::string bytes_of(std::initializer_list<int> numbers) {
+  std::string out;
+  for (const int number : numbers) out += static_cast<char>(number);
+  return out;
+}
 
 template <class Work>
 std::string refusal_of(Work&& work) {
@@ -148,6 +155,118 @@ TEST(SelectionInput, ColumnsThatCannotBeTold) {
       refusal_of([&] { (void)regression_problem(drawn_table(30, 4, 1), Scaling::standard, prior); });
   EXPECT_NE(both.find("is no variable"), std::string::npos);
   EXPECT_NE(both.find("expected a probability"), std::string::npos);
+}
+
+TEST(SelectionInput, TheResponseIsNoColumnThatExplainsIt) {
+  EXPECT_NE(refusal_of([] {
+              (void)read_regression(std::string_view("y,a,y\n1,2,1\n3,5,3\n"), "t", "y");
+            }).find("found 2 columns 'y'"),
+            std::string::npos);
+  RegressionTable table = drawn_table(30, 4, 1);
+  std::copy(table.y.begin(), table.y.end(), table.x.begin() + 30);
+  const auto problem = regression_problem(table, Scaling::standard, {});
+  ASSERT_EQ(problem->notes.size(), 1U);
+  EXPECT_NE(problem->notes[0].find("v1 is the response but for units"), std::string::npos);
+  table.names[1] = table.response;
+  EXPECT_NE(refusal_of([&] { (void)regression_problem(table, Scaling::standard, {}); }).find("found the response 'y'"),
+            std::string::npos);
+}
+
+TEST(SelectionInput, ConstantColumnsGoWithEveryPrior) {
+  RegressionTable table = drawn_table(30, 4, 1);
+  std::fill_n(table.x.begin(), 30, 7.0);
+  SelectionPrior prior;
+  prior.beta_a = 1.0;
+  prior.beta_b = 3.0;
+  const auto problem = regression_problem(table, Scaling::standard, prior);
+  EXPECT_TRUE(problem->law->is_fixed(0));
+  EXPECT_EQ(problem->law->num_free(), 3U);
+  EXPECT_EQ(problem->law->prior_inclusion(1), 0.25);
+  SelectionPrior both;
+  both.inclusion = 0.1;
+  both.inclusions = {0.1, 0.1, 0.1, 0.1};
+  EXPECT_NE(refusal_of([&] { (void)regression_problem(table, Scaling::standard, both); }).find("one for each"),
+            std::string::npos);
+}
+
+TEST(SelectionInput, ScoresWithoutAHead) {
+  const SummaryTable table = read_summary("1.5\n\n-2\n3e0\n", "z.txt");
+  EXPECT_EQ(table.z, (std::vector<double>{1.5, -2, 3}));
+  EXPECT_EQ(table.names[2], "x[2]");
+  EXPECT_NE(refusal_of([] { (void)read_summary("1.5\nx\n", "z.txt"); }).find("line 2: found 'x'"), std::string::npos);
+  std::string array("\x93NUMPY\x01\x00\x3c\x00", 10);
+  array += "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }  \n";
+  for (const double z : {4.0, -1.0}) array.append(reinterpret_cast<const char*>(&z), 8);
+  EXPECT_EQ(read_summary(array, "z.npy").z, (std::vector<double>{4, -1}));
+}
+
+TEST(SelectionInput, GzipFilesOfSeveralMembers) {
+  const std::string packed =
+      bytes_of({0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0xe2, 0x32, 0xd4, 0x33, 0xe5, 0x02,
+                0x00, 0x23, 0x48, 0x6b, 0x69, 0x06, 0x00, 0x00, 0x00, 0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00,
+                0x02, 0x03, 0xd3, 0x35, 0xe2, 0x02, 0x00, 0xce, 0xb1, 0x71, 0xc2, 0x03, 0x00, 0x00, 0x00});
+  EXPECT_EQ(unzip(packed, "z.gz", 100), "z\n1.5\n-2\n");
+  EXPECT_NE(refusal_of([&] { (void)unzip(packed, "z.gz", 7); }).find("too long"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { (void)unzip(packed.substr(0, packed.size() - 3), "z.gz", 100); }).find("z.gz"),
+            std::string::npos);
+}
+
+TEST(SelectionInput, NamesOfVariantsAreFollowed) {
+  const auto make = [](const std::string& ld, std::vector<std::string> names) {
+    SummaryTable table;
+    table.is_numbered = names.empty();
+    table.names = names.empty() ? std::vector<std::string>{"x[0]", "x[1]", "x[2]"} : std::move(names);
+    table.z = {5.0, 1.0, 2.0};
+    table.n = 100;
+    return summary_problem(table, read_correlations(ld, "R"), {});
+  };
+  const std::string ld = "\"b\" \"c\" \"a\"\n\"b\" 1 0.2 0.1\n\"c\" 0.2 1 0.3\n\"a\" 0.1 0.3 1\n";
+  const auto ordered = make(ld, {"a", "b", "c"});
+  EXPECT_NEAR(ordered->correlation(0, 1), 0.1, 1e-12);
+  EXPECT_NEAR(ordered->correlation(0, 2), 0.3, 1e-12);
+  ASSERT_EQ(ordered->notes.size(), 1U);
+  EXPECT_NE(ordered->notes[0].find("another order"), std::string::npos);
+  EXPECT_EQ(make(ld, {"b", "c", "a"})->notes.size(), 0U);
+  EXPECT_EQ(make(ld, {})->names, (std::vector<std::string>{"b", "c", "a"}));
+  EXPECT_NE(refusal_of([&] { (void)make(ld, {"a", "b", "d"}); }).find("found no variant 'd'"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { (void)make(ld, {"a", "a", "c"}); }).find("more than once"), std::string::npos);
+  EXPECT_NE(refusal_of([] { (void)read_correlations("a b\na 1 0\nc 0 1\n", "R"); }).find("not those of columns"),
+            std::string::npos);
+  const auto repeated = make("1 0.2 0.1\n0.2 1 0.3\n0.1 0.3 1\n", {"a", "b", "a"});
+  EXPECT_EQ(repeated->names, (std::vector<std::string>{"a", "b", "a_2"}));
+  ASSERT_EQ(repeated->notes.size(), 1U);
+}
+
+TEST(SelectionInput, HalvesOfSparseCorrelationsAreAddedUp) {
+  for (const bool lower : {false, true}) {
+    SummaryTable table;
+    table.names = {"a", "b", "c"};
+    table.z = {1.0, 2.0, 0.5};
+    table.n = 100;
+    SymmetricMatrix matrix;
+    matrix.column_start = lower ? std::vector<std::size_t>{0, 3, 4, 5} : std::vector<std::size_t>{0, 1, 3, 5};
+    matrix.rows = lower ? std::vector<std::uint32_t>{0, 1, 2, 1, 2} : std::vector<std::uint32_t>{0, 0, 1, 0, 2};
+    matrix.values =
+        lower ? std::vector<float>{0.5, 0.25, 0.125, 0.5, 0.5} : std::vector<float>{0.5, 0.25, 0.5, 0.125, 0.5};
+    const auto problem = summary_problem(table, matrix, {});
+    EXPECT_EQ(problem->correlation(0, 1), 0.25);
+    EXPECT_EQ(problem->correlation(2, 0), 0.125);
+    EXPECT_EQ(problem->correlation(1, 2), 0.0);
+  }
+}
+
+TEST(SelectionInput, ProductsThatNoDataHaveAreShrunk) {
+  CrossProductTable table;
+  table.names = {"a", "b", "c"};
+  table.xtx.dense = {100, 60, -60, 60, 100, 60, -60, 60, 100};
+  table.xtx.source = "X'X";
+  table.xty = {10.0, 20.0, 10.0};
+  table.yty = 50.0;
+  table.n = 60;
+  const auto problem = cross_product_problem(table, {});
+  ASSERT_EQ(problem->doubts.size(), 1U);
+  EXPECT_NE(problem->doubts[0].find("X'X is not positive semidefinite"), std::string::npos);
+  EXPECT_LT(problem->correlation(0, 1), 0.6);
 }
 
 TEST(SelectionInput, UnitsThatSquaresDoNotFitIn) {

@@ -167,12 +167,13 @@ TEST(SelectionTarget, ThinSparseAndDenseProductsAgree) {
 TEST(SelectionTarget, BlocksOfCorrelationsGiveTheSameOdds) {
   const Index p = 40;
   SummaryTable table;
-  SymmetricMatrix dense, sparse;
+  SymmetricMatrix dense;
+  SparseColumns sparse;
   Rng rng(4, 1);
   for (Index k = 0; k < p; ++k) {
     table.names.push_back("v" + std::to_string(k));
     table.z.push_back(3.0 * rng.normal());
-    sparse.column_start.push_back(sparse.rows.size());
+    sparse.start.push_back(sparse.rows.size());
     for (Index j = 0; j < p; ++j) {
       const double r = j / 10 == k / 10 ? std::pow(0.75, std::abs(static_cast<double>(j) - k)) : 0.0;
       const auto stored = static_cast<double>(static_cast<float>(r));
@@ -182,10 +183,13 @@ TEST(SelectionTarget, BlocksOfCorrelationsGiveTheSameOdds) {
       sparse.values.push_back(static_cast<float>(r));
     }
   }
-  sparse.column_start.push_back(sparse.rows.size());
+  sparse.start.push_back(sparse.rows.size());
   table.n = 1000;
-  const SelectionTarget whole(summary_problem(table, dense, {})->law);
-  const SelectionTarget blocks(summary_problem(table, sparse, {})->law);
+  const auto law = summary_problem(table, dense, {})->law;
+  SelectionData data{
+      std::make_shared<SparseCrossProducts>(sparse, 999.0, 1e6), law->xty(), law->yty(), law->observations(), {}};
+  const SelectionTarget whole(law);
+  const SelectionTarget blocks(std::make_shared<const SelectionLaw>(std::move(data), SelectionPrior{}, table.names));
   auto a = whole.make_state(std::vector<Value>(p, 0));
   auto b = blocks.make_state(std::vector<Value>(p, 0));
   for (int step = 0; step < 200; ++step) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -47,6 +48,25 @@ std::size_t Inflater::read(std::span<std::uint8_t> out) {
     }
   }
   return filled;
+}
+
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+
+std::string unzip(std::string_view compressed, const std::string& name, std::uint64_t most) {
+  std::string out;
+  std::vector<std::uint8_t> chunk(std::size_t{1} << 20);
+  while (is_gzip(compressed)) {
+    Inflater member(compressed, Wrapping::gzip, name);
+    for (std::size_t count = chunk.size(); count == chunk.size();) {
+      count = member.read(chunk);
+      out.append(reinterpret_cast<const char*>(chunk.data()), count);
+      if (out.size() > most) {
+        throw InputError(fmt::format("{}: too long once unpacked, expected at most {} GiB", name, most >> 30));
+      }
+    }
+    compressed.remove_prefix(compressed.size() - member.left_over());
+  }
+  return out;
 }
 
 std::uint32_t crc32_of(std::span<const std::uint8_t> bytes) {

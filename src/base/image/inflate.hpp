@@ -44,6 +44,11 @@ class Inflater {
   bool ended_ = false;
 };
 
+/// Whether bytes begin as a gzip file does.
+[[nodiscard]] bool is_gzip(std::string_view bytes);
+/// What a gzip file holds: of all its members, as bgzip writes many. More than `most` bytes throw an InputError.
+[[nodiscard]] std::string unzip(std::string_view compressed, const std::string& name, std::uint64_t most);
+
 /// The checksum that gzip, zip and PNG share.
 [[nodiscard]] std::uint32_t crc32_of(std::span<const std::uint8_t> bytes);
 

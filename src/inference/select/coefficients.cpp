@@ -11,9 +11,6 @@ namespace poise {
 
 namespace {
 
-/// Probability of inclusion below which intervals are zero at any usual level anyway.
-constexpr double kLeastIncluded = 0.005;
-
 struct Component {
   double weight;
   double mean;
@@ -77,11 +74,15 @@ void add_coefficients(const SelectionProblem& problem, const std::vector<DrawnMo
   answer.intercept = problem.response_centre;
   for (std::size_t j = 0; j < mixtures.size(); ++j) {
     SelectedVariable& variable = answer.variables[j];
-    variable.sd = std::sqrt(std::max(0.0, variable.sd - variable.mean * variable.mean));
-    answer.intercept -= variable.mean * problem.centre[j];
     double weight = 0.0;
     for (const Component& one : mixtures[j]) weight += one.weight;
-    if (weight < kLeastIncluded) continue;
+    // `sd` holds the mean square so far.
+    variable.mean_included = weight > 0.0 ? variable.mean / weight : std::nan("");
+    const double spread = variable.sd / weight - variable.mean_included * variable.mean_included;
+    variable.sd_included = weight > 0.0 ? std::sqrt(std::max(0.0, spread)) : std::nan("");
+    variable.sd = std::sqrt(std::max(0.0, variable.sd - variable.mean * variable.mean));
+    answer.intercept -= variable.mean * problem.centre[j];
+    if (weight < tail) continue;  // both ends are zero
     variable.low = quantile(mixtures[j], 1.0 - weight, degrees, tail);
     variable.high = quantile(mixtures[j], 1.0 - weight, degrees, 1.0 - tail);
   }

@@ -244,8 +244,9 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
   for (std::size_t k = 0; k < std::min(options.models, models.size()); ++k) {
     std::vector<Value> x(problem->law->size(), 0);
     for (const Index j : models[k].variables) x[j] = 1;
-    const double log_posterior = target.log_prob(target.make_state(x));
-    answer.models.push_back({models[k].variables, models[k].draws / total, log_posterior});
+    const SelectionTarget::State state = target.make_state(x);
+    answer.models.push_back(
+        {models[k].variables, models[k].draws / total, target.log_prob(state), target.log_likelihood(state)});
   }
   if (total > 0.0) {
     add_coefficients(*problem, models, options, answer);
@@ -254,8 +255,13 @@ SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem, c
   add_correlations(*problem, answer);
   answer.report = make_report(result);
   // Data that do not fit are the cause of much else.
+  const std::size_t before = answer.warnings.size();
   add_inconsistencies(*problem, answer.warnings);
+  const std::size_t about_data = answer.warnings.size();
   if (!compare_chains(result, *problem, answer.warnings)) judge_log_prob(answer, result, answer.warnings);
+  for (std::size_t k = about_data; k < answer.warnings.size() && about_data > before; ++k) {
+    answer.warnings[k].next = "data that belong together first";
+  }
   answer.notes.insert(answer.notes.end(), answer.report.notes.begin(), answer.report.notes.end());
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return answer;

@@ -1,6 +1,7 @@
 /// Answers of variable selection as text, JSON, and the tables of other tools.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -28,6 +29,23 @@ std::string names_of(const SelectionAnswer& answer, const std::vector<Index>& va
   }
   if (variables.size() > most) out += fmt::format(" and {} more", variables.size() - most);
   return out.empty() ? "(none)" : out;
+}
+
+/// Variables of a model by what differs from the first model, where there are too many to show.
+std::string names_beside_first(const SelectionAnswer& answer, std::size_t k) {
+  constexpr std::size_t kMostShown = 8;
+  const std::vector<Index>& first = answer.models.front().variables;
+  const std::vector<Index>& own = answer.models[k].variables;
+  if (k == 0 || own.size() <= kMostShown) return names_of(answer, own, kMostShown);
+  std::vector<Index> more;
+  std::vector<Index> less;
+  std::set_difference(own.begin(), own.end(), first.begin(), first.end(), std::back_inserter(more));
+  std::set_difference(first.begin(), first.end(), own.begin(), own.end(), std::back_inserter(less));
+  if (more.size() + less.size() > kMostShown) return names_of(answer, own, kMostShown);
+  std::string out = "as 1";
+  if (!more.empty()) out += " with " + names_of(answer, more);
+  if (!less.empty()) out += std::string(more.empty() ? "" : " and") + " without " + names_of(answer, less);
+  return out;
 }
 
 /// 1, 2, ... of the set that a variable is in, 0 of those in none.
@@ -106,7 +124,7 @@ std::string selection_text(const SelectionAnswer& answer, std::size_t width, std
   for (std::size_t k = 0; k < answer.models.size(); ++k) {
     const SelectedModel& one = answer.models[k];
     models.add({fmt::format("{}", k + 1), fmt::format("{:.4f}", one.probability),
-                fmt::format("{:.2f}", one.log_posterior), names_of(answer, one.variables)});
+                fmt::format("{:.2f}", one.log_posterior), names_beside_first(answer, k)});
   }
   out += "\n" + models.text(width) + "\n" + sizes_text(answer.sizes) + "\n";
   for (const std::string& note : answer.notes) out += text::wrap(note, "note: ", width);
@@ -137,13 +155,17 @@ nlohmann::json selection_json(const SelectionAnswer& answer) {
                          {"pip_se", one.pip_se},
                          {"mean", one.mean},
                          {"sd", one.sd},
+                         {"mean_included", one.mean_included},
+                         {"sd_included", one.sd_included},
                          {"low", one.low},
                          {"high", one.high}});
   }
   nlohmann::json& models = json["models"] = nlohmann::json::array();
   for (const SelectedModel& one : answer.models) {
-    models.push_back(
-        {{"variables", names(one.variables)}, {"probability", one.probability}, {"log_posterior", one.log_posterior}});
+    models.push_back({{"variables", names(one.variables)},
+                      {"probability", one.probability},
+                      {"log_posterior", one.log_posterior},
+                      {"log_bayes_factor", one.log_bayes_factor}});
   }
   nlohmann::json& sets = json["sets"] = nlohmann::json::array();
   for (const CredibleSet& one : answer.sets) {
@@ -153,10 +175,16 @@ nlohmann::json selection_json(const SelectionAnswer& answer) {
   return json;
 }
 
+namespace {
+
+std::string number_or_na(double value) { return std::isnan(value) ? "NA" : fmt::format("{:.6g}", value); }
+
+}  // namespace
+
 std::string finemap_snp(const SelectionAnswer& answer) {
   std::string out = "index rsid";
   for (const std::string& head : answer.summary.extra_heads) out += " " + head;
-  out += " z prob prob_se log10bf mean sd\n";
+  out += " z prob log10bf mean sd mean_incl sd_incl prob_se\n";
   for (const Index j : ranking(answer)) {
     const SelectedVariable& one = answer.variables[j];
     out += fmt::format("{} {}", j + 1, one.name);
@@ -164,20 +192,20 @@ std::string finemap_snp(const SelectionAnswer& answer) {
       for (const std::string& word : answer.summary.extra[j]) out += " " + word;
     }
     const double z = j < answer.summary.z.size() ? answer.summary.z[j] : std::nan("");
-    out += fmt::format(" {:.6g} {:.6g} {:.3g} {} {:.6g} {:.6g}\n", z, one.pip, one.pip_se, log10_bf(one), one.mean,
-                       one.sd);
+    out += fmt::format(" {:.6g} {:.6g} {} {:.6g} {:.6g} {} {} {:.3g}\n", z, one.pip, log10_bf(one), one.mean, one.sd,
+                       number_or_na(one.mean_included), number_or_na(one.sd_included), one.pip_se);
   }
   return out;
 }
 
 std::string finemap_config(const SelectionAnswer& answer) {
-  std::string out = "rank config prob log_posterior k\n";
+  std::string out = "rank config prob log10bf k log_posterior\n";
   for (std::size_t k = 0; k < answer.models.size(); ++k) {
     const SelectedModel& one = answer.models[k];
     std::string names;
     for (const Index j : one.variables) names += (names.empty() ? "" : ",") + answer.variables[j].name;
-    out += fmt::format("{} {} {:.6g} {:.6g} {}\n", k + 1, names.empty() ? "null" : names, one.probability,
-                       one.log_posterior, one.variables.size());
+    out += fmt::format("{} {} {:.6g} {:.6g} {} {:.6g}\n", k + 1, names.empty() ? "null" : names, one.probability,
+                       one.log_bayes_factor / std::log(10.0), one.variables.size(), one.log_posterior);
   }
   return out;
 }

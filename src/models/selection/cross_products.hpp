@@ -99,6 +99,9 @@ class DenseCrossProducts final : public CrossProducts {
   explicit DenseCrossProducts(Index size);
   [[nodiscard]] std::span<double> row(Index k) { return {numbers_of(values_) + stride_ * k, size_}; }
   void finish();
+  /// Says that nobody has looked whether it is positive semidefinite.
+  void doubt() { is_positive_ = false; }
+  [[nodiscard]] bool is_positive() const override { return is_positive_; }
 
   [[nodiscard]] CrossColumn column(Index k) const override {
     return {k, 0, static_cast<Index>(stride_), numbers_of(values_) + stride_ * k, nullptr};
@@ -108,6 +111,7 @@ class DenseCrossProducts final : public CrossProducts {
   Index size_;
   std::size_t stride_;
   LineVector values_;
+  bool is_positive_ = true;
 };
 
 /// Columns of a table, one behind the other, each padded with zeros to whole lines.

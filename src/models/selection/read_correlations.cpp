@@ -1,9 +1,10 @@
-/// Correlations from .npy and .ld files; large ones stay in the file.
+/// Correlations from .npy, .npz and .ld files; large ones stay in the file.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -176,38 +177,69 @@ class MappedCorrelations final : public CrossProducts {
   mutable ColumnCache cache_;
 };
 
-/// Numbers in rows without a head.
+/// A word without the quotes around it.
+std::string_view unquoted(std::string_view word) {
+  return word.size() >= 2 && word.front() == '"' && word.back() == '"' ? word.substr(1, word.size() - 2) : word;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const std::size_t at = line.find_first_not_of(" \t\r,");
+    if (at == std::string_view::npos) return out;
+    line.remove_prefix(at);
+    const std::size_t length = std::min(line.find_first_of(" \t\r,"), line.size());
+    out.push_back(unquoted(line.substr(0, length)));
+    line.remove_prefix(length);
+  }
+}
+
+/// Numbers in rows; a head of names, and names of rows, may go with them.
 SymmetricMatrix read_rows(std::string_view text, const std::string& name) {
   SymmetricMatrix out;
   out.source = name;
   std::size_t columns = 0;
+  std::vector<std::string> row_names;
   std::size_t rows = 0;
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view rest = text.substr(0, end);
+    std::vector<std::string_view> words = words_of(text.substr(0, end));
     text.remove_prefix(std::min(text.size(), end + 1));
-    std::size_t count = 0;
-    for (;;) {
-      const std::size_t at = rest.find_first_not_of(" \t\r,");
-      if (at == std::string_view::npos) break;
-      rest.remove_prefix(at);
-      const std::size_t length = std::min(rest.find_first_of(" \t\r,"), rest.size());
-      const std::optional<double> value = number_of(std::string(rest.substr(0, length)));
+    if (words.empty()) continue;
+    const auto is_name = [](std::string_view word) {
+      return !number_of(std::string(word)) && !same_letters(word, "nan") && !same_letters(word, "na");
+    };
+    if (rows == 0 && out.names.empty() && words.size() > 1 && std::all_of(words.begin(), words.end(), is_name)) {
+      out.names.assign(words.begin(), words.end());
+      continue;
+    }
+    // A name, and not a number that is missing: R has as many of those as rows.
+    if (words.size() > 1 && is_name(words.front()) && (rows == 0 || row_names.size() == rows)) {
+      row_names.emplace_back(words.front());
+      words.erase(words.begin());
+    }
+    for (std::size_t k = 0; k < words.size(); ++k) {
+      const std::optional<double> value = number_of(std::string(words[k]));
       if (!value) {
-        fail_at(name, line,
-                fmt::format("found {} as number {}, expected a correlation", quote(rest.substr(0, length)), count + 1));
+        fail_at(name, line, fmt::format("found {} as number {}, expected a correlation", quote(words[k]), k + 1));
       }
       out.dense.push_back(*value);
-      ++count;
-      rest.remove_prefix(length);
     }
-    if (count == 0) continue;
-    if (rows++ == 0) columns = count;
-    if (count != columns)
-      fail_at(name, line, fmt::format("found {} numbers, expected {} as in the first row", count, columns));
+    if (rows++ == 0) columns = words.size();
+    if (words.size() != columns) {
+      fail_at(name, line, fmt::format("found {} numbers, expected {} as in the first row", words.size(), columns));
+    }
   }
   if (rows != columns || rows == 0) {
     throw InputError(fmt::format("{}: found {} rows of {} numbers, expected a square matrix", name, rows, columns));
+  }
+  if (out.names.size() == columns + 1) out.names.erase(out.names.begin());  // what stands above the names of rows
+  if (out.names.empty()) out.names = row_names;
+  if (!out.names.empty() && out.names.size() != columns) {
+    throw InputError(fmt::format("{}: found {} names for {} columns", name, out.names.size(), columns));
+  }
+  if (!row_names.empty() && row_names != out.names) {
+    throw InputError(fmt::format("{}: found names of rows that are not those of columns, expected the same", name));
   }
   return out;
 }
@@ -215,7 +247,8 @@ SymmetricMatrix read_rows(std::string_view text, const std::string& name) {
 }  // namespace
 
 SymmetricMatrix read_correlations(std::string_view bytes, const std::string& name) {
-  if (bytes.substr(0, kNumpyMagic.size()) != kNumpyMagic) return read_rows(bytes, name);
+  if (bytes.starts_with("PK\x03\x04")) return read_npz_correlations(bytes, name);
+  if (!bytes.starts_with(kNumpyMagic)) return read_rows(without_byte_order_mark(bytes), name);
   const NpyHead head = read_npy_head(bytes, name);
   SymmetricMatrix out;
   out.source = name;
@@ -235,7 +268,7 @@ SymmetricMatrix read_correlations(const std::string& path) {
     out.source = path;
     return out;
   }
-  return read_correlations(read_file(path), path);
+  return read_correlations(read_data_file(path), path);
 }
 
 std::shared_ptr<const CrossProducts> map_correlations(const std::string& path, Index size, double scale) {

@@ -8,6 +8,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include "base/file.hpp"
+#include "base/image/inflate.hpp"
 #include "models/selection/read_selection.hpp"
 
 namespace poise {
@@ -139,6 +140,42 @@ WordTable read_words(std::string_view text, const std::string& name) {
       fail_at(name, head_line, fmt::format("found no name for column {}, expected one", k + 1));
   }
   return table;
+}
+
+std::optional<std::size_t> find_head(const WordTable& table, std::string_view name) {
+  for (std::size_t k = 0; k < table.heads.size(); ++k) {
+    if (table.heads[k] == name) return k;
+  }
+  return std::nullopt;
+}
+
+/// The first head of several that is there, whatever its case.
+std::optional<std::size_t> find_any(const WordTable& table, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    for (std::size_t k = 0; k < table.heads.size(); ++k) {
+      if (same_letters(table.heads[k], name)) return k;
+    }
+  }
+  return std::nullopt;
+}
+
+double number_at(const WordTable& table, std::size_t row, std::size_t column, const std::string& name) {
+  const std::optional<double> value = number_of(table.rows[row][column]);
+  if (value) return *value;
+  const std::string& word = table.rows[row][column];
+  const bool missing = word.empty() || same_letters(word, "NA") || same_letters(word, "NaN") || word == ".";
+  fail_at(name, table.lines[row],
+          fmt::format("found {} in column {}, expected a number{}", missing ? "no value" : quote(word),
+                      quote(table.heads[column]),
+                      missing                               ? "; leave the row out or fill the value in"
+                      : word.find(',') != std::string::npos ? " with a point before its decimals"
+                                                            : ""));
+}
+
+std::string read_data_file(const std::string& path) {
+  constexpr std::uint64_t kLongest = std::uint64_t{1} << 36;  // tables may be large
+  std::string content = read_file(path, kLongest);
+  return is_gzip(content) ? unzip(content, path, kLongest) : content;
 }
 
 std::optional<double> number_of(const std::string& word) {

@@ -28,6 +28,9 @@ std::vector<double> inclusions_of(const SelectionPrior& prior, const std::vector
   if (prior.inclusion && !(*prior.inclusion > 0.0 && *prior.inclusion < 1.0)) {
     problems.push_back(fmt::format("inclusion: found {}, expected a probability between 0 and 1", *prior.inclusion));
   }
+  if (prior.inclusion && !prior.inclusions.empty()) {
+    problems.emplace_back("inclusion: found one probability for all variables and one for each, expected either");
+  }
   if (!prior.inclusions.empty()) {
     if (prior.inclusions.size() != p) {
       problems.push_back(
@@ -67,10 +70,12 @@ void check_beta(const SelectionPrior& prior, std::vector<std::string>& problems)
 
 }  // namespace
 
-SelectionLaw::SelectionLaw(SelectionData data, const SelectionPrior& prior, const std::vector<std::string>& names)
+SelectionLaw::SelectionLaw(SelectionData data, const SelectionPrior& prior, const std::vector<std::string>& names,
+                           const std::vector<Index>& unusable)
     : data_(std::move(data)), slab_variances_(prior.slab_variances), is_g_prior_(prior.slab == Slab::g) {
   std::vector<std::string> problems;
   inclusion_ = inclusions_of(prior, names, problems);
+  for (const Index j : unusable) inclusion_[j] = 0.0;
   const std::vector<double>& inclusion = inclusion_;
   check_beta(prior, problems);
   if (slab_variances_.empty()) {

@@ -26,7 +26,9 @@ struct SelectionData {
 class SelectionLaw {
  public:
   /// Throws an InputError that names everything in the prior that makes no sense for these variables.
-  SelectionLaw(SelectionData data, const SelectionPrior& prior, const std::vector<std::string>& names);
+  /// `unusable` variables are never included, whatever the prior says.
+  SelectionLaw(SelectionData data, const SelectionPrior& prior, const std::vector<std::string>& names,
+               const std::vector<Index>& unusable = {});
 
   [[nodiscard]] Index size() const { return data_.products->size(); }
   /// Numbers in arrays of one for each variable: whole lines.

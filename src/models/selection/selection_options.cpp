@@ -49,12 +49,17 @@ void SelectionPrior::describe(OptionVisitor& visit) {
          .help = "With --beta-b: the prior probability has a beta distribution",
          .unset = "none"},
         beta_a);
-  visit({.name = "beta_b", .value = "B", .help = "See beta_a", .unset = "none"}, beta_b);
-  visit({.name = "slab", .value = "FORM", .help = "Prior of coefficients", .choices = {"independent", "g"}}, slab);
+  visit({.name = "beta_b", .value = "B", .help = "With --beta-a", .unset = "none"}, beta_b);
+  visit({.name = "slab",
+         .value = "FORM",
+         .help = "Prior of coefficients: independent, or g",
+         .choices = {"independent", "g"}},
+        slab);
   std::string variances = fmt::format("{}", fmt::join(slab_variances, ","));
   visit({.name = "slab_variance",
          .value = "V",
-         .help = "Variance of a coefficient over that of residuals, or g; several values with commas are averaged over",
+         .help = "Variance of a coefficient over that of residuals (0.2; 50 without n), or g (n); several values with "
+                 "commas are averaged over",
          .unset = "0.2; n for g; 50 without n"},
         variances);
   slab_variances = split_numbers(variances);
@@ -77,6 +82,11 @@ Model read_selection_model(const Spec& spec) {
   SelectionPrior prior;
   if (reader.has("inclusion")) prior.inclusion = reader.real("inclusion", 0.0, 0.0, 1.0);
   if (reader.has("slab-variance")) prior.slab_variances = {reader.real("slab-variance", 0.2, 1e-300, 1e300)};
+  if (reader.has("beta-a")) prior.beta_a = reader.real("beta-a", 1.0, 0.0, 1e300);
+  if (reader.has("beta-b")) prior.beta_b = reader.real("beta-b", 1.0, 0.0, 1e300);
+  if (reader.has("residual-variance")) prior.residual_variance = reader.real("residual-variance", 1.0, 1e-300, 1e300);
+  const std::string how = reader.choice("scaling", "standard", {"standard", "centre", "none"});
+  const Scaling scaling = how == "centre" ? Scaling::centre : how == "none" ? Scaling::none : Scaling::standard;
   prior.slab = reader.choice("slab", "independent", {"independent", "g"}) == "g" ? Slab::g : Slab::independent;
   const std::string data = reader.text("data", "");
   const std::string response = reader.text("response", "y");
@@ -86,10 +96,11 @@ Model read_selection_model(const Spec& spec) {
   if (data.empty() == z.empty() || z.empty() != ld.empty()) {
     reader.problem("model 'selection': expected selection:data=FILE,response=NAME or selection:z=FILE,ld=FILE,n=N");
   }
-  reader.finish({"inclusion", "slab-variance", "slab", "data", "response", "z", "ld", "n"});
+  reader.finish({"inclusion", "slab-variance", "slab", "beta-a", "beta-b", "residual-variance", "scaling", "data",
+                 "response", "z", "ld", "n"});
   Model model;
   if (!data.empty()) {
-    model = selection_model(regression_problem(read_regression(data, response), Scaling::standard, prior));
+    model = selection_model(regression_problem(read_regression(data, response), scaling, prior));
   } else {
     SummaryTable table = read_summary(z);
     if (n > 0.0) table.n = n;

@@ -88,6 +88,26 @@ std::shared_ptr<const CrossProducts> products_of(const std::shared_ptr<const Col
   return products;
 }
 
+/// A column that is the response itself is a mistake where it has its name, and worth a note elsewhere.
+void check_response(const SelectionData& data, SelectionProblem& problem, const std::string& source) {
+  std::vector<std::string> same;
+  for (Index j = 0; j < problem.names.size(); ++j) {
+    const double square = data.products->diagonal()[j] * data.yty;
+    if (!(data.xty[j] * data.xty[j] > (1.0 - 1e-12) * square) || square == 0.0) continue;
+    if (problem.names[j] == problem.response) {
+      throw InputError(
+          fmt::format("{}: found the response {} among the columns that are to explain it, expected it "
+                      "left out",
+                      source, quote(problem.names[j])));
+    }
+    same.push_back(problem.names[j]);
+  }
+  if (!same.empty()) {
+    problem.notes.push_back(fmt::format("{} {} the response but for units, and leave{} nothing for others to explain",
+                                        some_of(same), same.size() == 1 ? "is" : "are", same.size() == 1 ? "s" : ""));
+  }
+}
+
 }  // namespace
 
 double SelectionProblem::correlation(Index i, Index j) const {
@@ -142,6 +162,7 @@ std::shared_ptr<const SelectionProblem> regression_problem(RegressionTable table
     throw InputError(fmt::format("{}: found the response {} constant, expected one that varies", table.source,
                                  quote(table.response)));
   }
+  check_response(data, *problem, table.source);
   if (p <= kMostFactored) note_same(*data.products, problem->names, problem->notes);
   make_law(*problem, std::move(data), prior, constant);
   return problem;

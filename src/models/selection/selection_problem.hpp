@@ -42,7 +42,8 @@ void check_names(const std::vector<std::string>& names, const std::string& sourc
 /// Notes columns that are the same but for their scale.
 void note_same(const CrossProducts& products, const std::vector<std::string>& names, std::vector<std::string>& notes);
 /// The law of a problem; what is unusable is never included, with a note.
-void make_law(SelectionProblem& problem, SelectionData data, SelectionPrior prior, const std::vector<Index>& unusable);
+void make_law(SelectionProblem& problem, SelectionData data, const SelectionPrior& prior,
+              const std::vector<Index>& unusable);
 
 /// "a, b and 3 others".
 [[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 5);

@@ -9,6 +9,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include "models/selection/cholesky.hpp"
+#include "models/selection/correlation_checks.hpp"
 #include "models/selection/read_selection.hpp"
 #include "models/selection/selection_problem.hpp"
 
@@ -18,89 +19,30 @@ namespace {
 
 /// Squared correlation from which columns are the same to rounding.
 constexpr double kSame = 1.0 - 1e-10;
-/// By how much a correlation may differ from what it must be: files hold a few digits.
-constexpr double kSloppy = 1e-3;
 
-/// Checks entries of a dense symmetric matrix, which are written into `out`.
-void fill_dense(const SymmetricMatrix& matrix, const std::vector<std::string>& names, double most,
-                DenseCrossProducts& out) {
-  const std::size_t p = names.size();
-  for (std::size_t i = 0; i < p; ++i) {
-    for (std::size_t j = 0; j < p; ++j) {
-      const double entry = matrix.dense[i * p + j];
-      if (!std::isfinite(entry)) {
-        throw InputError(
-            fmt::format("{}: found {} for {} and {}, expected a number", matrix.source, entry, names[i], names[j]));
-      }
-      if (std::abs(entry) > most) {
-        throw InputError(fmt::format("{}: found {} for {} and {}, expected a correlation", matrix.source, entry,
-                                     names[i], names[j]));
-      }
-      const double other = matrix.dense[j * p + i];
-      if (std::abs(entry - other) > kSloppy * std::max({1.0, std::abs(entry), std::abs(other)})) {
-        throw InputError(
-            fmt::format("{}: found {} for {} and {} but {} the other way round, expected a symmetric "
-                        "matrix",
-                        matrix.source, entry, names[i], names[j], other));
-      }
-      out.row(static_cast<Index>(i))[j] = 0.5 * (entry + other);
-    }
+/// Names of variants may repeat, as those of multiallelic ones do: the second is given a number, and so on.
+std::vector<std::string> distinct_names(std::vector<std::string> names, std::vector<std::string>& notes) {
+  std::unordered_map<std::string, std::size_t> seen;
+  for (const std::string& name : names) seen.emplace(name, 0);
+  std::vector<std::string> changed;
+  for (std::string& name : names) {
+    std::size_t& count = seen[name];
+    if (count++ == 0) continue;
+    std::string other;
+    do {
+      other = fmt::format("{}_{}", name, count);
+      if (seen.contains(other)) ++count;
+    } while (seen.contains(other));
+    changed.push_back(other);
+    name = other;
   }
-  out.finish();
-}
-
-void check_size(const SymmetricMatrix& matrix, std::size_t p, const std::string& of) {
-  const bool sparse = !matrix.column_start.empty();
-  if (sparse ? matrix.column_start.size() == p + 1 : matrix.dense.size() == p * p) return;
-  const double found = sparse ? static_cast<double>(matrix.column_start.size() - 1)
-                              : std::sqrt(static_cast<double>(matrix.dense.size()));
-  throw InputError(
-      fmt::format("{}: found {:.6g} columns, expected {}, one for each variable of {}", matrix.source, found, p, of));
-}
-
-void check_sparse(const SymmetricMatrix& matrix, const std::vector<std::string>& names) {
-  const std::size_t p = names.size();
-  for (std::size_t k = 0; k < p; ++k) {
-    if (matrix.column_start[k] > matrix.column_start[k + 1] || matrix.column_start[k + 1] > matrix.rows.size()) {
-      throw InputError(fmt::format("{}: found column {} to end before it begins, expected columns one behind the other",
-                                   matrix.source, k + 1));
-    }
+  for (const std::string& name : changed) seen.emplace(name, 1);
+  if (!changed.empty()) {
+    notes.push_back(fmt::format("{} with a name that occurs before {} given a number: {}",
+                                changed.size() == 1 ? "one variant" : fmt::format("{} variants", changed.size()),
+                                changed.size() == 1 ? "was" : "were", some_of(changed)));
   }
-  for (std::size_t e = 0; e < matrix.rows.size(); ++e) {
-    const double entry = static_cast<double>(matrix.values[e]);
-    if (matrix.rows[e] < p && std::abs(entry) <= 1.0 + kSloppy) continue;
-    throw InputError(fmt::format("{}: found {} in row {}, expected a correlation in one of {} rows", matrix.source,
-                                 entry, matrix.rows[e] + std::size_t{1}, p));
-  }
-  // Column by column, the entry of row r is the next one of column r that has not been met yet.
-  std::vector<std::size_t> next(matrix.column_start.begin(), matrix.column_start.end() - 1);
-  for (std::size_t k = 0; k < p; ++k) {
-    bool has_diagonal = false;
-    for (std::size_t e = matrix.column_start[k]; e < matrix.column_start[k + 1]; ++e) {
-      const std::size_t row = matrix.rows[e];
-      const double entry = static_cast<double>(matrix.values[e]);
-      if (e > matrix.column_start[k] && row <= matrix.rows[e - 1]) {
-        throw InputError(fmt::format("{}: found row {} behind row {} in column {}, expected rows in increasing order",
-                                     matrix.source, row + 1, matrix.rows[e - 1] + std::size_t{1}, k + 1));
-      }
-      const std::size_t there = next[row];
-      const bool is_there = there < matrix.column_start[row + 1] && matrix.rows[there] == k;
-      if (!is_there && entry == 0.0) continue;  // a zero that is stored on one side
-      ++next[row];
-      const double other = is_there ? static_cast<double>(matrix.values[there]) : 0.0;
-      if (!is_there || std::abs(entry - other) > kSloppy) {
-        throw InputError(
-            fmt::format("{}: found {} for {} and {} but {} the other way round, expected a symmetric "
-                        "matrix, both of its triangles",
-                        matrix.source, entry, names[row], names[k], other));
-      }
-      if (row != k) continue;
-      has_diagonal = std::abs(entry - 1.0) <= kSloppy;
-    }
-    if (!has_diagonal) {
-      throw InputError(fmt::format("{}: found no 1 on the diagonal for {}, expected one", matrix.source, names[k]));
-    }
-  }
+  return names;
 }
 
 /// Shrinks R towards the identity until it is positive definite; gives by how much.
@@ -125,6 +67,28 @@ double make_positive(DenseCrossProducts& r, const std::string& source, Selection
   }
   throw InputError(
       fmt::format("{}: found a matrix that is far from positive semidefinite, expected correlations", source));
+}
+
+/// The same of X'X, by the correlations in it.
+void shrink_products(DenseCrossProducts& products, const std::string& source, SelectionProblem& problem) {
+  const Index p = products.size();
+  if (p > kMostFactored) {
+    products.doubt();
+    return;
+  }
+  DenseCrossProducts r(p);
+  const std::vector<double>& squares = products.diagonal();
+  for (Index k = 0; k < p; ++k) {
+    for (Index j = 0; j < p; ++j) {
+      const double size = std::sqrt(squares[j] * squares[k]);
+      r.row(k)[j] = j == k ? 1.0 : size > 0.0 ? products.row(k)[j] / size : 0.0;
+    }
+  }
+  r.finish();
+  const double kept = 1.0 - make_positive(r, source, problem);
+  for (Index k = 0; k < p && kept < 1.0; ++k) {
+    for (Index j = 0; j < p; ++j) products.row(k)[j] *= j == k ? 1.0 : kept;
+  }
 }
 
 }  // namespace
@@ -171,24 +135,22 @@ void note_same(const CrossProducts& products, const std::vector<std::string>& na
       some_of(pairs)));
 }
 
-void make_law(SelectionProblem& problem, SelectionData data, SelectionPrior prior, const std::vector<Index>& unusable) {
-  if (!unusable.empty()) {
-    std::vector<std::string> names;
-    const double usual = 1.0 / static_cast<double>(std::max<std::size_t>(2, problem.names.size()));
-    if (prior.inclusions.empty()) prior.inclusions.assign(problem.names.size(), prior.inclusion.value_or(usual));
-    for (const Index j : unusable) {
-      names.push_back(problem.names[j]);
-      if (std::find(prior.always.begin(), prior.always.end(), problem.names[j]) != prior.always.end()) {
-        throw InputError(fmt::format("always: found {}, which is constant, expected a variable that varies",
-                                     quote(problem.names[j])));
-      }
-      if (j < prior.inclusions.size()) prior.inclusions[j] = 0.0;
+void make_law(SelectionProblem& problem, SelectionData data, const SelectionPrior& prior,
+              const std::vector<Index>& unusable) {
+  std::vector<std::string> names;
+  for (const Index j : unusable) {
+    names.push_back(problem.names[j]);
+    if (std::find(prior.always.begin(), prior.always.end(), problem.names[j]) != prior.always.end()) {
+      throw InputError(
+          fmt::format("always: found {}, which is constant, expected a variable that varies", quote(problem.names[j])));
     }
+  }
+  if (!unusable.empty()) {
     problem.notes.push_back(fmt::format("{} {} constant and cannot explain anything, so {} left out: {}", names.size(),
                                         names.size() == 1 ? "column is" : "columns are",
                                         names.size() == 1 ? "it is" : "they are", some_of(names)));
   }
-  problem.law = std::make_shared<const SelectionLaw>(std::move(data), prior, problem.names);
+  problem.law = std::make_shared<const SelectionLaw>(std::move(data), prior, problem.names, unusable);
 }
 
 std::shared_ptr<const SelectionProblem> cross_product_problem(CrossProductTable table, const SelectionPrior& prior) {
@@ -199,6 +161,7 @@ std::shared_ptr<const SelectionProblem> cross_product_problem(CrossProductTable 
   check_names(problem->names, table.xtx.source);
   const std::size_t p = problem->names.size();
   check_size(table.xtx, p, "X'y");
+  if (!table.xtx.column_start.empty()) make_dense(table.xtx);
   if (table.xty.size() != p) {
     throw InputError(fmt::format("X'y: found {} numbers, expected {}, one for each variable", table.xty.size(), p));
   }
@@ -229,6 +192,7 @@ std::shared_ptr<const SelectionProblem> cross_product_problem(CrossProductTable 
     }
   }
   note_same(*products, problem->names, problem->notes);
+  shrink_products(*products, table.xtx.source, *problem);
   problem->centre.assign(p, 0.0);
   problem->scale.assign(p, 1.0);
   SelectionData data{products, std::move(table.xty), table.yty, table.n - 1.0, prior.residual_variance};
@@ -241,9 +205,9 @@ std::shared_ptr<const SelectionProblem> summary_problem(SummaryTable table, Symm
   auto problem = std::make_shared<SelectionProblem>();
   problem->name = fmt::format("fine-mapping of {}", table.source);
   problem->response = "z";
-  problem->names = table.names;
-  check_names(problem->names, table.source);
   const std::size_t p = table.z.size();
+  follow_names(correlations, table, problem->notes);
+  problem->names = distinct_names(table.names, problem->notes);
   if (p == 0) throw InputError(fmt::format("{}: found no z scores, expected some", table.source));
   for (std::size_t j = 0; j < p; ++j) {
     if (!std::isfinite(table.z[j])) {
@@ -259,11 +223,16 @@ std::shared_ptr<const SelectionProblem> summary_problem(SummaryTable table, Symm
   const double squares = table.n ? *table.n - 1.0 : 1.0;
   SelectionData data;
   std::vector<double> diagonal;
+  if (!correlations.column_start.empty()) {
+    check_size(correlations, p, table.source);
+    add_other_triangle(correlations);
+    check_sparse(correlations, table.names);
+    // Entries that were cut off may leave a matrix that is not positive semidefinite, which whole ones are checked for.
+    if (p <= kMostFactored) make_dense(correlations);
+  }
   if (!correlations.file.empty()) {
     data.products = map_correlations(correlations.file, static_cast<Index>(p), squares);
   } else if (!correlations.column_start.empty()) {
-    check_size(correlations, p, table.source);
-    check_sparse(correlations, table.names);
     data.products = std::make_shared<SparseCrossProducts>(
         SparseColumns{std::move(correlations.column_start), std::move(correlations.rows),
                       std::move(correlations.values)},
@@ -281,7 +250,7 @@ std::shared_ptr<const SelectionProblem> summary_problem(SummaryTable table, Symm
       r->row(j)[j] = 1.0;
     }
     r->finish();
-    note_same(*r, table.names, problem->notes);
+    note_same(*r, problem->names, problem->notes);
     if (p <= kMostFactored) make_positive(*r, correlations.source, *problem);
     problem->correlations = r;
     auto scaled = std::make_shared<DenseCrossProducts>(static_cast<Index>(p));
@@ -289,6 +258,7 @@ std::shared_ptr<const SelectionProblem> summary_problem(SummaryTable table, Symm
       for (Index j = 0; j < p; ++j) scaled->row(k)[j] = squares * r->row(k)[j];
     }
     scaled->finish();
+    if (p > kMostFactored) scaled->doubt();
     data.products = scaled;
   }
   if (table.n) {

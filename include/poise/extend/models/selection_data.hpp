@@ -68,6 +68,8 @@ struct SymmetricMatrix {
   std::vector<float> values;
   std::string file;          ///< a .npy file whose rows are read when they are wanted
   std::string source = "R";  ///< for messages
+  /// Of the columns, where they are known: those of the z scores, in any order.
+  std::vector<std::string> names;
 };
 
 /// What fine-mapping starts from.
@@ -80,16 +82,21 @@ struct SummaryTable {
   std::vector<std::string> extra_heads;
   std::vector<std::vector<std::string>> extra;
   std::string source = "z";
+  bool is_numbered = false;  ///< the file has no names
 };
 
 /// Reads z scores: FINEMAP's .z file (rsid chromosome position allele1 allele2 maf beta se), or any table with a head
-/// that has a column z, or beta and se.
+/// that has a column z, or beta and se; numbers alone, a line each, or a .npy file. Gzip files are unpacked.
 [[nodiscard]] SummaryTable read_summary(const std::string& path);
 [[nodiscard]] SummaryTable read_summary(std::string_view text, const std::string& name);
-/// Reads correlations: a .npy file, or FINEMAP's .ld file, numbers in rows without a head. Large .npy files stay where
-/// they are.
+/// Reads correlations: a .npy file, FINEMAP's .ld file (numbers in rows, also with names), or a .npz file of SciPy's
+/// sparse matrices. Gzip files are unpacked. Large .npy files stay where they are.
 [[nodiscard]] SymmetricMatrix read_correlations(const std::string& path);
 [[nodiscard]] SymmetricMatrix read_correlations(std::string_view bytes, const std::string& name);
+
+/// Reads prior probabilities of inclusion, one for each of these variables: a table with a head whose first column has
+/// the names, and a column prob, prior, inclusion or pip.
+[[nodiscard]] std::vector<double> read_inclusions(const std::string& path, const std::vector<std::string>& names);
 
 /// A row of a FINEMAP master file.
 struct FinemapInput {
