@@ -109,6 +109,10 @@ void add_variables(HtmlPage& page, const Report& report) {
                           kMostRows, rows.size());
     rows.resize(kMostRows);
   }
+  if (variables.exact < variables.variables) {
+    caption += fmt::format(" The ESS of {} variables is exact, that of the others (~) estimated from batch means.",
+                           variables.exact);
+  }
   HtmlTable table{.caption = caption,
                   .columns = {"variable", "mean", "error", "ESS", "R-hat", "changes", "status"},
                   .rows = {},
@@ -116,8 +120,8 @@ void add_variables(HtmlPage& page, const Report& report) {
   const VariableNames name{report.variable_names, report.level_names};
   for (const VariableRow& row : rows) {
     table.rows.push_back({escaped_html(name(row)), text::mean(row.mean, row.mcse), text::number(row.mcse, 2),
-                          text::count(row.ess), text::r_hat(row.r_hat), fmt::format("{}", row.transitions),
-                          status_cell(row.status)});
+                          text::count(row.ess) + (row.is_estimate ? " ~" : ""), text::r_hat(row.r_hat),
+                          fmt::format("{}", row.transitions), status_cell(row.status)});
   }
   page.table(table);
 }
