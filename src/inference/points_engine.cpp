@@ -111,7 +111,8 @@ PointsEngine::PointsEngine(const std::vector<Model>& models, const Sampler& samp
       of_point.starts = engine_options(models[k], other).starts;
     }
     TunableEngine made = make_engine(models[k], sampler, of_point);
-    if (made.tuner || made.self_tuning || made.ladder) {
+    const bool is_tuned = made.tuner != nullptr && (sampler.learns() || sampler.settings.many);
+    if (is_tuned || made.self_tuning || made.ladder) {
       throw NoExchange("the sampler adapts itself at each point; exchange=yes goes with gibbs, sw and fixed functions");
     }
     if (proportional_.slopes[k] == 0.0 && !evaluator_) {

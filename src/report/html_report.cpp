@@ -61,6 +61,10 @@ void add_warnings(HtmlPage& page, const Report& report) {
   if (!report.notes.empty()) page.list(report.notes);
 }
 
+std::string words_cell(std::string_view words) {
+  return fmt::format("<span class=\"words\">{}</span>", escaped_html(words));
+}
+
 void add_observables(HtmlPage& page, const Report& report) {
   HtmlTable table{
       .caption = "Observables per site, with standard errors and integrated autocorrelation times in draws.",
@@ -72,7 +76,7 @@ void add_observables(HtmlPage& page, const Report& report) {
     const auto row =
         std::find_if(help.begin(), help.end(), [&](const NameHelp& name) { return name.name == one.name; });
     table.rows.push_back({escaped_html(one.name), text::mean(one.value, one.error), text::number(one.error, 2),
-                          text::number(one.tau, 3), row == help.end() ? "" : escaped_html(row->help)});
+                          text::number(one.tau, 3), row == help.end() ? "" : words_cell(row->help)});
   }
   page.table(table);
 }

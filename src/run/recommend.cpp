@@ -217,10 +217,10 @@ void fit_to_limit(const Model& model, const RunOptions& options, Advice& advice)
   if (sweep * call < kLongestSweep * options.seconds) return;
   advice.cheaper.reset();
   advice.next.reset();  // a step of a ladder is a sweep
-  const Sampler single = parse_sampler("gibbs:block=1");
-  if (!is_row<GibbsRow>(advice.sampler) || !why_not(Device::cpu, model, single).empty()) return;
-  advice.sampler = single;
-  advice.reason = "a sweep of calls would take too much of the time limit, so one variable changes at a time";
+  const Sampler blocks = parse_sampler("gibbs:block=2");
+  if (!is_row<GibbsRow>(advice.sampler) || !why_not(Device::cpu, model, blocks).empty()) return;
+  advice.sampler = blocks;
+  advice.reason = "a sweep of calls would take too much of the time limit, so two variables change at a time";
   const double steps = 0.5 * options.seconds / (call * kDrawsInLimit);
   advice.thin = static_cast<std::uint64_t>(std::clamp(std::floor(steps), 1.0, sweep));
 }

@@ -45,7 +45,7 @@ struct Advice {
 [[nodiscard]] Advice recommend(const Model& model, const RunOptions& options, bool is_watched);
 
 /// Where time is limited and a sweep of calls of user code would take much of it, which is found by the clock: no
-/// sweeps. Chains then change one variable at a time, and draws are as many as the time allows.
+/// sweeps. Chains then change two variables at a time, and draws are as many as the time allows.
 void fit_to_limit(const Model& model, const RunOptions& options, Advice& advice);
 
 /// The local samplers that marginals are found with, beside tempering.

@@ -137,7 +137,7 @@ TEST(Scan, NeighboursOfAReplicaExchangeAreCorrelated) {
     }
     if (k == 3) continue;
     EXPECT_GT(points[k].acceptance, 0.3);
-    EXPECT_GT(points[k].correlations[0][k + 1], 0.1);
+    EXPECT_GT(points[k].correlations[0][k + 1], 0.02);
   }
   const nlohmann::json json = nlohmann::json::parse(scan_json(options, points).dump());
   EXPECT_TRUE(json["exchange"].get<bool>());
