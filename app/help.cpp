@@ -150,12 +150,17 @@ Examples:
 std::string scan_footer() {
   return fmt::format(
       R"(The key is one of the model's. Spin models report their observables, other models the means of their monitors, each with
-its standard error. Points run at the same time, one on each thread, with random numbers of their own, so the errors of
-different points are independent. --seconds is for each point. With --json FILE every finished point is on the disk at
-once; the same command, also with more values, runs those that are missing.
+its standard error. Where the parameter multiplies log p (beta, T, a coupling without field) all points are one run, a
+replica exchange: neighbours swap states, which carries chains over barriers, and errors of neighbouring points are
+correlated by what is said below the table and in JSON. The sampler then is sw where there are clusters, else gibbs, or any
+one that does not adapt itself. With --exchange no, and for other parameters and samplers, points run at the same time, one
+on each thread, with random numbers of their own and independent errors. --seconds is for all points together. With --json
+FILE a scan that was killed is continued by the same command; where points are independent, one with more values runs those
+that are missing.
 
 Examples:
-  poise scan ising:size=64 --over T=2.0..2.6:13 --sampler wolff --json scan.json --plot scan.svg
+  poise scan ising:size=64 --over T=2.0..2.6:13 --json scan.json --plot scan.svg
+  poise scan ising:size=64 --over T=2.0..2.6:13 --sampler wolff
   poise scan potts:size=32,levels=3 --over coupling=0.9,1,1.1 --csv - --quiet
 
 {}

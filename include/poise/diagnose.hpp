@@ -145,6 +145,8 @@ class ColumnSource {
   /// Copies the labels of variables that were loaded, chain by chain; those of `first` + i go to `to` + i * stride.
   /// Threads may do so at the same time.
   virtual void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const = 0;
+  /// All draws, where they are in memory draw by draw.
+  [[nodiscard]] virtual const DrawsView* in_memory() const { return nullptr; }
 };
 
 /// One series of zeros and ones, or of two labels. A variable seen at one or two labels is one series, as it is coded.
@@ -159,6 +161,7 @@ struct VariableRow {
   std::optional<std::int8_t> level;  ///< the label the series indicates; empty when the series is the variable itself
   SeriesStatus status;               ///< constant, frozen, too_short, rare or ok
   double chance = 1;                 ///< as in SeriesSummary
+  bool is_estimate = false;          ///< ess, mcse and chance are estimated from batch means
 };
 
 /// Over all rows where the number is defined; NaN when there are none. R-hat may be infinite.
@@ -174,8 +177,9 @@ struct VariablesSummary {
   std::vector<VariableRow> rows;            ///< by variable, then by level
   std::vector<VariableRow> worst_by_r_hat;  ///< largest first
   std::vector<VariableRow> worst_by_ess;    ///< smallest first
-  Quantiles ess{};
+  Quantiles ess{};                          ///< of the rows whose ESS is no estimate
   Quantiles r_hat{};
+  std::size_t exact = 0;  ///< variables whose ESS is no estimate
 
   // Numbers of variables. One with several levels counts where any of them does.
   std::size_t constant = 0;
@@ -190,9 +194,17 @@ struct VariablesOptions {
   std::size_t worst = 10;  ///< length of the two lists of worst rows
 };
 
+/// Up to so many values, of all variables in all draws, are diagnosed at every lag.
+inline constexpr std::size_t values_at_every_lag = std::size_t{1} << 24;
+
 /// Each variable has the ess_mean, r_hat and mcse_mean that the functions above give for its series, without
 /// the series ever being stored as real numbers: a few dozen variables at a time are copied out of the draws and packed
 /// into bits. All variables are looked at, none is left out or sampled.
+///
+/// Where there are more than `values_at_every_lag` values, every variable has its exact mean, transitions and R-hat,
+/// and an ESS from batch means (`is_estimate`). Those with the worst of either have the exact ESS too, and so have
+/// others at equal distances, as many as have a quarter of these values: by count, so numbers are the same on every
+/// machine.
 [[nodiscard]] VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options = {});
 [[nodiscard]] VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions& options = {});
 

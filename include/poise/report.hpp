@@ -73,6 +73,7 @@ struct Report {
 
   bool independent = false;  ///< draws do not depend on each other, so that there is no mixing to judge
   bool interrupted = false;
+  std::vector<std::int8_t> present;  ///< as in RunResult
   std::vector<Warning> warnings;
   std::vector<std::string> notes;
 };

@@ -92,10 +92,19 @@ struct Progress {
   double ess_log_prob = 0.0;  ///< so far; NaN until it can be said
 };
 
+/// A function of states whose values are a monitor of the run.
+struct Observer {
+  std::string name;
+  /// Gives a number for each of `count` states, whose labels follow each other. Called between two rounds, by the
+  /// thread that made the run, on each rank for the chains of that rank.
+  std::function<void(std::span<const std::int8_t> states, std::size_t count, std::span<double> out)> values;
+};
+
 /// How a run talks to the outside. Nothing in the library prints.
 struct RunHooks {
   std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most
   Sink* sink = nullptr;                                ///< where draws go besides memory
+  std::vector<Observer> observers = {};                ///< states need not be kept for them
   const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
   std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
   /// The ranks that make the run together, all with the same model, sampler and options: chains are divided among them,
@@ -171,6 +180,8 @@ struct RunResult {
   std::vector<Index> frozen;
   ModelChecks checks;
   std::optional<BestDraw> best;  ///< empty without draws
+  /// Labels of all chains, one behind the other, where the run was stopped before its first draw.
+  std::vector<std::int8_t> present;
 
   double warmup_seconds = 0.0;
   double sampling_seconds = 0.0;

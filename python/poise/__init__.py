@@ -33,6 +33,7 @@ from ._optimize import Optimum, Solution, optimize
 from ._picture import Picture
 from ._ranks import num_ranks, rank
 from ._sample import Comparison, compare, resume, sample, samplers
+from ._scan import scan
 from ._selection import Selection, finemap, select, selection
 from ._stepper import Stepper
 from ._table import Table
@@ -96,6 +97,7 @@ __all__ = [
     "rhat",
     "sample",
     "samplers",
+    "scan",
     "select",
     "selection",
     "target",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from ._fit import Fit
 
@@ -97,8 +100,22 @@ def as_warnings(found: Any) -> list[PoiseWarning]:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted; ``fit`` holds what had been drawn until then, or None where that is nothing."""
+    """A run was interrupted; ``fit`` holds what had been drawn until then, or None where that is nothing. ``sampler`` and
+    ``choice`` are those of the run. In the warm-up ``states`` are those that the chains had, ``[chain, ...]``: what
+    ``init`` takes. ``steps_per_second`` is how fast each chain went."""
 
-    def __init__(self, message: str, fit: Fit | None) -> None:
+    def __init__(
+        self, message: str, fit: Any, report: dict[str, Any] | None = None, states: npt.NDArray[np.int8] | None = None
+    ) -> None:
         super().__init__(message)
-        self.fit = fit
+        self.fit: Fit | None = fit
+        self.sampler: str | None = (report or {}).get("sampler")
+        self.choice: dict[str, Any] | None = (report or {}).get("choice")
+        self.states = states
+        self.steps_per_second = float("nan") if report is None else _speed(report)
+
+
+def _speed(report: dict[str, Any]) -> float:
+    seconds = report["seconds"]["warmup"] + report["seconds"]["sampling"]
+    made = (report.get("warmup_steps") or 0) + report["draws"] * report["thin"]
+    return made / seconds if seconds else float("nan")

@@ -207,8 +207,10 @@ class Fit(ShownAsText):
         return Table(rows, columns)
 
     def variables(self) -> Table:
-        """A row per variable, or per level of a variable with more than two: mean, mcse, ess, r_hat, transitions, status."""
+        """A row per variable, or per level of a variable with more than two: mean, mcse, ess, r_hat, transitions, status. In
+        long runs of many variables ``estimated`` marks rows whose ess and mcse come from batch means."""
         columns = self._core.variables()
+        columns["estimated"] = columns["estimated"].astype(bool)
         return Table(columns.pop("name"), columns)
 
     @property

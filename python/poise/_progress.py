@@ -28,18 +28,21 @@ class ProgressBars:
         return self.update if self.show else None
 
     def update(self, now: dict[str, Any]) -> None:
-        phase = now["phase"] if now["phase"] == "sample" else "warm-up"
+        phase = now["phase"] if now["phase"] in ("sample", "points") else "warm-up"
         if phase != self.phase:
             self._close()
             self.phase = phase
             self.bar = _tqdm()(
                 total=now["total"] or None,
                 desc=f"{self.title} {phase}".strip(),
-                unit={"sample": "draw"}.get(phase, "step"),
-                unit_scale=phase != "sample",
+                unit={"sample": "draw", "points": "point"}.get(phase, "step"),
+                unit_scale=phase == "warm-up",
                 dynamic_ncols=True,
             )
         self.bar.n = now["done"]
+        if phase == "points":
+            self.bar.refresh()
+            return
         note = {"accepted": f"{now['acceptance_rate']:.2f}", "log_prob": f"{now['log_prob']:.5g}"}
         if now["ess_log_prob"] == now["ess_log_prob"]:
             note["ess"] = f"{now['ess_log_prob']:.0f}"

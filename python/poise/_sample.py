@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ._errors import Interrupted, PoiseWarning
 from ._fit import Fit
 from ._marginals import Marginals, warned
 from ._models import Model
+from ._observe import Function, observers
 from ._picture import Picture
 from ._progress import ProgressBars
 from ._table import ShownAsText, Table
@@ -40,6 +41,7 @@ def sample(
     seconds: float | None = None,
     init: str | npt.ArrayLike = "uniform",
     keep: str = "draws",
+    observe: Mapping[str, Function] | None = None,
     first_chain: int = 0,
     memory: float | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -55,6 +57,9 @@ def sample(
       its chains do not mix, clusters, exact draws or tempering replace it. ``fit.choice`` says which and why.
       ``poise.samplers()`` lists them all.
     {options}
+    - ``observe``: functions of a batch of states, by name: ``{"corner": lambda x: x[:, 0, 0]}``. Their values are monitors
+      of the run, in the table and as ``fit["corner"]``; they are found while the run samples, so ``keep="monitors"`` will
+      do. States come as in ``fit.draws``, one behind the other.
     - ``out``: a NetCDF file that the draws are also written to while they are made. Without it a run whose draws exceed
       ``memory`` is refused before it starts; ``fit.to_datatree()`` reads what is in the file only.
     - ``checkpoint``: beside ``out``, a run that lasts over a minute leaves a checkpoint every 30 seconds, from which
@@ -70,7 +75,8 @@ def sample(
 
     Warnings about the result are issued in categories of :class:`PoiseWarning` (:class:`RHatWarning`, ...) and are in
     ``fit.warnings``. Ctrl-C raises
-    :class:`Interrupted`, which holds the draws made so far (None in the warm-up).
+    :class:`Interrupted`, which holds the draws made so far (in the warm-up,
+    the sampler, its speed and the present states).
 
     >>> import poise
     >>> fit = poise.sample(poise.ising(size=8, coupling=0.2), draws=200, seed=1, progress=False)
@@ -88,8 +94,8 @@ def sample(
     _read_checkpoint(checkpoint, file, settings)
     source = model._source if isinstance(model, Model) else None
     with ProgressBars(progress) as bars, folder_may_be_missing(file):
-        fit = _core.sample(core, name, settings, bars.callback, file, source)
-    return _ended(fit, model, core, user, name, settings)
+        fit = _core.sample(core, name, settings, bars.callback, file, source, observers(observe, _state_shape(model, core)))
+    return _ended(fit, model, core, user, name, settings, observe)
 
 
 def resume(
@@ -99,6 +105,7 @@ def resume(
     draws: int | None = None,
     threads: int | None = None,
     device: str | None = None,
+    observe: Mapping[str, Function] | None = None,
     progress: bool | None = None,
 ) -> Fit:
     """Resumes a run of :func:`sample` with ``out=file``, or of the program's ``poise sample --out``, that was killed or
@@ -106,7 +113,7 @@ def resume(
 
     Sampler and settings are in the file, and so is the model where it came from a spec or from files. A target of your
     own, or a model of arrays, is given as ``model`` and must be the one that the run was made with. The draws are bitwise
-    those of a run that was never stopped. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by default
+    those of a run that was never stopped. A run that had functions to ``observe`` needs them again. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by default
     the one that the run was begun on.
 
     >>> import poise, tempfile
@@ -128,8 +135,9 @@ def resume(
     given = {"draws": draws, "threads": threads, "device": device}
     changed = {row["name"]: described(row, given[row["name"]]) for row in _OPTIONS if given.get(row["name"]) is not None}
     with ProgressBars(progress) as bars:
-        fit, settings = _core.resume(stored, core, changed, bars.callback)
-    return _ended(fit, model, core, user, stored.sampler, settings)
+        seen = observers(observe, _state_shape(model, core))
+        fit, settings = _core.resume(stored, core, changed, bars.callback, seen)
+    return _ended(fit, model, core, user, stored.sampler, settings, observe)
 
 
 def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
@@ -139,12 +147,13 @@ def extend(fit: Fit, draws: int, *, progress: bool | None = None) -> Fit:
             "this run cannot be made longer: it was loaded, interrupted, or has too many variables to be kept; "
             "poise.resume continues from files"
         )
-    model, core, user, name, settings = fit._origin
+    model, core, user, name, settings, observe = fit._origin
     settings = {k: v for k, v in settings.items() if k not in ("seconds", "checkpoint", "checkpoint_every")}
     settings["draws"] = fit.num_draws + whole("draws", draws, 1, 2**62)
     with ProgressBars(progress) as bars:
-        longer = _core.extend(fit._core, core, name, settings, bars.callback)
-    return _ended(longer, model, core, user, name, settings)
+        seen = observers(observe, _state_shape(model, core))
+        longer = _core.extend(fit._core, core, name, settings, bars.callback, seen)
+    return _ended(longer, model, core, user, name, settings, observe)
 
 
 def run_marginals(target: Any, sampler: str, progress: bool | None, given: dict[str, Any]) -> Marginals:
@@ -170,14 +179,25 @@ def _read_checkpoint(checkpoint: bool | float | None, file: str, settings: dict[
         settings["checkpoint_every"] = positive("checkpoint", checkpoint)
 
 
-def _ended(fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, settings: dict[str, Any]) -> Fit:
+def _state_shape(model: Any, core: _core.Model) -> tuple[int, ...]:
+    """Of one state in ``fit.draws``."""
+    return shape_of(model) or ((core.rows, core.columns) if core.rows else (core.variables,))
+
+
+def _ended(
+    fit: _core.Fit, model: Any, core: _core.Model, user: Any, name: str, settings: dict[str, Any], observe: Any
+) -> Fit:
     """The result as users see it, with its warnings said."""
     account = None if user is None else {"calls": user.calls, "rows": user.rows, "seconds": user.seconds}
     result = Fit(fit, account, shape_of(model) or None)
-    result._origin = (model, core, user, name, settings)
+    result._origin = (model, core, user, name, settings, observe)
     if fit.interrupted:
         kept = result if fit.num_draws > 0 else None
-        raise Interrupted(f"interrupted after {fit.num_draws} draws per chain", kept)
+        report = fit.report()
+        present = np.array(report.get("present", ()), dtype=np.int8)
+        states = present.reshape(fit.chains, *_state_shape(model, core)) if present.size else None
+        message = f"interrupted after {fit.num_draws} draws per chain" if kept else "interrupted in the warm-up"
+        raise Interrupted(message, kept, report, states)
     for warning in result.warnings if _core.rank() == 0 else []:
         python_warnings.warn(warning, stacklevel=3)
     return result

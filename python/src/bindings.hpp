@@ -106,6 +106,9 @@ template <class Options>
   return out;
 }
 
+/// What a progress bar is told.
+[[nodiscard]] nb::dict progress_dict(const Progress& progress);
+
 /// The options of a run, with the states that its chains begin in.
 [[nodiscard]] RunOptions run_options(const nb::dict& settings);
 
@@ -118,6 +121,7 @@ void bind_ranks(nb::module_& module);
 void bind_answers(nb::module_& module);
 void bind_marginals(nb::module_& module);
 void bind_optimize(nb::module_& module);
+void bind_scan(nb::module_& module);
 void bind_selection(nb::module_& module);
 void bind_stepper(nb::module_& module);
 

@@ -28,6 +28,7 @@ NB_MODULE(_core, module) {
   poise::python::bind_marginals(module);
   poise::python::bind_answers(module);
   poise::python::bind_optimize(module);
+  poise::python::bind_scan(module);
   poise::python::bind_selection(module);
   poise::python::bind_stepper(module);
 }

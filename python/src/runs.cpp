@@ -44,6 +44,8 @@ const char* phase_name(Phase phase) {
   return "";
 }
 
+}  // namespace
+
 nb::dict progress_dict(const Progress& progress) {
   nb::dict out;
   out["phase"] = phase_name(progress.phase);
@@ -56,6 +58,8 @@ nb::dict progress_dict(const Progress& progress) {
   out["ess_log_prob"] = progress.ess_log_prob;
   return out;
 }
+
+namespace {
 
 /// `path`: the file that has all draws; empty without one.
 std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
@@ -76,6 +80,29 @@ std::shared_ptr<Fit> make_fit(Session& session, const std::string& path) {
   return fit;
 }
 
+/// Functions of arrays of states, which the engine calls from any thread and copies without the lock.
+using Observers = std::vector<std::pair<std::string, nb::callable>>;
+
+std::vector<Observer> observers_of(const Observers& given, Index variables) {
+  std::vector<Observer> out;
+  for (const auto& [name, function] : given) {
+    const std::shared_ptr<nb::callable> held(new nb::callable(function), [](nb::callable* callable) {
+      const nb::gil_scoped_acquire acquire;
+      delete callable;
+    });
+    out.push_back(
+        {name, [held, variables](std::span<const std::int8_t> states, std::size_t count, std::span<double> values) {
+           const nb::gil_scoped_acquire acquire;
+           const nb::object found =
+               (*held)(array(std::vector<std::int8_t>(states.begin(), states.end()), {count, variables}));
+           const auto numbers = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig>>(found);
+           if (numbers.size() != count) throw std::length_error("an observer gave too few values");
+           std::copy_n(numbers.data(), count, values.begin());
+         }});
+  }
+  return out;
+}
+
 std::string settings_text(const Fit& fit) {
   return fit.stored.settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -88,10 +115,12 @@ struct Before {
 
 /// The run on this thread, where the target is Python code, or on another, while this one looks after signals.
 std::shared_ptr<Fit> sample_here(const Model& model, const SessionOptions& options, const nb::object& shown,
-                                 const Before& before) {
+                                 const Observers& observers, const Before& before) {
   const nb::object progress = is_root() ? shown : nb::none();
   // Every rank gets the draws: what a script does with them next, it does on all.
-  RunHooks hooks{.collective = ranks(), .draws_to = Collective::To::all};
+  RunHooks hooks{.observers = observers_of(observers, model.layout.variables),
+                 .collective = ranks(),
+                 .draws_to = Collective::To::all};
   std::optional<Session> session;
   const auto begin = [&] {
     session.emplace(model, options, hooks, before.checkpoint);
@@ -151,9 +180,9 @@ std::shared_ptr<Fit> sample_here(const Model& model, const SessionOptions& optio
 }
 
 std::shared_ptr<Fit> sample_together(const Model& model, const SessionOptions& options, const nb::object& progress,
-                                     const Before& before = {}) {
+                                     const Observers& observers, const Before& before = {}) {
   std::shared_ptr<Fit> fit;
-  together([&] { fit = sample_here(model, options, progress, before); });
+  together([&] { fit = sample_here(model, options, progress, observers, before); });
   return fit;
 }
 
@@ -169,17 +198,18 @@ ModelSource model_source(const std::optional<Source>& given) {
 }
 
 std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler, const nb::dict& settings,
-                            const nb::object& progress, const std::string& out, const std::optional<Source>& source) {
+                            const nb::object& progress, const std::string& out, const std::optional<Source>& source,
+                            const Observers& observers) {
   SessionOptions options{.source = model_source(source), .sampler = sampler, .run = run_options(settings), .out = out};
   read_settings(settings, options.checkpoints);
   options.checkpoints.enabled = !settings.contains("checkpoint") || options.checkpoints.always;
   if (options.checkpoints.always) options.checkpoints.first = options.checkpoints.interval;
-  return sample_together(model, options, progress);
+  return sample_together(model, options, progress, observers);
 }
 
 std::shared_ptr<Fit> extend(const std::shared_ptr<Fit>& fit, const Model& model, const std::string& sampler,
-                            const nb::dict& settings, const nb::object& progress) {
-  return sample_together(model, {.sampler = sampler, .run = run_options(settings)}, progress, {.fit = fit});
+                            const nb::dict& settings, const nb::object& progress, const Observers& observers) {
+  return sample_together(model, {.sampler = sampler, .run = run_options(settings)}, progress, observers, {.fit = fit});
 }
 
 StoredSession stored_session(const std::string& path) {
@@ -191,13 +221,13 @@ StoredSession stored_session(const std::string& path) {
 
 /// Resumes it; `settings` are those that are changed. Gives the fit, and all settings for it to be extended with.
 std::pair<std::shared_ptr<Fit>, nb::dict> resume(StoredSession& stored, const Model& model, const nb::dict& settings,
-                                                 const nb::object& progress) {
+                                                 const nb::object& progress, const Observers& observers) {
   const bool longer = settings.contains("draws");
   const std::optional<std::size_t> wanted =
       longer ? std::optional(nb::cast<std::size_t>(settings["draws"])) : std::nullopt;
   stored.ask_for(wanted);
   read_settings(settings, stored.options.run);
-  const auto fit = sample_together(model, stored.options, progress, {.checkpoint = stored.checkpoint});
+  const auto fit = sample_together(model, stored.options, progress, observers, {.checkpoint = stored.checkpoint});
   auto all = nb::cast<nb::dict>(to_python(options_json(stored.options.run)));
   if (stored.options.run.start == Start::given) {
     all["given"] = array(stored.options.run.given, {stored.options.run.given.size()});
@@ -274,6 +304,7 @@ nb::dict monitors(const std::shared_ptr<Fit>& fit) {
 nb::dict variable_rows(const Fit& fit) {
   std::vector<double> mean, mcse, ess, r_hat;
   std::vector<std::int64_t> variable, transitions;
+  std::vector<std::uint8_t> estimated;
   nb::list names, status;
   if (fit.report.variables) {
     const VariableNames name{fit.report.variable_names, fit.report.level_names};
@@ -285,6 +316,7 @@ nb::dict variable_rows(const Fit& fit) {
       ess.push_back(row.ess);
       r_hat.push_back(row.r_hat);
       transitions.push_back(static_cast<std::int64_t>(row.transitions));
+      estimated.push_back(row.is_estimate ? 1 : 0);
       const std::string_view text = to_string(row.status);
       status.append(nb::str(text.data(), text.size()));
     }
@@ -299,6 +331,7 @@ nb::dict variable_rows(const Fit& fit) {
   out["r_hat"] = array(std::move(r_hat), {rows});
   out["transitions"] = array(std::move(transitions), {rows});
   out["status"] = status;
+  out["estimated"] = array(std::move(estimated), {rows});
   return out;
 }
 
@@ -377,11 +410,12 @@ void bind_runs(nb::module_& module) {
   module.def("stored_session", &stored_session, nb::arg("path"));
   module.def("run_options", &described_options<RunOptions>);
   module.def("sample", &sample, nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
-             nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("source").none() = nb::none());
+             nb::arg("progress").none() = nb::none(), nb::arg("out") = "", nb::arg("source").none() = nb::none(),
+             nb::arg("observers") = Observers());
   module.def("extend", &extend, nb::arg("fit"), nb::arg("model"), nb::arg("sampler"), nb::arg("settings"),
-             nb::arg("progress").none() = nb::none());
+             nb::arg("progress").none() = nb::none(), nb::arg("observers") = Observers());
   module.def("resume", &resume, nb::arg("stored"), nb::arg("model"), nb::arg("settings"),
-             nb::arg("progress").none() = nb::none());
+             nb::arg("progress").none() = nb::none(), nb::arg("observers") = Observers());
   module.def("load", &load, nb::arg("path"), nb::arg("memory"), nb::call_guard<nb::gil_scoped_release>());
   const auto reports = [](const std::vector<std::shared_ptr<Fit>>& fits) {
     std::vector<Report> out;

@@ -24,13 +24,13 @@
 
 namespace poise::diagnose_detail {
 
-double chance_of_r_hat(std::size_t chains, std::size_t length, double r_hat, double effective) {
+double chance_of_r_hat(std::size_t chains, std::size_t length, double r_hat, double effective, double degrees) {
   if (std::isinf(r_hat)) return 0.0;
   const auto n = static_cast<double>(length);
   const auto m = static_cast<double>(chains);
   const double f = effective / m * (r_hat * r_hat - (n - 1) / n);
   const double between = m - 1;
-  const double within = std::max(1.0, effective / 6);
+  const double within = std::max(1.0, std::min(effective / 6, degrees));
   return boost::math::ibeta(within / 2, between / 2, within / (within + between * f));
 }
 

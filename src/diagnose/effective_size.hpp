@@ -60,8 +60,10 @@ double effective_size(std::size_t m, std::size_t n, double variance_of_means, La
 }
 
 /// Probability of an R-hat of at least that of m half-chains of n draws, were they stationary and independent of each
-/// other: see chance.cpp. `effective` is what all draws would then be worth.
-double chance_of_r_hat(std::size_t m, std::size_t n, double r_hat, double effective);
+/// other: see chance.cpp. `effective` is what all draws would then be worth; where that is estimated from batches,
+/// `degrees` bounds how well it is known.
+double chance_of_r_hat(std::size_t m, std::size_t n, double r_hat, double effective,
+                       double degrees = std::numeric_limits<double>::infinity());
 
 /// The effective size if the means of half-chains varied as stationarity has it, and no more than they do.
 template <class Lag>

@@ -5,10 +5,13 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <thread>
 
 #include "base/thread_pool.hpp"
 
+#include "diagnose/batch_counts.hpp"
 #include "diagnose/bit_chains.hpp"
 #include "diagnose/effective_size.hpp"
 
@@ -33,6 +36,7 @@ class MemoryColumns final : public ColumnSource {
   [[nodiscard]] std::size_t draws() const override { return draws_.draws; }
   [[nodiscard]] std::size_t variables() const override { return draws_.variables; }
   [[nodiscard]] std::size_t load(std::size_t first) override { return draws_.variables - first; }
+  [[nodiscard]] const DrawsView* in_memory() const override { return &draws_; }
 
   /// Transposes tile by tile: sixteen draws of the block stay in the cache while its columns are written.
   void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const override {
@@ -55,8 +59,10 @@ class MemoryColumns final : public ColumnSource {
 /// Turns the series of one variable after another into rows. One per thread, so that memory is reused.
 class RowMaker {
  public:
-  explicit RowMaker(const ColumnSource& draws)
+  /// With `cuts` effective sizes are estimated from batches.
+  RowMaker(const ColumnSource& draws, const detail::BatchCuts* cuts)
       : source_(draws),
+        cuts_(cuts),
         chains_(draws.chains()),
         draws_(draws.draws()),
         total_(chains_ * draws_),
@@ -81,8 +87,7 @@ class RowMaker {
       high = std::max(high, series[i]);
     }
     if (low == high) {
-      rows.push_back(
-          {static_cast<double>(low), undefined, undefined, undefined, 0, variable, {}, SeriesStatus::constant});
+      rows.push_back(detail::constant_row(variable, low));
       return;
     }
     std::size_t others = 0;
@@ -90,9 +95,7 @@ class RowMaker {
     if (others == 0) {
       VariableRow row = indicator_row(series, high);
       row.variable = variable;
-      const double width = static_cast<double>(high) - low;
-      row.mean = low + width * row.mean;
-      row.mcse *= width;
+      detail::label_row(row, low, high);
       rows.push_back(row);
       return;
     }
@@ -111,6 +114,7 @@ class RowMaker {
     whole_.reset(chains_, draws_);
     for (std::size_t chain = 0; chain < chains_; ++chain) whole_.fill_equal(chain, series + chain * draws_, level);
     whole_.count();
+    if (cuts_ != nullptr) return detail::estimated_row(whole_, *cuts_);
     halves_.take_halves(whole_);
     VariableRow row{};
     const auto ones = static_cast<double>(whole_.ones());
@@ -127,6 +131,7 @@ class RowMaker {
   }
 
   const ColumnSource& source_;
+  const detail::BatchCuts* cuts_;
   std::size_t chains_;
   std::size_t draws_;
   std::size_t total_;
@@ -201,28 +206,128 @@ void count_variables(VariablesSummary& summary) {
   }
 }
 
-/// The rows of the variables that are loaded, in their order.
-void add_rows(const ColumnSource& draws, std::size_t from, std::size_t variables, ThreadPool& pool,
-              std::vector<VariableRow>& rows) {
-  const std::size_t width = block_width(draws);
-  const std::size_t blocks = (variables + width - 1) / width;
-  std::vector<std::vector<VariableRow>> parts(blocks);
-  // Makers have memory of their own, so neighbouring blocks share one.
-  const std::size_t shares = std::min<std::size_t>(blocks, std::size_t{8} * pool.threads());
-  pool.for_each(shares, [&](std::size_t share) {
-    RowMaker maker(draws);
-    for (std::size_t block = blocks * share / shares; block < blocks * (share + 1) / shares; ++block) {
-      const std::size_t first = block * width;
-      parts[block] = maker.block(from + first, std::min(width, variables - first));
-    }
-  });
-  std::size_t total_rows = rows.size();
-  for (const auto& part : parts) total_rows += part.size();
-  rows.reserve(total_rows);
-  for (auto& part : parts) {
+using Rows = std::vector<VariableRow>;
+
+void append(std::vector<Rows>& parts, Rows& rows) {
+  std::size_t total = rows.size();
+  for (const Rows& part : parts) total += part.size();
+  rows.reserve(total);
+  for (Rows& part : parts) {
     rows.insert(rows.end(), part.begin(), part.end());
-    std::vector<VariableRow>().swap(part);
+    Rows().swap(part);
   }
+}
+
+/// Variables that are next to each other.
+struct Stretch {
+  std::size_t first;
+  std::size_t count;
+};
+
+/// Calls work(maker, number) for each of `count` pieces of work, makers having memory of their own that neighbours
+/// share.
+template <class Work>
+void with_makers(const ColumnSource& draws, const detail::BatchCuts* cuts, std::size_t count, ThreadPool& pool,
+                 Work&& work) {
+  const std::size_t shares = std::min<std::size_t>(count, std::size_t{8} * pool.threads());
+  pool.for_each(shares, [&](std::size_t share) {
+    RowMaker maker(draws, cuts);
+    for (std::size_t k = count * share / shares; k < count * (share + 1) / shares; ++k) work(maker, k);
+  });
+}
+
+/// The rows of the variables that are loaded, in their order.
+void add_rows(const ColumnSource& draws, Stretch loaded, const detail::BatchCuts* cuts, ThreadPool& pool, Rows& rows) {
+  const DrawsView* const memory = cuts != nullptr ? draws.in_memory() : nullptr;
+  std::size_t width = block_width(draws);
+  if (memory != nullptr) {  // counts of a tile should fit the cache
+    constexpr std::size_t kTileBytes = std::size_t{1} << 22;
+    width = std::clamp<std::size_t>(kTileBytes / (draws.chains() * cuts->slots() * 4) / 64 * 64, 64, 1024);
+  }
+  const std::size_t blocks = (loaded.count + width - 1) / width;
+  std::vector<Rows> parts(blocks);
+  const auto stretch = [&](std::size_t block) {
+    return Stretch{loaded.first + block * width, std::min(width, loaded.count - block * width)};
+  };
+  if (memory != nullptr) {
+    pool.for_each(blocks, [&](std::size_t block) {
+      const Stretch here = stretch(block);
+      parts[block] = detail::estimated_rows(*memory, *cuts, here.first, here.count);
+    });
+  } else {
+    with_makers(draws, cuts, blocks, pool, [&](RowMaker& maker, std::size_t block) {
+      const Stretch here = stretch(block);
+      parts[block] = maker.block(here.first, here.count);
+    });
+  }
+  append(parts, rows);
+}
+
+/// The variables to be diagnosed at every lag: those of the worst rows, and groups of neighbours at equal distances.
+std::vector<char> chosen(const VariablesSummary& summary, std::size_t most) {
+  constexpr std::size_t kNeighbours = 8;  // are in memory together
+  std::vector<char> is_chosen(summary.variables, 0);
+  std::size_t left = most;
+  const auto choose = [&](std::size_t variable) {
+    if (is_chosen[variable] != 0 || left == 0) return;
+    is_chosen[variable] = 1;
+    --left;
+  };
+  for (const auto* list : {&summary.worst_by_r_hat, &summary.worst_by_ess}) {
+    for (const VariableRow& row : *list) choose(row.variable);
+  }
+  const std::size_t groups = (left + kNeighbours - 1) / kNeighbours;
+  for (std::size_t group = 0; group < groups; ++group) {
+    const std::size_t first = summary.variables * group / groups;
+    for (std::size_t k = 0; k < kNeighbours && first + k < summary.variables; ++k) choose(first + k);
+  }
+  return is_chosen;
+}
+
+/// Replaces the estimates of the chosen variables.
+void make_exact(ColumnSource& draws, const std::vector<char>& is_chosen, bool all_loaded, ThreadPool& pool,
+                Rows& rows) {
+  Rows exact;
+  for (std::size_t first = 0; first < is_chosen.size();) {
+    if (is_chosen[first] == 0) {
+      ++first;
+      continue;
+    }
+    const std::size_t loaded = all_loaded ? is_chosen.size() : first + draws.load(first);
+    std::vector<Stretch> stretches;
+    for (; first < loaded; ++first) {
+      if (is_chosen[first] == 0) continue;
+      const bool is_next = !stretches.empty() && stretches.back().first + stretches.back().count == first;
+      if (is_next && stretches.back().count < block_width(draws)) {
+        ++stretches.back().count;
+      } else {
+        stretches.push_back({first, 1});
+      }
+    }
+    std::vector<Rows> parts(stretches.size());
+    with_makers(draws, nullptr, stretches.size(), pool, [&](RowMaker& maker, std::size_t k) {
+      parts[k] = maker.block(stretches[k].first, stretches[k].count);
+    });
+    append(parts, exact);
+  }
+  // A variable has as many rows by either way.
+  auto next = exact.begin();
+  for (VariableRow& row : rows) {
+    if (is_chosen[row.variable] != 0) row = *next++;
+  }
+}
+
+void rank(VariablesSummary& summary, std::size_t worst_rows, bool exact_only) {
+  Rows exact;
+  if (exact_only) {
+    std::copy_if(summary.rows.begin(), summary.rows.end(), std::back_inserter(exact),
+                 [](const VariableRow& row) { return !row.is_estimate; });
+  }
+  const Rows& known = exact_only ? exact : summary.rows;
+  summary.ess = quantiles(known, &VariableRow::ess);
+  summary.r_hat = quantiles(summary.rows, &VariableRow::r_hat);
+  summary.worst_by_r_hat = worst(known, worst_rows, &VariableRow::r_hat, std::greater<>());
+  summary.worst_by_ess = worst(known, worst_rows, &VariableRow::ess, std::less<>());
 }
 
 }  // namespace
@@ -239,19 +344,31 @@ VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions
   summary.chains = draws.chains();
   summary.draws = draws.draws();
   summary.variables = draws.variables();
+  const std::size_t series = summary.chains * summary.draws;
+  constexpr std::size_t kFewer = 4;  // values of a subset, whose variables lie apart, take so much longer
+  const std::size_t fitting = values_at_every_lag / std::max<std::size_t>(series, 1);
+  const std::size_t most = std::max(2 * options.worst, fitting / kFewer);
   const std::size_t blocks = (summary.variables + block_width(draws) - 1) / block_width(draws);
   const unsigned wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
   ThreadPool pool(std::max(1U, std::min(wanted, static_cast<unsigned>(std::min<std::size_t>(blocks, 1U << 16)))));
-  const std::size_t all = summary.chains * summary.draws == 0 ? 0 : summary.variables;
+  const std::size_t all = series == 0 ? 0 : summary.variables;
+  std::optional<detail::BatchCuts> cuts;
+  if (all > std::max(fitting, most)) cuts.emplace(summary.draws, summary.chains);
+  bool all_loaded = true;
   for (std::size_t first = 0; first < all;) {
     const std::size_t count = draws.load(first);
-    add_rows(draws, first, count, pool, summary.rows);
+    add_rows(draws, {first, count}, cuts ? &*cuts : nullptr, pool, summary.rows);
     first += count;
+    all_loaded = first == count && count == all;
   }
-  summary.ess = quantiles(summary.rows, &VariableRow::ess);
-  summary.r_hat = quantiles(summary.rows, &VariableRow::r_hat);
-  summary.worst_by_r_hat = worst(summary.rows, options.worst, &VariableRow::r_hat, std::greater<>());
-  summary.worst_by_ess = worst(summary.rows, options.worst, &VariableRow::ess, std::less<>());
+  rank(summary, options.worst, false);
+  summary.exact = all;
+  if (cuts) {
+    const std::vector<char> is_chosen = chosen(summary, most);
+    make_exact(draws, is_chosen, all_loaded, pool, summary.rows);
+    rank(summary, options.worst, true);
+    summary.exact = static_cast<std::size_t>(std::count(is_chosen.begin(), is_chosen.end(), char{1}));
+  }
   count_variables(summary);
   return summary;
 }

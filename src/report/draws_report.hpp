@@ -15,11 +15,12 @@ namespace poise {
 /// Names and numbers of variables.
 void add_layout(Report& report, const VariableLayout& layout);
 
-/// A row for each monitor of the trace, which may have no draws.
-void add_monitors(Report& report, const Trace& trace);
+/// A row for each monitor of the trace, which may have no draws; and observables. 0 threads: as many as there are
+/// cores.
+void add_monitors(Report& report, const Trace& trace, unsigned threads);
 
 /// Energy, order parameter and what follows from them, of spin models; from the monitors of the trace.
-void add_observables(Report& report, const Trace& trace);
+void add_observables(Report& report, const Trace& trace, unsigned threads);
 
 void add_variables(Report& report, ColumnSource& draws, const VariableLayout& layout, unsigned threads);
 /// The same of states in memory, where there are any.

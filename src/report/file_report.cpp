@@ -232,7 +232,7 @@ void add_draws(Report& report, const std::string& path, const StoredRun& head, c
   DrawSums sums;
   {
     Trace trace = read_monitors(path, head, stride, sums);
-    add_monitors(report, trace);
+    add_monitors(report, trace, options.threads);
     if (kept != nullptr) *kept = std::move(trace);
   }
   report.steps = sums.steps();

@@ -61,6 +61,10 @@ void add_warnings(HtmlPage& page, const Report& report) {
   if (!report.notes.empty()) page.list(report.notes);
 }
 
+std::string words_cell(std::string_view words) {
+  return fmt::format("<span class=\"words\">{}</span>", escaped_html(words));
+}
+
 void add_observables(HtmlPage& page, const Report& report) {
   HtmlTable table{
       .caption = "Observables per site, with standard errors and integrated autocorrelation times in draws.",
@@ -72,7 +76,7 @@ void add_observables(HtmlPage& page, const Report& report) {
     const auto row =
         std::find_if(help.begin(), help.end(), [&](const NameHelp& name) { return name.name == one.name; });
     table.rows.push_back({escaped_html(one.name), text::mean(one.value, one.error), text::number(one.error, 2),
-                          text::number(one.tau, 3), row == help.end() ? "" : escaped_html(row->help)});
+                          text::number(one.tau, 3), row == help.end() ? "" : words_cell(row->help)});
   }
   page.table(table);
 }
@@ -109,6 +113,10 @@ void add_variables(HtmlPage& page, const Report& report) {
                           kMostRows, rows.size());
     rows.resize(kMostRows);
   }
+  if (variables.exact < variables.variables) {
+    caption += fmt::format(" The ESS of {} variables is exact, that of the others (~) estimated from batch means.",
+                           variables.exact);
+  }
   HtmlTable table{.caption = caption,
                   .columns = {"variable", "mean", "error", "ESS", "R-hat", "changes", "status"},
                   .rows = {},
@@ -116,8 +124,8 @@ void add_variables(HtmlPage& page, const Report& report) {
   const VariableNames name{report.variable_names, report.level_names};
   for (const VariableRow& row : rows) {
     table.rows.push_back({escaped_html(name(row)), text::mean(row.mean, row.mcse), text::number(row.mcse, 2),
-                          text::count(row.ess), text::r_hat(row.r_hat), fmt::format("{}", row.transitions),
-                          status_cell(row.status)});
+                          text::count(row.ess) + (row.is_estimate ? " ~" : ""), text::r_hat(row.r_hat),
+                          fmt::format("{}", row.transitions), status_cell(row.status)});
   }
   page.table(table);
 }

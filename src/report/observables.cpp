@@ -9,7 +9,9 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/report.hpp>
+#include "base/thread_pool.hpp"
 #include "report/draws_report.hpp"
+#include "report/observables.hpp"
 
 namespace poise {
 
@@ -78,13 +80,12 @@ const std::vector<double>* monitor(const Trace& trace, const std::string& name) 
 
 }  // namespace
 
-void add_observables(Report& report, const Trace& trace) {
-  if (!report.spins || trace.draws == 0) return;
-  const SpinScale& spins = *report.spins;
+std::vector<ObservableSeries> observable_series(const SpinScale& spins, const Trace& trace, unsigned threads) {
   const std::vector<double>* log_prob = monitor(trace, "log_prob");
   const std::vector<double>* order = monitor(trace, spins.order);
   const std::size_t draws = trace.chains * trace.draws;
-  if (log_prob == nullptr || order == nullptr || log_prob->size() != draws || order->size() != draws) return;
+  if (draws == 0 || log_prob == nullptr || order == nullptr) return {};
+  if (log_prob->size() != draws || order->size() != draws) return {};
   const auto moments = [&](std::size_t k) {
     const double e = -(*log_prob)[k] / (spins.coupling * spins.sites);
     const double m = (*order)[k] / spins.order_size;
@@ -100,21 +101,32 @@ void add_observables(Report& report, const Trace& trace) {
     mean.m4 += here.m4;
   }
   for (double* sum : {&mean.e, &mean.e2, &mean.m, &mean.m2, &mean.m4}) *sum /= static_cast<double>(draws);
-  // The infinitesimal jackknife (Jaeckel 1972): to first order an observable is a mean of what each draw adds to it,
-  // and the error of that mean is known.
-  std::vector<double> adds(draws);
-  for (const Function& function : kFunctions) {
-    const Moments d = function.derivatives(mean, spins);
+  std::vector<ObservableSeries> series(kFunctions.size());
+  ThreadPool pool(std::min(threads, static_cast<unsigned>(kFunctions.size())));
+  pool.for_each(kFunctions.size(), [&](std::size_t f) {
+    const Moments d = kFunctions[f].derivatives(mean, spins);
+    std::vector<double> adds(draws);
     for (std::size_t k = 0; k < draws; ++k) {
       const Moments here = moments(k);
       adds[k] = d.e * (here.e - mean.e) + d.e2 * (here.e2 - mean.e2) + d.m * (here.m - mean.m) +
                 d.m2 * (here.m2 - mean.m2) + d.m4 * (here.m4 - mean.m4);
     }
-    const ChainsView series{adds.data(), trace.chains, trace.draws};
-    report.observables.push_back(
-        {function.name, function.value(mean, spins), mcse_mean(series),
-         static_cast<double>(draws) / ess_mean(series) * static_cast<double>(std::max<std::size_t>(trace.stride, 1))});
-  }
+    series[f] = {kFunctions[f].name, kFunctions[f].value(mean, spins), std::move(adds)};
+  });
+  return series;
+}
+
+void add_observables(Report& report, const Trace& trace, unsigned threads) {
+  if (!report.spins || trace.draws == 0) return;
+  const std::vector<ObservableSeries> all = observable_series(*report.spins, trace, threads);
+  report.observables.resize(all.size());
+  ThreadPool pool(std::clamp(static_cast<unsigned>(all.size()), 1U, threads));
+  pool.for_each(all.size(), [&](std::size_t k) {
+    const ChainsView series{all[k].adds.data(), trace.chains, trace.draws};
+    const double tau = static_cast<double>(series.size()) / ess_mean(series) *
+                       static_cast<double>(std::max<std::size_t>(trace.stride, 1));
+    report.observables[k] = {all[k].name, all[k].value, mcse_mean(series), tau};
+  });
 }
 
 const std::vector<NameHelp>& observable_help() {

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include <poise/report.hpp>
+#include "base/thread_pool.hpp"
 #include "diagnose/model_checks.hpp"
 #include "report/draws_report.hpp"
 #include "report/tempering.hpp"
@@ -40,6 +42,7 @@ void leave_out_observed(const VariableLayout& layout, VariablesSummary& summary)
   std::erase_if(summary.rows, [&](const VariableRow& row) { return layout.is_observed(row.variable); });
   summary.variables -= observed;
   summary.constant -= observed;
+  summary.exact = std::min(summary.exact, summary.variables);
 }
 
 }  // namespace
@@ -53,15 +56,18 @@ void add_layout(Report& report, const VariableLayout& layout) {
   for (Index i = 0; i < layout.variables; ++i) report.observed += layout.is_observed(i) ? 1 : 0;
 }
 
-void add_monitors(Report& report, const Trace& trace) {
-  for (std::size_t k = 0; k < trace.monitor_names.size(); ++k) {
+void add_monitors(Report& report, const Trace& trace, unsigned threads) {
+  const unsigned most = threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : threads;
+  const SeriesSummary unknown{kUndefined, kUndefined, kUndefined, kUndefined,
+                              kUndefined, kUndefined, 0,          SeriesStatus::too_short};
+  for (const std::string& name : trace.monitor_names) report.monitors.push_back({name, unknown});
+  const std::size_t count = trace.monitor_names.size();
+  ThreadPool pool(std::clamp(static_cast<unsigned>(count), 1U, most));
+  pool.for_each(count, [&](std::size_t k) {
     const ChainsView series{trace.monitors[k].data(), trace.chains, trace.draws};
-    SeriesSummary summary{kUndefined, kUndefined, kUndefined, kUndefined,
-                          kUndefined, kUndefined, 0,          SeriesStatus::too_short};
-    if (series.size() > 0) summary = summarize(series);
-    report.monitors.push_back({trace.monitor_names[k], summary});
-  }
-  add_observables(report, trace);
+    if (series.size() > 0) report.monitors[k].summary = summarize(series);
+  });
+  add_observables(report, trace, most);
 }
 
 void add_variables(Report& report, ColumnSource& draws, const VariableLayout& layout, unsigned threads) {
@@ -263,6 +269,7 @@ Report report_of_head(const RunResult& result) {
   report.tempering = result.tempering;
   report.independent = result.independent;
   report.interrupted = result.interrupted;
+  report.present = result.present;
   report.notes = result.notes;
   report.frozen = result.frozen;
   report.spins = result.spins;
@@ -276,7 +283,7 @@ Report report_of_head(const RunResult& result) {
 
 Report make_report(const RunResult& result) {
   Report report = report_of_head(result);
-  add_monitors(report, result.trace);
+  add_monitors(report, result.trace, result.options.threads);
   add_variables(report, result.trace, result.layout, result.options.threads);
   add_warnings(report, true);
   return report;
@@ -330,7 +337,7 @@ Report make_report(const StoredRun& stored) {
   sums.add(stored.trace);
   report.steps = sums.steps();
   report.acceptance_rate = sums.mean_acceptance();
-  add_monitors(report, stored.trace);
+  add_monitors(report, stored.trace, 0);
   add_variables(report, stored.trace, stored.layout, 0);
   add_warnings(report, stored.results.is_object());
   return report;

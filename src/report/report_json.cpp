@@ -67,10 +67,15 @@ json best_json(const BestDraw& best) {
 }
 
 json variables_json(const VariablesSummary& variables) {
-  return {{"count", variables.variables},         {"constant", variables.constant},
-          {"frozen", variables.frozen},           {"rare", variables.rare},
-          {"high_r_hat", variables.high_r_hat},   {"low_ess", variables.low_ess},
-          {"ess", quantiles_json(variables.ess)}, {"r_hat", quantiles_json(variables.r_hat)}};
+  return {{"count", variables.variables},
+          {"constant", variables.constant},
+          {"frozen", variables.frozen},
+          {"rare", variables.rare},
+          {"high_r_hat", variables.high_r_hat},
+          {"low_ess", variables.low_ess},
+          {"exact_ess", variables.exact},
+          {"ess", quantiles_json(variables.ess)},
+          {"r_hat", quantiles_json(variables.r_hat)}};
 }
 
 /// Flat lists of numbers: a file may hold a thousand of each.
@@ -156,6 +161,7 @@ json report_json(const Report& report) {
   if (report.tempering) out["tempering"] = tempering_json(*report.tempering);
   if (!report.knots.empty()) out["balance"] = {{"knots", numbers(report.knots)}, {"log_phi", numbers(report.log_phi)}};
   if (std::isfinite(report.objective)) out["objective"] = report.objective;
+  if (!report.present.empty()) out["present"] = report.present;
   if (report.variables) out["variables"] = variables_json(*report.variables);
   return out;
 }

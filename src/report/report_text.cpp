@@ -137,7 +137,15 @@ std::string variables_text(const Report& report, std::size_t width) {
     table.add({name(row), text::mean(row.mean, row.mcse), text::number(row.mcse, 2), text::count(row.ess),
                text::r_hat(row.r_hat), fmt::format("{}", row.transitions), status_text(row.status)});
   }
-  return out + table.text(width);
+  out += table.text(width);
+  if (variables.exact < variables.variables) {
+    out +=
+        text::wrap(fmt::format("ESS of {} variables, the worst and others evenly spaced, is that of these tables; of "
+                               "the others it is estimated from batch means. R-hat is exact for all.",
+                               variables.exact),
+                   "", width);
+  }
+  return out;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <poise/report.hpp>
@@ -79,7 +80,24 @@ std::vector<Value> levels_of(const std::string& hex) {
   return levels;
 }
 
-nlohmann::json command_of(const Model& model, const SessionOptions& options) {
+std::vector<std::string> names_of(const std::vector<Observer>& observers) {
+  std::vector<std::string> names;
+  for (const Observer& observer : observers) names.push_back(observer.name);
+  return names;
+}
+
+/// Whose values a file has can only be asked on by those who have the functions.
+void check_observers(const std::vector<Observer>& observers, const nlohmann::json& command) {
+  const std::vector<std::string> stored = command.value("observers", std::vector<std::string>());
+  if (names_of(observers) == stored) return;
+  if (stored.empty()) throw InputError("observe: the run that is resumed has no such functions");
+  throw InputError(
+      fmt::format("the run observes {}, functions of the Python script that began it: poise.resume(file, "
+                  "observe={{\"{}\": function}}) continues it there",
+                  fmt::join(stored, ", "), fmt::join(stored, "\": function, \"")));
+}
+
+nlohmann::json command_of(const Model& model, const SessionOptions& options, const std::vector<Observer>& observers) {
   std::error_code ignored;
   nlohmann::json command = {{"program", kSessionProgram},
                             {"model", {{"name", model.name}}},
@@ -95,6 +113,7 @@ nlohmann::json command_of(const Model& model, const SessionOptions& options) {
   }
   if (source.spec) command["model"]["spec"] = {source.spec->name, source.spec->settings};
   if (options.run.start == Start::given) command["given"] = hex_of(options.run.given);
+  if (!observers.empty()) command["observers"] = names_of(observers);
   return command;
 }
 
@@ -216,15 +235,17 @@ struct Session::Work {
         sampler(parse_sampler(options.sampler)),
         resumes(resumed != nullptr) {
     options.run.check(model, !options.out.empty());
+    if (resumes) check_observers(hooks.observers, resumed->command);
     if (options.out.empty()) return;
     SessionOptions decided = options;  // so that a resumed run need not decide again
     decided.run.device = device_of_run(model, sampler, options.run);
     if (hooks.collective == nullptr || hooks.collective->is_root()) {
-      nlohmann::json command = resumes ? resumed->command : command_of(model, decided);
+      nlohmann::json command = resumes ? resumed->command : command_of(model, decided, hooks.observers);
       command["options"] = options_json(decided.run);
       std::optional<Checkpoint> before;
       if (resumes) before = {command, resumed->draws, resumed->finished, std::move(resumed->state)};
-      sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command), std::move(before));
+      sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command), std::move(before),
+                   hooks.observers.size());
     }
     hooks.sink = file();
     hooks.after_round = [this](const Run& now) { CheckpointedSink::after_round(file(), now); };

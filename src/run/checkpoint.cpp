@@ -19,16 +19,16 @@ namespace {
 /// Draws go from the file of a finished run to a journal in batches of about this size.
 constexpr std::size_t kBatchBytes = std::size_t{1} << 26;
 
-/// log_prob before the model's statistics, hamming behind them.
-std::size_t num_monitors(const Model& model) { return model.statistics.size() + 2; }
+/// log_prob before the model's statistics, what is observed and hamming behind them.
+std::size_t num_monitors(const Model& model, std::size_t observers) { return model.statistics.size() + observers + 2; }
 
-NetcdfOptions file_shape(const Model& model, const RunOptions& options) {
+NetcdfOptions file_shape(const Model& model, const RunOptions& options, std::size_t observers) {
   NetcdfOptions shape;
   shape.chains = options.chains;
   shape.draws = options.seconds > 0 ? 0 : options.draws;
   shape.variables = options.keep == Keep::draws ? model.layout.variables : 0;
   for (const Index levels : model.layout.cardinalities) shape.levels = std::max<std::size_t>(shape.levels, levels);
-  shape.monitors = num_monitors(model);
+  shape.monitors = num_monitors(model, observers);
   shape.threads = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
   return shape;
 }
@@ -79,13 +79,13 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 
 CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const RunOptions& run,
                                    const CheckpointOptions& options, nlohmann::json command,
-                                   std::optional<Checkpoint> resumed)
+                                   std::optional<Checkpoint> resumed, std::size_t observers)
     : path_(std::move(path)),
       options_(options),
       command_(std::move(command)),
       resumed_(std::move(resumed)),
-      shape_(draw_shape(model.layout, run.chains, num_monitors(model), run.keep == Keep::draws)),
-      file_(path_, file_shape(model, run)),
+      shape_(draw_shape(model.layout, run.chains, num_monitors(model, observers), run.keep == Keep::draws)),
+      file_(path_, file_shape(model, run, observers)),
       keeps_from_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)),
       due_(keeps_from_) {
   if (!options_.enabled) return;

@@ -44,7 +44,7 @@ class CheckpointedSink final : public Sink {
   /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
   /// where there is an unfinished run that `resumed` is not.
   CheckpointedSink(std::string path, const Model& model, const RunOptions& run, const CheckpointOptions& options,
-                   nlohmann::json command, std::optional<Checkpoint> resumed = std::nullopt);
+                   nlohmann::json command, std::optional<Checkpoint> resumed = std::nullopt, std::size_t observers = 0);
   ~CheckpointedSink() override;
   CheckpointedSink(const CheckpointedSink&) = delete;
   CheckpointedSink& operator=(const CheckpointedSink&) = delete;

@@ -60,6 +60,10 @@ constexpr double kTooCostly = 0.5;
 /// more in the rest.
 constexpr double kLongestWatch = 0.2;
 constexpr double kShortestWatch = 0.1;
+/// A sweep of calls that takes more of a limit than this is not made, for it cannot be broken off; half of the limit
+/// then has so many draws.
+constexpr double kLongestSweep = 0.02;
+constexpr double kDrawsInLimit = 200.0;
 /// Points that are the least to judge by.
 constexpr std::size_t kFewestPoints = 32;
 
@@ -192,6 +196,33 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
                "the chains of the local sampler disagreed, so replicas at higher temperatures carry them", 0.0);
   }
   return advice;
+}
+
+void fit_to_limit(const Model& model, const RunOptions& options, Advice& advice) {
+  const auto* callback = std::get_if<CallbackDescription>(&model.description);
+  if (callback == nullptr || options.seconds <= 0.0 || options.device == Device::cuda) return;
+  std::vector<Value> rows;
+  for (std::uint64_t c = 0; c < options.chains; ++c) {
+    Rng rng = make_rng(options.seed, Stream::start, options.first_chain + c);
+    const std::vector<Value> x = uniform_state(model, rng);
+    rows.insert(rows.end(), x.begin(), x.end());
+  }
+  double call = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < 2; ++k) {  // code may be compiled when it is first called
+    const auto begun = std::chrono::steady_clock::now();
+    (void)callback->target->log_probs(rows);
+    call = std::min(call, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  }
+  const auto sweep = static_cast<double>(model.layout.variables);  // calls
+  if (sweep * call < kLongestSweep * options.seconds) return;
+  advice.cheaper.reset();
+  advice.next.reset();  // a step of a ladder is a sweep
+  const Sampler blocks = parse_sampler("gibbs:block=2");
+  if (!is_row<GibbsRow>(advice.sampler) || !why_not(Device::cpu, model, blocks).empty()) return;
+  advice.sampler = blocks;
+  advice.reason = "a sweep of calls would take too much of the time limit, so two variables change at a time";
+  const double steps = 0.5 * options.seconds / (call * kDrawsInLimit);
+  advice.thin = static_cast<std::uint64_t>(std::clamp(std::floor(steps), 1.0, sweep));
 }
 
 std::vector<std::string> local_samplers(const Model& model) {

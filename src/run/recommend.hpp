@@ -36,12 +36,17 @@ struct Advice {
   /// What may cost less a step, and replaces it where it has more effective samples a second. Only runs of limited time
   /// depend on the clock, so only they look at it.
   std::optional<Replacement> cheaper = {};
+  std::uint64_t thin = 0;                           ///< steps per draw; 0: as usual
   bool finds_thin = false;                          ///< steps per draw are chosen by what is seen
   std::shared_ptr<const Network> tables = nullptr;  ///< of the model, where exact marginals of parts may be had
 };
 
 /// For the device, the number of chains and the length of the options. `is_watched`: the warm-up is long enough.
 [[nodiscard]] Advice recommend(const Model& model, const RunOptions& options, bool is_watched);
+
+/// Where time is limited and a sweep of calls of user code would take much of it, which is found by the clock: no
+/// sweeps. Chains then change two variables at a time, and draws are as many as the time allows.
+void fit_to_limit(const Model& model, const RunOptions& options, Advice& advice);
 
 /// The local samplers that marginals are found with, beside tempering.
 [[nodiscard]] std::vector<std::string> local_samplers(const Model& model);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include <poise/diagnose.hpp>
 #include <poise/extend/engines/engine.hpp>
 #include "store/journal.hpp"
@@ -98,13 +100,21 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
       memory_(holding.memory),
+      statistics_of_model_(model.statistics.size()),
       log_constant_(model.log_constant),
-      bytes_numbers_(bytes_per_draw(model, Keep::monitors)),
+      bytes_numbers_(bytes_per_draw(model, Keep::monitors) + 8.0 * static_cast<double>(holding.observers.size())),
       holds_states_(options.keep == Keep::draws),
+      observers_(holding.observers),
       threads_(std::clamp(holding.threads, 1U, kMostThreads)) {
   const std::size_t chains = options.chains;
   names_ = {"log_prob"};
   names_.insert(names_.end(), model.statistics.begin(), model.statistics.end());
+  for (const Observer& observer : observers_) {
+    if (observer.name == "hamming" || std::find(names_.begin(), names_.end(), observer.name) != names_.end()) {
+      throw InputError(fmt::format("observe: '{}' is the name of a monitor that there is already", observer.name));
+    }
+    names_.push_back(observer.name);
+  }
   names_.emplace_back("hamming");
   const auto objective = std::find(names_.begin() + 1, names_.end(), model.objective);
   if (objective != names_.end()) {
@@ -145,7 +155,8 @@ void Recorder::begin_block(std::size_t draws) {
   for (auto& monitor : block_.monitors) monitor.resize(rows);
   block_.acceptance_rate.resize(rows);
   block_.n_steps.resize(rows);
-  block_.x.resize(keep_ == Keep::draws ? rows * layout_.variables : 0);
+  if (keep_ != Keep::draws) block_.x.clear();
+  if (records_states()) block_states().resize(rows * layout_.variables);
   block_.bits.resize(packs_ && keep_ == Keep::draws ? rows * bits_width() : 0);
   std::fill(filled_.begin(), filled_.end(), 0);
 }
@@ -153,10 +164,10 @@ void Recorder::begin_block(std::size_t draws) {
 void Recorder::make_room(std::size_t rows) {
   if (log_prob_.size() >= rows) return;
   log_prob_.resize(rows);
-  statistics_.resize(rows * (names_.size() - 2));
+  statistics_.resize(rows * statistics_of_model_);
   distance_.resize(rows);
   accepted_now_.resize(rows);
-  if (keep_ == Keep::draws) levels_.resize(rows * layout_.variables);
+  if (records_states()) levels_.resize(rows * layout_.variables);
 }
 
 Observables Recorder::room_for(std::size_t first, std::size_t rows) {
@@ -165,10 +176,10 @@ Observables Recorder::room_for(std::size_t first, std::size_t rows) {
   };
   Observables out;
   out.log_prob = slice(log_prob_, 1);
-  out.statistics = slice(statistics_, names_.size() - 2);
+  out.statistics = slice(statistics_, statistics_of_model_);
   out.distance = slice(distance_, 1);
   out.accepted = slice(accepted_now_, 1);
-  if (keep_ == Keep::draws) out.levels = slice(levels_, layout_.variables);
+  if (records_states()) out.levels = slice(levels_, layout_.variables);
   return out;
 }
 
@@ -177,7 +188,7 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
   engine.observe(group, out);
   fill(group, group.first, {&out, 1}, steps);
   const std::size_t chain = find_best(group, group.first, {&out, 1});
-  if (chain == chains() || keep_ == Keep::draws) return;
+  if (chain == chains() || records_states()) return;
   std::vector<Value>& levels = best_[group.first].levels;
   levels.resize(layout_.variables);
   engine.observe({chain, 1}, {.levels = levels});
@@ -185,7 +196,7 @@ void Recorder::record(const Engine& engine, ChainGroup group, std::uint64_t step
 
 void Recorder::advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws) {
   std::size_t at_once = std::min(draws, engine.traits().draws_at_once);
-  if (keep_ == Keep::draws) {  // states take more room than all else
+  if (records_states()) {  // states take more room than all else
     constexpr std::size_t kBytes = std::size_t{64} << 20;
     at_once = std::min(at_once, kBytes / std::max<std::size_t>(1, group.count * layout_.variables));
   }
@@ -226,7 +237,7 @@ void Recorder::for_each_chain(ChainGroup group, std::size_t draws, const std::fu
 
 /// The next rows of the block, of each chain of a group. What was observed begins with chain `first`.
 void Recorder::fill(ChainGroup group, std::size_t first, std::span<const Observables> draws, std::uint64_t steps) {
-  const std::size_t own = names_.size() - 2;
+  const std::size_t own = statistics_of_model_;
   for (std::size_t c = group.first; c < group.first + group.count; ++c) {
     const std::size_t k = c - first;
     std::size_t at = c * block_.count + filled_[c];
@@ -240,7 +251,7 @@ void Recorder::fill(ChainGroup group, std::size_t first, std::span<const Observa
       block_.n_steps[at] = static_cast<std::int64_t>(steps);
       if (!draw.levels.empty()) {
         const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
-        write_labels(levels, block_.x.data() + at * layout_.variables);
+        write_labels(levels, block_states().data() + at * layout_.variables);
         if (packs_) {
           const auto* labels = reinterpret_cast<const std::int8_t*>(levels.data());
           pack_labels({labels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
@@ -272,16 +283,28 @@ const DrawBatch& Recorder::end_block(const Division* division, Collective::To to
     for (auto& monitor : block_.monitors) shorten_rows(monitor, chains(), before, after);
     shorten_rows(block_.acceptance_rate, chains(), before, after);
     shorten_rows(block_.n_steps, chains(), before, after);
-    if (keep_ == Keep::draws) {
-      shorten_rows(block_.x, chains(), before * layout_.variables, after * layout_.variables);
+    if (records_states()) {
+      shorten_rows(block_states(), chains(), before * layout_.variables, after * layout_.variables);
       if (packs_) shorten_rows(block_.bits, chains(), before * bits_width(), after * bits_width());
     }
     block_.count = after;
   }
+  observe_block(division != nullptr ? division->own() : ChainGroup{0, chains()});
   if (division != nullptr) share(*division, to);
   take(block_);
   std::fill(filled_.begin(), filled_.end(), 0);
   return block_;
+}
+
+void Recorder::observe_block(ChainGroup own) {
+  const std::size_t rows = own.count * block_.count;
+  if (rows == 0 || observers_.empty()) return;
+  const std::size_t first = own.first * block_.count;
+  const auto states =
+      std::span<const std::int8_t>(block_states()).subspan(first * layout_.variables, rows * layout_.variables);
+  for (std::size_t k = 0; k < observers_.size(); ++k) {
+    observers_[k].values(states, rows, std::span(block_.monitors[1 + statistics_of_model_ + k]).subspan(first, rows));
+  }
 }
 
 void Recorder::take(const DrawBatch& block) {

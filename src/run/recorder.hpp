@@ -39,6 +39,7 @@ class Recorder {
     bool has_states = true;  ///< the states of all chains come to this rank
     bool packs = false;      ///< the bits of two-valued variables are wanted: by the sink, or by ranks for each other
     unsigned threads = 1;    ///< that may take draws in
+    std::vector<Observer> observers = {};
   };
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
@@ -116,6 +117,11 @@ class Recorder {
   void drop_every_second();
   [[nodiscard]] double held_bytes() const;
   [[nodiscard]] std::size_t chains() const { return accepted_.size(); }
+  [[nodiscard]] bool records_states() const { return keep_ == Keep::draws || !observers_.empty(); }
+  /// The states of the block.
+  [[nodiscard]] std::vector<std::int8_t>& block_states() { return keep_ == Keep::draws ? block_.x : observed_; }
+  /// Has the observers look at the states of these chains.
+  void observe_block(ChainGroup own);
 
   const VariableLayout& layout_;
   Keep keep_;  // of blocks
@@ -124,6 +130,7 @@ class Recorder {
   bool has_states_;
   double memory_;
   std::vector<std::string> names_;
+  std::size_t statistics_of_model_;
   std::size_t objective_ = 0;  // which monitor
   bool maximise_ = true;
   double log_constant_;
@@ -143,6 +150,9 @@ class Recorder {
   std::vector<std::vector<double>> recent_;  // log p of the last draws
 
   std::vector<BestState> best_;  // of groups, at their first chains
+
+  std::vector<Observer> observers_;
+  std::vector<std::int8_t> observed_;  // states of the block, where they are not kept
 
   DrawBatch block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it

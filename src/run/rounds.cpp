@@ -171,9 +171,10 @@ void Run::Core::sampling_round(std::size_t draws) {
     });
     return;
   }
-  const std::size_t bytes = options.keep == Keep::draws ? kStateBytes : kNumberBytes;
+  const Keep recorded = hooks.observers.empty() ? options.keep : Keep::draws;
+  const std::size_t bytes = recorded == Keep::draws ? kStateBytes : kNumberBytes;
   const std::size_t room = std::max<std::size_t>(
-      1, static_cast<std::size_t>(static_cast<double>(bytes) / bytes_per_draw(model, options.keep)) / options.chains);
+      1, static_cast<std::size_t>(static_cast<double>(bytes) / bytes_per_draw(model, recorded)) / options.chains);
   const std::size_t first = recorder->draws();
   std::size_t count = std::min({draws, room, static_cast<std::size_t>(most / thin)});
   if (count >= kWholeDraws) count -= (first + count) % kWholeDraws;
@@ -343,8 +344,10 @@ void Run::Core::fill_head(RunResult& result) const {
 
 std::string Run::Core::fingerprint() const {
   const bool of_device = made.engine != nullptr && made.engine->traits().of_device;
-  return fmt::format("poise run {} {} {} variables {} {}{}", POISE_VERSION, model.name, sampler.name,
-                     model.layout.variables, options_json(options, Option::Role::identity).dump(),
+  std::string observed;
+  for (const Observer& observer : hooks.observers) observed += " observing " + observer.name;
+  return fmt::format("poise run {} {} {} variables {} {}{}{}", POISE_VERSION, model.name, sampler.name,
+                     model.layout.variables, options_json(options, Option::Role::identity).dump(), observed,
                      of_device                ? " on a GPU"
                      : sampler.own != nullptr ? " by a kernel of one's own"
                                               : "");

@@ -59,7 +59,10 @@ std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const Ru
   if (is_row<AutoRow>(sampler)) {
     advice = recommend(model, resolved, options.warmup.value_or(kWatchedDraws) >= kWatchedDraws);
     advice->finds_thin = advice->finds_thin && options.thin == 0;
+    // Ranks may not differ, and their clocks do.
+    if (hooks.collective == nullptr || hooks.collective->size() == 1) fit_to_limit(model, resolved, *advice);
     sampler = advice->sampler;
+    if (resolved.thin == 0) resolved.thin = advice->thin;
   }
   auto core = std::make_unique<Core>(std::move(model), std::move(sampler), resolved, std::move(hooks));
   core->asked = options;
@@ -68,7 +71,7 @@ std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const Ru
   }
   core->make_chains();
   if (!advice) return core;
-  core->choice = Choice{advice->sampler.name, advice->reason, 0};
+  core->choice = Choice{advice->sampler.name, advice->reason, advice->thin};
   core->watch(*std::move(advice));
   return core;
 }
@@ -213,6 +216,11 @@ RunResult Run::finish() {
   result.evals = total_evals(engine) - result.warmup_evals;
   core.note_what_is_held(result);
   result.best = core.best_draw();
+  if (result.interrupted && result.options.draws == 0) {
+    const std::vector<Value> levels = states();
+    result.present.resize(levels.size());
+    core.recorder->write_labels(levels, result.present.data());
+  }
   result.trace = core.recorder->take();
   result.steps = static_cast<std::uint64_t>(result.options.draws) * core.options.chains * core.options.thin;
   result.updates =
