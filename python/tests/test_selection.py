@@ -217,6 +217,9 @@ def test_files_of_other_tools(tmp_path):
         answer = poise.finemap(z, tmp_path / name, 5000, draws=100, progress=False)
         np.testing.assert_allclose(answer.pip, expected.pip, atol=0.02)
         assert [one["variables"] for one in answer.sets] == [["x[5]"]], name
+    np.savez(tmp_path / "few.npz", row=[0], col=[0], data=[1.0], shape=[4_000_000_000] * 2)
+    with pytest.raises(ValueError, match="found 1 numbers for 4000000000 columns"):
+        poise.finemap(z, tmp_path / "few.npz", 5000, progress=False)
     np.savez(tmp_path / "two.npz", a=r, b=r)
     with pytest.raises(ValueError, match="found the arrays a.npy, b.npy"):
         poise.finemap(z, tmp_path / "two.npz", 5000, progress=False)

@@ -59,7 +59,8 @@ TEST(CorpusTest, Tables) {
 
 TEST(CorpusTest, Correlations) {
   const auto read = [](const auto& path) {
-    EXPECT_FALSE(read_correlations(read_file(path), path.string()).dense.empty());
+    const SymmetricMatrix matrix = read_correlations(read_file(path), path.string());
+    EXPECT_NE(matrix.dense.empty(), matrix.column_start.empty());
   };
   EXPECT_GT(replay(corpus("correlations"), read), 0);
 }

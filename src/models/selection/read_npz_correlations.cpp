@@ -89,6 +89,10 @@ SymmetricMatrix read_sparse(const Arrays& arrays, SymmetricMatrix out) {
   }
   const std::size_t size = shape[0];
   const std::vector<double> values = arrays.get("data").values;
+  if (values.size() < size) {
+    arrays.fail(fmt::format("found {} numbers for {} columns, expected one on the diagonal of each at least",
+                            values.size(), size));
+  }
   std::vector<std::size_t> rows;
   std::vector<std::size_t> columns;
   if (arrays.has("row")) {
