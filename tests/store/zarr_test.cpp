@@ -341,6 +341,52 @@ TEST_F(ZarrStore, DamageAtEveryByteIsNoticed) {
   }
 }
 
+/// Roots that say anything, with a checksum that is right: draws, or a sentence, and never more memory than chunks
+/// take.
+TEST_F(ZarrStore, RootsThatLieAreReadOrRefused) {
+  write_run(path("run.zarr"), network(), 20, 20);
+  const std::string whole = read_file(path("run.zarr/zarr.json"));
+  const std::string key = R"("store_checksum":")";
+  const auto sealed = [&](std::string text) {
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos || text.size() < at + key.size() + 16) return text;
+    text.replace(at + key.size(), 16, std::string(16, '0'));
+    const std::string sum = fmt::format("{:016x}", checksum(text));
+    return text.replace(at + key.size(), 16, sum);
+  };
+  ASSERT_EQ(sealed(whole), whole);
+  std::mt19937_64 random(2);
+  const std::vector<std::string> things = {"0",        "-1",   "1",  "7",  "4294967296", "18446744073709551615",
+                                           "1e30",     "null", "[]", "{}", "\"\"",       "true",
+                                           "\"int8\"", "[1,2]"};
+  int refused = 0;
+  for (int copy = 0; copy < 4000; ++copy) {
+    nlohmann::json root = nlohmann::json::parse(whole);
+    for (std::size_t times = 0; times < 1 + random() % 2; ++times) {
+      nlohmann::json* at = &root;
+      while (at->is_structured() && !at->empty() && random() % 8 != 0) {
+        auto child = at->begin();
+        std::advance(child, static_cast<std::ptrdiff_t>(random() % at->size()));
+        at = &*child;
+      }
+      *at = nlohmann::json::parse(things[random() % things.size()]);
+    }
+    write_file(path("run.zarr/zarr.json"), sealed(root.dump()));
+    try {
+      const StoredRun run = read_run(path("run.zarr"));
+      const std::size_t entries = run.trace.chains * run.trace.draws;
+      EXPECT_EQ(run.trace.n_steps.size(), entries);
+      for (const auto& monitor : run.trace.monitors) EXPECT_EQ(monitor.size(), entries);
+      EXPECT_TRUE(run.trace.x.empty() || run.trace.x.size() == entries * run.layout.variables);
+    } catch (const InputError& error) {
+      expect_sentence(error.what(), {"run.zarr"});
+      ++refused;
+    }
+    if (HasFailure()) FAIL() << root.dump();
+  }
+  EXPECT_GT(refused, 1000);
+}
+
 TEST_F(ZarrStore, NothingIsDeletedThatItDidNotWrite) {
   fs::create_directory(path("mine.zarr"));
   write_file(path("mine.zarr/thesis.tex"), "precious");

@@ -315,6 +315,7 @@ void Writer::write_numbers(const std::string& group) {
 }
 
 Commit Writer::take_commit(Metadata metadata) {
+  const auto begun = std::chrono::steady_clock::now();
   Commit commit;
   commit.is_first = std::exchange(new_folders_, false);
   if (phase_ != Phase::before) {
@@ -331,6 +332,7 @@ Commit Writer::take_commit(Metadata metadata) {
   commit.files = std::exchange(files_, {});
   commit.root = root_text(root_);
   committed_ = draws_;
+  prepared_ = std::chrono::steady_clock::now() - begun;
   return commit;
 }
 
@@ -354,7 +356,8 @@ void Writer::wait() {
   durable_ = committed_;
   const bool at_once = options_.sync_interval.count() == 0;
   due_ = std::chrono::steady_clock::now();
-  if (!at_once) due_ += std::max<std::chrono::steady_clock::duration>(options_.sync_interval, kShare * took_);
+  if (!at_once)
+    due_ += std::max<std::chrono::steady_clock::duration>(options_.sync_interval, kShare * (prepared_ + took_));
 }
 
 void Writer::settle() {

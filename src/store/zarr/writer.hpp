@@ -97,7 +97,8 @@ class Writer final : public Sink {
   std::vector<std::pair<std::string, std::string>> files_;  // of the next commit
   std::string last_state_root_;                             // the root as it was committed with the last state
   std::future<void> committing_;
-  std::chrono::steady_clock::duration took_{};  // the last commit
+  std::chrono::steady_clock::duration prepared_{};  // what the last commit took of the run's time
+  std::chrono::steady_clock::duration took_{};      // and of its own
   std::chrono::steady_clock::time_point due_;
 };
 
