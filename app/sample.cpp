@@ -145,7 +145,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   keep_observables(none, outputs.observe);
   if (options.out == "-") throw InputError("--out: a run cannot be stored on standard output; give it a name");
   if (is_root()) {
-    check_outputs({{"--out", is_store(options.out) ? "" : options.out},  // a folder says itself what is in its way
+    check_outputs({{"--out", options.out},
                    {"--json", outputs.json},
                    {"--images", outputs.images},
                    {"--plot", outputs.plot},

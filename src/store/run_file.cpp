@@ -20,7 +20,7 @@ namespace poise {
 
 bool is_store(const std::string& path) {
   std::error_code ignored;
-  return zarr::without_slash(path).ends_with(".zarr") || std::filesystem::is_directory(path, ignored);
+  return zarr::without_slash(path).ends_with(".zarr") || std::filesystem::is_directory(path + "/.poise", ignored);
 }
 
 StoredRun read_run(const std::string& path, const ReadOptions& options) {

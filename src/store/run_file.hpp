@@ -50,7 +50,7 @@ struct StoredRun {
   bool has_states = false;  ///< draws of the variables are stored, whether or not they were read
 };
 
-/// Whether a path names a Zarr store, by its ending or because it is a folder.
+/// Whether a path names a Zarr store: by its ending, or because there is one.
 [[nodiscard]] bool is_store(const std::string& path);
 
 /// Reads a finished, growing or killed run, a Zarr store or a NetCDF file; an InputError says what is wrong with
