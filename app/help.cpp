@@ -100,18 +100,19 @@ as many threads as its share of the cores, unless --threads says how many.
 
 std::string resume_footer() {
   return fmt::format(
-      R"(A run with --out leaves FILE.nc.checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start),
-and when it is interrupted. It is resumed from there with the same model, sampler and options, and the finished file has
-bitwise the draws of a run that was never stopped. While a run lasts, FILE.nc.draws holds its draws too.
+      R"(A run with --out leaves a checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start), and
+when it is interrupted: inside RUN.zarr, or beside FILE.nc as FILE.nc.checkpoint. It is resumed from there with the same
+model, sampler and options, and has bitwise the draws of a run that was never stopped. While a run lasts, FILE.nc.draws
+holds the draws of FILE.nc too.
 --draws N extends a finished run to N draws per chain, identical to a run started with N; where auto chose the sampler,
 its choice stays. The files of the model must be unchanged. The number of threads and of ranks (mpirun, srun) may differ.
 Runs of Python's poise.sample(out=...) are resumed too, unless their model is code or arrays: poise.resume(file, model)
 continues those. What 'poise train' or 'poise optimize' began is resumed from its checkpoint in the same way.
 
 Examples:
-  poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.nc --checkpoint
-  poise resume run.nc
-  poise resume run.nc --draws 200000
+  poise sample ising:size=64,lambda=0.4 --draws 100000 --out run.zarr --checkpoint
+  poise resume run.zarr
+  poise resume run.zarr --draws 200000
   poise resume rbm.safetensors
 
 {})",

@@ -11,7 +11,7 @@
 #include <poise/mmd.hpp>
 #include <poise/report.hpp>
 #include "report/text.hpp"
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 #include "commands.hpp"
 #include "help.hpp"
@@ -55,7 +55,7 @@ struct Sample {
 };
 
 Sample read_sample(const std::string& path, const Choice& choice) {
-  StoredRun run = read_netcdf(path);
+  StoredRun run = read_run(path);
   const Trace& trace = run.trace;
   if (trace.chains * trace.draws == 0) throw InputError(fmt::format("{} holds no draws yet", path));
   if (trace.x.empty()) {
@@ -229,7 +229,7 @@ Command add_mmd(CLI::App& program) {
   const auto flags = std::make_shared<MmdFlags>();
   const MmdOptions defaults;
   CLI::App* command = program.add_subcommand("mmd", "How far apart the draws of two stored runs are, and a test");
-  command->add_option("runs", flags->paths, "Files written by 'poise sample --out'")->type_name("A.nc B.nc");
+  command->add_option("runs", flags->paths, "What 'poise sample --out' wrote")->type_name("A B");
   command->add_option("--draws", flags->draws, fmt::format("Most draws of each run [{}]", kDraws))->type_name("N");
   command
       ->add_option("--permutations", flags->permutations,

@@ -15,6 +15,7 @@
 #include <poise/image.hpp>
 #include <poise/types.hpp>
 #include "base/file.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::app {
 
@@ -72,7 +73,7 @@ void check_outputs(const std::vector<Output>& outputs) {
       }
     }
     seen.emplace_back(option, place);
-    if (path == "-") continue;
+    if (path == "-" || (option == "--out" && is_store(path))) continue;  // a folder, which says what is in its way
     const std::string problem = obstacle(path);
     if (!problem.empty()) throw InputError(fmt::format("{}: cannot write {}: {}", option, path, problem));
   }

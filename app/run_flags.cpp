@@ -146,7 +146,7 @@ CheckpointOptions read_checkpoint_options(const CheckpointFlags& flags, const st
     problems.add("--no-checkpoint cannot go with --checkpoint or --checkpoint-every");
   }
   if (out.empty() && options.always) {
-    problems.add("--checkpoint: a run is resumed from its file, so it needs --out FILE.nc");
+    problems.add("--checkpoint: a run is resumed from its file, so it needs --out RUN.zarr");
   }
   if (options.always) options.first = options.interval;
   return options;

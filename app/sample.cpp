@@ -77,7 +77,7 @@ void keep_what_fits(const Model& model, RunOptions& options) {
   if (!is_root()) return;
   fmt::print(stderr,
              "note: the states of all draws take {}, more than --memory, and are not kept, so the variables one by "
-             "one will not be diagnosed; --out FILE.nc keeps them\n",
+             "one will not be diagnosed; --out RUN.zarr keeps them\n",
              text::bytes(states));
 }
 
@@ -143,7 +143,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   check_pictures(outputs, model, options.run);
   Report none;
   keep_observables(none, outputs.observe);
-  if (options.out == "-") throw InputError("--out: a NetCDF file cannot be written to standard output; give it a name");
+  if (options.out == "-") throw InputError("--out: a run cannot be stored on standard output; give it a name");
   if (is_root()) {
     check_outputs({{"--out", options.out},
                    {"--json", outputs.json},
@@ -227,7 +227,7 @@ int resume_search(const ResumeFlags& flags, unsigned threads, Checkpoint checkpo
 }
 
 int resume(const ResumeFlags& flags) {
-  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.zarr' makes one");
   StoredSession stored = read_session(flags.path, ranks());
   if (!stored.note.empty()) fmt::print(stderr, "note: {}\n", stored.note);
   Problems problems;
@@ -264,7 +264,10 @@ Command add_sample(CLI::App& program) {
   defaults.memory = kGibibyte;
   flags->run.options.declare(*command, defaults);
   command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [auto]")->type_name("NAME");
-  command->add_option("--out", flags->out, "Store the draws (NetCDF, opens with ArviZ)")->type_name("FILE.nc");
+  command
+      ->add_option("--out", flags->out,
+                   "Store the draws: a Zarr folder where the name ends in .zarr, else NetCDF; both open with ArviZ")
+      ->type_name("RUN.zarr|FILE.nc");
   command->add_option("--json", flags->outputs.json, "Write the report as JSON; - is standard output")
       ->type_name("FILE");
   command

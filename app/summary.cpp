@@ -45,7 +45,10 @@ struct ReportFlags {
 };
 
 /// run.nc to run.html.
-std::string page_of(const std::string& run) { return std::filesystem::path(run).replace_extension(".html").string(); }
+std::string page_of(std::string run) {
+  while (run.size() > 1 && run.back() == '/') run.pop_back();
+  return std::filesystem::path(run).replace_extension(".html").string();
+}
 
 int report(const ReportFlags& flags) {
   if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
@@ -68,7 +71,7 @@ int report(const ReportFlags& flags) {
 Command add_report(CLI::App& program) {
   const auto flags = std::make_shared<ReportFlags>();
   CLI::App* command = program.add_subcommand("report", "Make one page of a stored run: warnings, tables, pictures");
-  command->add_option("run", flags->path, "File written by 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("run", flags->path, "What 'poise sample --out' wrote")->type_name("RUN");
   command->add_option("--out", flags->out, "The page; - is standard output [the name of the run with .html]")
       ->type_name("FILE.html");
   command->add_option("--plot", flags->plot, "The pictures alone")->type_name("FILE.svg");
@@ -81,7 +84,7 @@ Command add_report(CLI::App& program) {
 Command add_summary(CLI::App& program) {
   const auto flags = std::make_shared<SummaryFlags>();
   CLI::App* command = program.add_subcommand("summary", "Summarise a stored run");
-  command->add_option("run", flags->path, "File written by 'poise sample --out'")->type_name("FILE.nc");
+  command->add_option("run", flags->path, "What 'poise sample --out' wrote")->type_name("RUN");
   command->add_option("--json", flags->json, "Write the report as JSON; - is standard output")->type_name("FILE");
   command->add_option("--memory", flags->memory, "GiB that reading and diagnosing may take, however long the file [1]")
       ->type_name("GIB");

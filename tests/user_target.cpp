@@ -96,7 +96,7 @@ void resume(const std::string& path, Collective* ranks) {
   std::optional<Checkpoint> found;
   std::string note;
   if (is_root) found = read_checkpoint(path, note);
-  if (found && found->finished && !std::filesystem::exists(journal_path(path))) throw InputError("the run is finished");
+  if (found && found->finished && is_complete(path)) throw InputError("the run is finished");
   std::string command = found ? found->command.dump() : "";
   if (ranks != nullptr) command = ranks->of_root(command);
   run(nlohmann::json::parse(command).get<Words>(), std::move(found), ranks);

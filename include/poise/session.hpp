@@ -1,4 +1,4 @@
-/// A stored run from beginning to end: options, the file of its draws, checkpoints, progress, and its report.
+/// A stored run from beginning to end: options, the store of its draws, checkpoints, progress, and its report.
 ///
 /// The program and Python both drive their runs through it, so each resumes the runs of the other.
 #pragma once
@@ -33,7 +33,7 @@ struct SessionOptions {
   std::string sampler = "auto";
   RunOptions run = {};
   CheckpointOptions checkpoints = {};
-  std::string out = {};  ///< the NetCDF file; without it nothing is stored
+  std::string out = {};  ///< a Zarr folder where it ends in .zarr, else a NetCDF file; without it nothing is stored
   /// What else the caller writes, by name: a checkpoint keeps these paths for the program that resumes the run.
   std::map<std::string, std::string> outputs = {};
 };

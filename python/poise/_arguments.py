@@ -128,7 +128,7 @@ class folder_may_be_missing:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if not self.target or not isinstance(error, ValueError) or self.target not in str(error):
             return
-        if os.path.isdir(self.target):
+        if os.path.isdir(self.target) and not self.target.rstrip("/").endswith(".zarr"):
             raise IsADirectoryError(str(error)) from None
         if not os.path.isdir(os.path.dirname(self.target) or "."):
             raise FileNotFoundError(str(error)) from None

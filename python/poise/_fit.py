@@ -292,13 +292,21 @@ class Fit(ShownAsText):
         return tree
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the run in the format of the program (NetCDF-4). ArviZ opens it as it is, and :func:`load` reads it."""
+        """Writes the run as the program does: a Zarr folder where the name ends in ``.zarr``, NetCDF-4 elsewhere. ArviZ opens
+        both as they are, and :func:`load` reads them."""
         name = path("file", file)
+        kept = self._core.path
         with folder_may_be_missing(name):
-            if not self._core.path:
+            if not kept:
                 self._core.save(name)
-            elif not os.path.exists(name) or not os.path.samefile(name, self._core.path):
-                shutil.copyfile(self._core.path, name)
+            elif os.path.exists(name) and os.path.samefile(name, kept):
+                return
+            elif os.path.isdir(kept) and name.rstrip("/").endswith(".zarr"):
+                shutil.copytree(kept, name, ignore=shutil.ignore_patterns("*.tmp", "lock"))
+            elif os.path.isdir(kept):
+                _open_store(kept).to_netcdf(name)
+            else:
+                shutil.copyfile(kept, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         with tempfile.TemporaryDirectory() as folder:
@@ -354,7 +362,7 @@ class Fit(ShownAsText):
 
 
 def load(file: str | os.PathLike[str], *, memory: float | None = None) -> Fit:
-    """A run from a file that the program or :meth:`Fit.save` wrote, also one that was killed on its way.
+    """A run that the program or :meth:`Fit.save` wrote, a Zarr folder or a NetCDF file, also one that was killed on its way.
 
     Draws that take more than ``memory`` GiB (by default a third of the machine's) stay in the file: the diagnostics are
     made from there, and :meth:`Fit.to_datatree` reads what is asked for.
@@ -383,10 +391,18 @@ def _open_file(file: str) -> Any:
     if version is not None and version < 1:
         import arviz
 
+        if os.path.isdir(file):
+            return arviz.InferenceData.from_datatree(_open_store(file))
         return arviz.from_netcdf(file)
     import xarray
 
-    return xarray.open_datatree(file)
+    return _open_store(file) if os.path.isdir(file) else xarray.open_datatree(file)
+
+
+def _open_store(folder: str) -> Any:
+    import xarray
+
+    return xarray.open_datatree(folder, engine="zarr")
 
 
 def _unpickle(content: bytes, account: dict[str, float] | None, shape: tuple[int, ...] | None) -> Fit:

@@ -15,6 +15,7 @@
 #include <poise/session.hpp>
 #include "run/checkpoint.hpp"
 #include "store/netcdf.hpp"
+#include "store/zarr/writer.hpp"
 
 #include "bindings.hpp"
 
@@ -237,28 +238,31 @@ std::pair<std::shared_ptr<Fit>, nb::dict> resume(StoredSession& stored, const Mo
 
 void save(const Fit& fit, const std::string& path) {
   const Trace& trace = fit.stored.trace;
-  NetcdfOptions shape{.chains = trace.chains, .draws = trace.draws, .monitors = trace.monitor_names.size()};
+  StoreOptions shape{.chains = trace.chains, .draws = trace.draws, .monitors = trace.monitor_names.size()};
   if (!trace.x.empty()) shape.variables = fit.stored.layout.variables;
   for (const Index levels : fit.stored.layout.cardinalities) {
     shape.levels = std::max<std::size_t>(shape.levels, levels);
   }
   shape.threads = std::max(1U, std::thread::hardware_concurrency());
-  NetcdfSink sink(path, shape);
-  sink.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
-  sink.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps});
-  if (!fit.stored.results.is_null()) sink.finish(json_text(fit.stored.results));
+  const auto write_to = [&](Sink&& sink) {
+    sink.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
+    sink.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}});
+    if (!fit.stored.results.is_null()) sink.finish(json_text(fit.stored.results));
+  };
+  if (is_store(path)) return write_to(zarr::Writer(path, shape));
+  write_to(NetcdfSink(path, shape));
 }
 
 /// Draws that take more than `gibibytes` stay in the file.
 std::shared_ptr<Fit> load(const std::string& path, double gibibytes) {
   auto fit = std::make_shared<Fit>();
   const double memory = gibibytes * 1024.0 * 1024.0 * 1024.0;
-  fit->stored = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
+  fit->stored = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   const Trace& head = fit->stored.trace;
   const double width = (fit->stored.has_states ? static_cast<double>(fit->stored.layout.variables) : 0.0) +
                        8.0 * static_cast<double>(head.monitor_names.size() + 2);
   if (static_cast<double>(head.chains) * static_cast<double>(head.all_draws()) * width <= memory) {
-    fit->stored = read_netcdf(path);
+    fit->stored = read_run(path);
     fit->report = make_report(fit->stored);
   } else {
     fit->path = path;
@@ -274,7 +278,7 @@ const Trace& whole_series(Fit& fit) {
   if (trace.dropped == 0 || fit.path.empty()) return trace;
   const std::size_t draws = trace.all_draws();
   const nb::gil_scoped_release release;
-  trace = read_netcdf(fit.path, {.draws = false, .most_draws = draws}).trace;
+  trace = read_run(fit.path, {.draws = false, .most_draws = draws}).trace;
   trace.dropped = 0;
   return trace;
 }

@@ -40,9 +40,11 @@ struct Head {
 
 std::string old_path(const std::string& path) { return checkpoint_path(path) + ".old"; }
 
-/// Throws InputError with a sentence about the file.
-StoredState read_one(const std::string& path) {
-  const std::string bytes = read_file(path);
+std::string reason() { return std::generic_category().message(errno); }
+
+}  // namespace
+
+StoredState parse_state(std::string_view bytes, const std::string& path) {
   Head head;
   if (bytes.size() < sizeof head || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     throw InputError(fmt::format("{} is not a checkpoint of poise, or only a part of one", path));
@@ -56,7 +58,7 @@ StoredState read_one(const std::string& path) {
   }
   const std::uint64_t left = bytes.size() - sizeof head;
   if (head.format == 0 || head.words > left || head.state != left - head.words ||
-      checksum(std::string_view(bytes).substr(sizeof head)) != head.sum) {
+      checksum(bytes.substr(sizeof head)) != head.sum) {
     throw InputError(fmt::format("{} is damaged or only a part of a checkpoint", path));
   }
   StoredState found;
@@ -76,28 +78,7 @@ StoredState read_one(const std::string& path) {
   return found;
 }
 
-std::string reason() { return std::generic_category().message(errno); }
-
-}  // namespace
-
-std::string checkpoint_path(const std::string& path) { return path + ".checkpoint"; }
-
-StoredState read_state(const std::string& path, std::string& note) {
-  try {
-    return read_one(checkpoint_path(path));
-  } catch (const InputError& error) {
-    const bool missing = ::access(checkpoint_path(path).c_str(), F_OK) != 0;
-    if (::access(old_path(path).c_str(), F_OK) != 0) {
-      if (!missing) throw;
-      throw InputError(fmt::format("{} has no checkpoint to resume from: there is no {}", path, checkpoint_path(path)));
-    }
-    note =
-        fmt::format("{}, so the one before it is used", missing ? checkpoint_path(path) + " is missing" : error.what());
-    return read_one(old_path(path));
-  }
-}
-
-void write_state(const std::string& path, const StoredState& state) {
+std::string state_bytes(const StoredState& state) {
   const nlohmann::json words{{"version", POISE_VERSION}, {"words", state.words}};
   const std::string text = words.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   Head head;
@@ -107,6 +88,27 @@ void write_state(const std::string& path, const StoredState& state) {
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
   bytes += text;
   bytes += state.bytes;
+  return bytes;
+}
+
+std::string checkpoint_path(const std::string& path) { return path + ".checkpoint"; }
+
+StoredState read_state(const std::string& path, std::string& note) {
+  try {
+    return parse_state(read_file(checkpoint_path(path)), checkpoint_path(path));
+  } catch (const InputError& error) {
+    const bool missing = ::access(checkpoint_path(path).c_str(), F_OK) != 0;
+    if (::access(old_path(path).c_str(), F_OK) != 0) {
+      if (!missing) throw;
+      throw InputError(fmt::format("{} has no checkpoint to resume from: there is no {}", path, checkpoint_path(path)));
+    }
+    note =
+        fmt::format("{}, so the one before it is used", missing ? checkpoint_path(path) + " is missing" : error.what());
+    return parse_state(read_file(old_path(path)), old_path(path));
+  }
+}
+
+void write_state(const std::string& path, const StoredState& state) {
   const std::string place = checkpoint_path(path);
   // A link rather than a rename, so that there is a checkpoint at its place at all times.
   const std::string before = old_path(path);
@@ -119,7 +121,7 @@ void write_state(const std::string& path, const StoredState& state) {
       std::rename(place.c_str(), before.c_str());  // file systems without links
     }
   }
-  write_atomically(place, bytes);
+  write_atomically(place, state_bytes(state));
   sync_directory(directory_of(path));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,11 @@ struct StoredState {
   nlohmann::json words;
   std::string bytes;
 };
+
+/// A state as one string, with a checksum and the version of the program; and back. Throws InputError with a sentence
+/// that begins with `path` where it is damaged, or another version's.
+[[nodiscard]] std::string state_bytes(const StoredState& state);
+[[nodiscard]] StoredState parse_state(std::string_view bytes, const std::string& path);
 
 [[nodiscard]] std::string checkpoint_path(const std::string& path);
 

@@ -5,7 +5,7 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/report.hpp>
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise {
 

@@ -14,7 +14,7 @@
 #include "base/bits8.hpp"
 #include "report/draws_report.hpp"
 #include "store/journal.hpp"
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise {
 
@@ -38,7 +38,7 @@ void read_in_parts(const std::string& path, const FileShape& shape, ReadOptions 
   for (std::size_t first = 0; first < shape.draws; first += most) {
     options.first_draw = first;
     options.most_draws = std::min(most, shape.draws - first);
-    const StoredRun part = read_netcdf(path, options);
+    const StoredRun part = read_run(path, options);
     if (part.trace.draws != options.most_draws || part.trace.chains != shape.chains) {
       throw InputError(fmt::format("{} was changed by another program while it was read.", path));
     }
@@ -250,7 +250,7 @@ void add_draws(Report& report, const std::string& path, const StoredRun& head, c
 }
 
 Report report_of_file(const std::string& path, const FileReportOptions& options, Trace* kept) {
-  const StoredRun head = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
+  const StoredRun head = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   Report report = report_of_head(head);
   add_draws(report, path, head, options, kept);
   add_warnings(report, head.results.is_object());
@@ -270,7 +270,7 @@ Report make_report(const std::string& path, const FileReportOptions& options, Tr
 Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options) {
   const bool has_states = result.options.keep != Keep::draws || !result.trace.x.empty();
   if (result.trace.all_draws() == 0 || (result.trace.dropped == 0 && has_states)) return make_report(result);
-  const StoredRun head = read_netcdf(path, {.draws = false, .series = false, .most_draws = 0});
+  const StoredRun head = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   Report report = report_of_head(result);
   add_draws(report, path, head, options, nullptr);
   report.steps = result.steps;

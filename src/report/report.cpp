@@ -12,7 +12,7 @@
 #include "diagnose/model_checks.hpp"
 #include "report/draws_report.hpp"
 #include "report/tempering.hpp"
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise {
 

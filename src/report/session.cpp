@@ -150,9 +150,7 @@ StoredSession read_session(const std::string& path, Collective* ranks) {
   Checkpoint& found = *stored.checkpoint;
   const bool is_root = ranks == nullptr || ranks->is_root();
   if (is_root) found = read_checkpoint(path, stored.note);
-  std::error_code ignored;
-  // While there is a journal the file of the draws may not be complete.
-  if (is_root) stored.finished = found.finished && !std::filesystem::exists(journal_path(path), ignored);
+  if (is_root) stored.finished = found.finished && is_complete(path);
   if (ranks != nullptr) {
     // The other ranks need no state yet, nor a file system that has the file.
     found.command = nlohmann::json::parse(ranks->of_root(found.command.dump()));
@@ -165,7 +163,7 @@ StoredSession read_session(const std::string& path, Collective* ranks) {
     found.command.at("program").get_to(stored.program);
     if (stored.program == kSessionProgram) read_command(found.command, stored);
   } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{} is damaged", checkpoint_path(path)));
+    throw InputError(fmt::format("the checkpoint of {} is damaged", path));
   }
   stored.options.out = std::filesystem::absolute(path).lexically_normal().string();
   stored.options.checkpoints.always = true;

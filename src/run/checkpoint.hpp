@@ -1,15 +1,10 @@
-/// A run that survives: its state beside the file of its draws, from which it is resumed bitwise.
-///
-/// Three files belong to a run at PATH. PATH itself is the NetCDF file; PATH.checkpoint is the state that chains had a
-/// while ago, and what was asked for; PATH.draws is the journal of the draws, there only while the run is under way. A
-/// state counts the draws that it goes with, and the journal has them on the disk before the state is.
+/// A run that survives: its state on the disk behind its draws, from which it is resumed bitwise.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <functional>
-#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,26 +14,24 @@
 #include <poise/run.hpp>
 #include "base/state_file.hpp"
 #include "base/thread_pool.hpp"
-#include "store/journal.hpp"
-#include "store/netcdf.hpp"
+#include "run/run_store.hpp"
 
 namespace poise {
 
-struct Checkpoint {
-  nlohmann::json command;  ///< what the run was begun with
-  std::size_t draws = 0;   ///< of each chain, that go with the state
-  bool finished = false;   ///< whether these are all that were asked for
-  std::string state;       ///< Run::save_rest
-};
-
 [[nodiscard]] std::string journal_path(const std::string& path);
 
-/// As read_state and write_state do.
+/// The last one of a Zarr store or, as read_state and write_state do, beside any other file.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, std::string& note);
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+/// What a Zarr store keeps of one.
+[[nodiscard]] std::string checkpoint_bytes(const Checkpoint& checkpoint);
 
-/// Sends the draws of a run to its NetCDF file and to the journal. Takes checkpoints between rounds; a thread of its
-/// own waits for the disk while chains move on.
+/// Whether the run at a path is complete, of which the checkpoint says that all draws were made: nothing was lost
+/// between the last draw and the end.
+[[nodiscard]] bool is_complete(const std::string& path);
+
+/// Sends the draws of a run to where they are stored. Takes checkpoints between rounds; another thread waits for the
+/// disk while chains move on.
 class CheckpointedSink final : public Sink {
  public:
   /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
@@ -51,10 +44,10 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return journal_.has_value(); }
+  [[nodiscard]] bool wants_bits() const override { return store_->wants_bits(); }
   void write(const DrawBatch& block) override;
   /// After the last draw: the file can be read from here on.
-  void close_draws() { file_.close_draws(); }
+  void close_draws() { store_->close_draws(); }
   void finish(const std::string& results) override;
 
   // All ranks of a run call these, with the sink at the root and nothing elsewhere.
@@ -74,24 +67,16 @@ class CheckpointedSink final : public Sink {
   void write_state(const Run& run, bool finished, const std::function<std::string()>& state);
   /// Waits until the last checkpoint is on the disk, or could not be written.
   void settle();
-  void note_failure(const std::exception& error);
-  void forget_earlier_run();
-  /// Gives the draws that go with the checkpoint, from the journal or, where a finished run has none, its file.
-  void take_draws_back();
+  void note_failure(const std::string& reason);
 
   std::string path_;
   CheckpointOptions options_;
   nlohmann::json command_;
   std::optional<Checkpoint> resumed_;
-  DrawShape shape_;
-  NetcdfSink file_;
-  std::optional<DrawJournal> journal_;
+  std::unique_ptr<RunStore> store_;
   Clock::time_point keeps_from_;  // runs that end later leave a checkpoint
   Clock::time_point due_;         // of the next one
-  std::future<void> writing_;     // of a checkpoint
-  bool saved_ = false;            // a checkpoint, by this object
   bool has_first_ = false;        // the one of a run on ranks, which is taken before the first draw
-  bool leaves_none_ = false;      // the run is finished and was too short to leave one behind
   std::vector<std::string> notes_;
 };
 

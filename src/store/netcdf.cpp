@@ -57,7 +57,7 @@ void put_text(int id, int variable, const char* name, const std::string& text) {
 
 NetcdfSink::NetcdfSink(std::string path, NetcdfOptions options) : path_(std::move(path)), options_(options) {
   check_writable(path_);
-  check_space(path_, options_);
+  check_space(path_, options_, expected_netcdf_bytes(options_));
 }
 
 /// Runs calls to the library under its lock; a failure closes the file and becomes a sentence.

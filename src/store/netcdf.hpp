@@ -16,6 +16,7 @@
 #include <poise/trace.hpp>
 #include <poise/types.hpp>
 #include "store/draw_queue.hpp"
+#include "store/run_file.hpp"
 
 namespace poise {
 
@@ -23,21 +24,7 @@ namespace netcdf {
 class ChunkWriter;
 }
 
-/// What is known of a run before it starts. It decides whether the file will fit on the disk, its chunks and whether
-/// it is compressed; a file whose run turns out otherwise is still right. Zero stands for unknown:
-/// the size is then not checked and nothing is compressed.
-struct NetcdfOptions {
-  std::size_t chains = 0;
-  std::size_t draws = 0;      ///< per chain; 0 also when the clock ends the run
-  std::size_t variables = 0;  ///< 0 when the draws themselves are not kept
-  std::size_t levels = 2;     ///< largest cardinality of a variable: it bounds the size of compressed draws
-  std::size_t monitors = 1;   ///< log_prob included
-  unsigned threads = 1;       ///< that compress draws; the file does not depend on it
-
-  /// Least time between two syncs. A killed run loses what came after the last one: about this much, and in a
-  /// compressed file up to one chunk (256 draws at most) more.
-  std::chrono::milliseconds sync_interval{1000};
-};
+using NetcdfOptions = StoreOptions;
 
 /// Bytes that a run of this shape needs on the disk at most, 0 when the number of draws is unknown.
 [[nodiscard]] std::uint64_t expected_netcdf_bytes(const NetcdfOptions& options);
@@ -114,28 +101,6 @@ class NetcdfSink : public Sink {
   std::size_t written_ = 0;      // draws per chain in the file
   std::size_t whole_chunk_ = 1;  // draws are written in multiples of this, all but the last
   std::chrono::steady_clock::time_point next_sync_{};
-};
-
-/// What to read of a file: all of it, or a part that fits into memory.
-struct ReadOptions {
-  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
-
-  bool draws = true;   ///< false leaves x in the file
-  bool series = true;  ///< false leaves monitors, acceptance rates and steps there
-  std::size_t first_draw = 0;
-  std::size_t most_draws = all;  ///< 0: only what is known of the run
-  std::size_t first_variable = 0;
-  std::size_t most_variables = all;
-};
-
-/// A run as it was stored, or a part of it: `trace.dropped` counts the draws that were left in the file, and x has the
-/// variables that were asked for. `results` is null when the run was killed before its end.
-struct StoredRun {
-  VariableLayout layout;
-  Trace trace;
-  nlohmann::json settings;
-  nlohmann::json results;
-  bool has_states = false;  ///< the file has draws of the variables, whether or not they were read
 };
 
 /// Reads a finished, growing or killed run; an InputError says what is wrong with any other file, whatever its bytes.

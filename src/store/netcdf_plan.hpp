@@ -16,15 +16,6 @@
 
 namespace poise {
 
-/// The layout of variables as the JSON text that files keep: what the dimensions of the draws do not say. Names are not
-/// part of it; they are a variable of the file.
-[[nodiscard]] std::string layout_text(const VariableLayout& layout);
-
-/// The layout that was written so. Throws an InputError that begins with the reader's own word for the file, as in
-/// "run.nc has a layout with ..."; `most` bounds the number of variables, for a damaged one must not decide how much
-/// memory is taken.
-[[nodiscard]] VariableLayout parse_layout(const nlohmann::json& stored, const std::string& path, std::uint64_t most);
-
 namespace netcdf {
 
 /// The HDF5 library beneath is not thread-safe, so every file of the process shares this lock.
@@ -61,9 +52,6 @@ inline constexpr std::size_t kSeriesChunk = 8192;          ///< numbers in a chu
 
 /// Throws an InputError when PATH cannot be written. Nothing is changed.
 void check_writable(const std::string& path);
-
-/// Throws an InputError when the run is known to be larger than the free space of the disk.
-void check_space(const std::string& path, const NetcdfOptions& options);
 
 }  // namespace netcdf
 

@@ -34,7 +34,6 @@ namespace {
 
 using netcdf::RunPath;
 
-constexpr int kDeepestJson = 100;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kBytesPerMillisecond = 20'000;  // of a file, by the slowest reader that is not stuck
 
@@ -55,18 +54,6 @@ RunPath examine(const std::string& path) {
           netcdf::is_held(path, LOCK_SH)};
 }
 
-nlohmann::json parse_json(const std::string& text, const char* name, const std::string& path) {
-  if (text.empty()) return nullptr;
-  bool deep = false;
-  const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    deep = deep || depth > kDeepestJson;
-    return !deep;
-  };
-  auto value = nlohmann::json::parse(text, watch, false);
-  if (value.is_discarded() || deep) fail(path, fmt::format("has an attribute '{}' that is not JSON", name));
-  return value;
-}
-
 /// Puts a run together from the frames that `send_run` describes.
 class Assembler {
  public:
@@ -77,7 +64,7 @@ class Assembler {
     Trace& trace = run.trace;
     trace.chains = child_.number();
     const std::size_t in_file = child_.number();
-    trace.draws = netcdf::range_of(options.first_draw, options.most_draws, in_file).count;
+    trace.draws = range_of(options.first_draw, options.most_draws, in_file).count;
     trace.dropped = in_file - trace.draws;
     const std::size_t series = options.series ? entries(trace, 1, sizeof(double)) : 0;
     const nlohmann::json layout = json("layout");
@@ -94,7 +81,7 @@ class Assembler {
     trace.n_steps = numbers<std::int64_t>(series);
     for (std::uint64_t i = 0; i <= others; ++i) trace.monitors.push_back(numbers<double>(series));
     if (run.has_states && options.draws) {
-      const auto columns = netcdf::range_of(options.first_variable, options.most_variables, run.layout.variables);
+      const auto columns = range_of(options.first_variable, options.most_variables, run.layout.variables);
       trace.x = numbers<std::int8_t>(entries(trace, columns.count, 1));
     }
     return run;
@@ -116,7 +103,7 @@ class Assembler {
     return values;
   }
 
-  nlohmann::json json(const char* name) { return parse_json(child_.text(file_.file_bytes), name, file_.path); }
+  nlohmann::json json(const char* name) { return parse_stored(child_.text(file_.file_bytes), name, file_.path); }
 
   /// Whether the file holds draws, after a check that their shape is that of the layout.
   bool read_shape(VariableLayout& layout) {

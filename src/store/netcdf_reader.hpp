@@ -17,16 +17,6 @@ namespace poise::netcdf {
 [[nodiscard]] std::optional<std::size_t> entries_in(std::uint64_t file_bytes, std::uint64_t chains, std::uint64_t draws,
                                                     std::uint64_t width, std::uint64_t bytes);
 
-/// Entries from `first` on, at most `most` of them, of so many.
-struct Range {
-  std::size_t first = 0;
-  std::size_t count = 0;
-};
-[[nodiscard]] inline Range range_of(std::size_t first, std::size_t most, std::size_t all) {
-  first = std::min(first, all);
-  return {first, std::min(most, all - first)};
-}
-
 /// What is known of a file before it is opened.
 struct RunPath {
   std::string path;      ///< as the user wrote it

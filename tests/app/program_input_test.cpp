@@ -125,6 +125,8 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   refused({"--sampler", "lsb", "--plot", "nowhere/b.svg"}, "--plot: cannot write");
   refused({"--report", "nowhere/r.html"}, "--report: cannot write");
   refused({"--out", "same", "--json", "./same"}, "both write to");
+  refused({"--out", "same.zarr", "--json", "./same.zarr"}, "both write to");
+  refused({"--out", "file/run.zarr"}, "file is not a directory");
   refused({"--images", "a.png"}, "--keep monitors");
   expect_refused({"sample", "ising:size=100", "--draws", "9000", "--images", "nowhere/a.png"},
                  "--images: cannot write");

@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -17,16 +19,22 @@
 static atomic_long calls = 0;
 
 static int concerns(const char* path) {
-  return path != NULL && (strstr(path, ".nc.checkpoint") != NULL || strstr(path, ".nc.draws") != NULL);
+  return path != NULL && (strstr(path, ".nc.checkpoint") != NULL || strstr(path, ".nc.draws") != NULL ||
+                          strstr(path, ".zarr") != NULL);
+}
+
+static int path_of(int descriptor, char* path, size_t size) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  const ssize_t length = readlink(link, path, size - 1);
+  if (length < 0) return 0;
+  path[length] = '\0';
+  return 1;
 }
 
 static int concerns_descriptor(int descriptor) {
-  char link[64], path[4096];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  const ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < 0) return 0;
-  path[length] = '\0';
-  return concerns(path);
+  char path[4096];
+  return path_of(descriptor, path, sizeof path) && concerns(path);
 }
 
 /* What to do in this call: NULL for nothing. */
@@ -42,6 +50,28 @@ static const char* fault(void) {
   static __typeof__(name)* real = NULL; \
   if (real == NULL) real = (__typeof__(name)*)dlsym(RTLD_NEXT, #name)
 
+/* One record, by one call, so that those of several threads do not mix. */
+static void record(char kind, const char* path, const void* bytes, size_t count) {
+  static ssize_t (*real)(int, const struct iovec*, int) = NULL;
+  static int (*real_open)(const char*, int, ...) = NULL;
+  const char* file = getenv("POISE_RECORD");
+  if (file == NULL || strstr(path, ".zarr") == NULL) return;
+  if (real == NULL) real = (ssize_t(*)(int, const struct iovec*, int))dlsym(RTLD_NEXT, "writev");
+  if (real_open == NULL) real_open = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+  const int descriptor = real_open(file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (descriptor < 0) return;
+  char head[64];
+  snprintf(head, sizeof head, "%c %zu %zu\n", kind, strlen(path), count);
+  struct iovec all[3] = {{head, strlen(head)}, {(void*)path, strlen(path)}, {(void*)bytes, count}};
+  (void)!real(descriptor, all, 3);
+  close(descriptor);
+}
+
+static void record_descriptor(char kind, int descriptor, const void* bytes, size_t count) {
+  char path[4096];
+  if (getenv("POISE_RECORD") != NULL && path_of(descriptor, path, sizeof path)) record(kind, path, bytes, count);
+}
+
 static int struck(const char* how) {
   if (how == NULL) return 0;
   if (strcmp(how, "fail") != 0) kill(getpid(), SIGKILL);
@@ -56,7 +86,30 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
     if (how != NULL && strcmp(how, "tear") == 0) (void)!real(descriptor, bytes, count / 2);
     if (struck(how)) return -1;
   }
-  return real(descriptor, bytes, count);
+  const ssize_t written = real(descriptor, bytes, count);
+  if (written > 0) record_descriptor('w', descriptor, bytes, (size_t)written);
+  return written;
+}
+
+int open(const char* path, int flags, ...) {
+  REAL(open);
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  const int changes = (flags & O_CREAT) != 0 && concerns(path);
+  if (changes && struck(fault())) return -1;
+  const int descriptor = real(path, flags, mode);
+  if (changes && descriptor >= 0) record_descriptor((flags & O_TRUNC) != 0 ? 'c' : 'o', descriptor, "", 0);
+  return descriptor;
+}
+
+int mkdir(const char* path, mode_t mode) {
+  REAL(mkdir);
+  if (concerns(path) && struck(fault())) return -1;
+  const int result = real(path, mode);
+  if (result == 0) record('m', path, "", 0);
+  return result;
 }
 
 /* Half of a torn one: all pieces but the last, and half of that one. */
@@ -79,7 +132,9 @@ ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
 int fsync(int descriptor) {
   REAL(fsync);
   if (concerns_descriptor(descriptor) && struck(fault())) return -1;
-  return real(descriptor);
+  const int result = real(descriptor);
+  if (result == 0) record_descriptor('s', descriptor, "", 0);
+  return result;
 }
 
 int ftruncate(int descriptor, off_t length) {
@@ -91,7 +146,9 @@ int ftruncate(int descriptor, off_t length) {
 int rename(const char* from, const char* to) {
   REAL(rename);
   if (concerns(to) && struck(fault())) return -1;
-  return real(from, to);
+  const int result = real(from, to);
+  if (result == 0) record('r', from, to, strlen(to));
+  return result;
 }
 
 int link(const char* from, const char* to) {
@@ -103,5 +160,7 @@ int link(const char* from, const char* to) {
 int unlink(const char* path) {
   REAL(unlink);
   if (concerns(path) && struck(fault())) return -1;
-  return real(path);
+  const int result = real(path);
+  if (result == 0) record('u', path, "", 0);
+  return result;
 }

@@ -118,7 +118,7 @@ class ProgramTest : public ::testing::Test {
   void wait_for_draws(const std::string& path) {
     wait_until("draws in " + path, [&] {
       try {
-        return read_netcdf(path).trace.draws > 2;
+        return read_run(path).trace.draws > 2;
       } catch (const InputError&) {
         return false;  // not there yet, or just being written
       }
