@@ -113,8 +113,8 @@ def resume(
 
     Sampler and settings are in the file, and so is the model where it came from a spec or from files. A target of your
     own, or a model of arrays, is given as ``model`` and must be the one that the run was made with. The draws are bitwise
-    those of a run that was never stopped. A run that had functions to ``observe`` needs them again. ``device``: ``"cpu"`` or ``"cuda"``, where both have the same draws; by default
-    the one that the run was begun on.
+    those of a run that was never stopped. A run that had functions to ``observe`` needs them again. ``device``: ``"cpu"`` or
+    ``"cuda"``, where both have the same draws; by default the one that the run was begun on.
 
     >>> import poise, tempfile
     >>> model = poise.ising(size=4, coupling=0.2)

@@ -123,7 +123,6 @@ struct ByteCounts {
     hot<InstructionSet::avx2>([=] {
       for (std::size_t row = 0; row < rows; ++row) {
         const std::int8_t* const here = x + row * stride;
-#pragma GCC ivdep
         for (std::size_t i = 0; i < variables; ++i) {
           const auto is = static_cast<std::uint8_t>(here[i] == label ? 1 : 0);
           one[i] = static_cast<std::uint8_t>(one[i] + is);

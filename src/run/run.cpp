@@ -140,7 +140,9 @@ void Run::sample(std::size_t draws) {
   const std::size_t wanted = core.recorder->draws() + std::min(draws, most);
   if (core.options.seconds <= 0.0) core.recorder->expect(wanted);
   // However short the time, there is a first draw.
-  const auto over = [&] { return core.recorder->draws() == 0 ? core.stopped() : core.ended(); };
+  const auto over = [&] {
+    return core.recorder->draws() == 0 ? core.stopped() : core.ended() || core.seconds_left(1.0) <= core.reserve();
+  };
   while (core.recorder->draws() < wanted && !over()) {
     core.sampling_round(wanted - core.recorder->draws());
     core.between_rounds(wanted, *this);

@@ -60,6 +60,17 @@ struct Run::Core {
     if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
     return fraction * options.seconds - (hooks.collective != nullptr ? agreed.elapsed : elapsed());
   }
+  /// Seconds of a limit that diagnosing the draws so far will take, where there are many: by count.
+  [[nodiscard]] double reserve() const {
+    constexpr double kSecondsPerValue = 1.7e-9;  // of one thread
+    constexpr double kMost = 0.5;
+    // Ranks may not differ, and their threads do.
+    if (options.seconds <= 0.0 || options.keep != Keep::draws || hooks.collective != nullptr) return 0.0;
+    const double values = static_cast<double>(recorder->draws()) * static_cast<double>(options.chains) *
+                          static_cast<double>(model.layout.variables);
+    if (values < static_cast<double>(values_at_every_lag)) return 0.0;
+    return std::min(kMost * options.seconds, values * kSecondsPerValue / std::max(1U, options.threads));
+  }
   [[nodiscard]] bool ended() const { return stopped() || seconds_left(1.0) <= 0.0; }
   /// What user code throws to end the run leaves chains at different steps: such a run can be looked at, not saved.
   /// `work` gives the steps it has made with every chain.
