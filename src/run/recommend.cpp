@@ -243,10 +243,11 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       last_step_(warmup / 2) {}
 
 std::optional<Advice> Watcher::advice_for(const Sampler& sampler) const {
-  if (!advice_.cheaper || sampler.name != advice_.cheaper->sampler.name) return std::nullopt;
   Advice rest = advice_;
-  rest.sampler = advice_.cheaper->sampler;
-  rest.reason = advice_.cheaper->reason;
+  for (const auto& local : {advice_.cheaper, advice_.rival}) {
+    if (local && sampler.name == local->sampler.name) rest.sampler = local->sampler, rest.reason = local->reason;
+  }
+  if (rest.sampler.name == advice_.sampler.name) return std::nullopt;
   rest.rival.reset();
   rest.cheaper.reset();
   rest.finds_thin = false;
@@ -269,21 +270,9 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
-  // Chains that have settled, all in the same of several modes, would settle there with another local sampler too.
-  const bool may_scout = advice_.next && seen.settled;
-  std::optional<bool> scouted;
-  const auto scouts_say_no = [&] {
-    if (may_scout && !scouted) scouted = scouts_disagree(engine, step, spent);
-    return scouted.value_or(false);
-  };
-  const auto replace_by_local = [&](const Advice::Replacement& local) {
-    return replace_by(scouts_say_no() ? *advice_.next : local);
-  };
-  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) {
-    return replace_by_local(*advice_.cheaper);
-  }
+  if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
-    return replace_by_local(*advice_.rival);
+    return replace_by(*advice_.rival);
   }
   bool ends = last || seen.settled;
   if (advice_.next) {
@@ -296,7 +285,7 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
     const bool replaced =
         (advice_.is_cheap && slow) || unsettled || (last && seen.r_hat > kStuck) ||
         (ends && advice_.tables && watch_.contradicts(cheap_parts(*advice_.tables, kPartOperations, kMostPlanned))) ||
-        (ends && scouts_say_no());
+        (ends && seen.settled && scouts_disagree(engine, step, spent));
     if (replaced) return replace_by(*advice_.next);
   }
   if (ends) return Verdict::keep;

@@ -61,7 +61,7 @@ class Watcher {
 
   /// What goes with the verdict `replace`.
   [[nodiscard]] const Advice::Replacement& replacement() const { return *replacement_; }
-  /// What remains to be watched for after a replacement by `sampler`: what only costs less may be stuck as well.
+  /// What remains to be watched for after a replacement by `sampler`: another local sampler may be stuck as well.
   [[nodiscard]] std::optional<Advice> advice_for(const Sampler& sampler) const;
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
   /// Steps that may be made before the next point.
