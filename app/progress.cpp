@@ -114,6 +114,34 @@ void ProgressLine::end() const {
   if (style_ == ProgressStyle::live) fmt::print(stderr, "\n");
 }
 
+WaitingLine::WaitingLine(ProgressStyle style, std::string work) {
+  if (style == ProgressStyle::none) return;
+  thread_ = std::thread([this, style, said = std::move(work)] {
+    const auto begun = std::chrono::steady_clock::now();
+    const std::chrono::milliseconds pause =
+        style == ProgressStyle::live ? std::chrono::milliseconds(500) : kBetweenLines;
+    ProgressLine line(style);
+    bool shown = false;
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, pause, [this] { return is_over_; })) {
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+      line.show(fmt::format("{}: {:.0f} s", said, taken.count()));
+      shown = true;
+    }
+    if (shown) line.end();
+  });
+}
+
+WaitingLine::~WaitingLine() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+}
+
 ProgressDisplay::ProgressDisplay(ProgressStyle style, std::string title) : style_(style), title_(std::move(title)) {
   if (style_ == ProgressStyle::live) title_.resize(std::min(title_.size(), terminal_width(stderr, 80) - 1));
   if (style_ != ProgressStyle::none && !title_.empty()) fmt::print(stderr, "{}\n", title_);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <poise/run.hpp>
@@ -29,6 +32,21 @@ class ProgressLine {
  private:
   ProgressStyle style_;
   std::optional<std::chrono::steady_clock::time_point> shown_;  // last
+};
+
+/// Says what is being done and since when, where that takes longer than a moment: for work that tells no progress.
+class WaitingLine {
+ public:
+  WaitingLine(ProgressStyle style, std::string work);
+  ~WaitingLine();
+  WaitingLine(const WaitingLine&) = delete;
+  WaitingLine& operator=(const WaitingLine&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_over_ = false;
+  std::thread thread_;
 };
 
 /// Shows one run. `update` is for RunHooks::progress, `end` when the run is over.

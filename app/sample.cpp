@@ -164,7 +164,10 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   const RunResult& result = session.result();
   display.end(result.interrupted);
   for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
-  Report report = session.finish();
+  Report report = [&] {
+    const WaitingLine line(progress_style(outputs.quiet), "diagnosing");
+    return session.finish();
+  }();
   keep_observables(report, outputs.observe);
   write_files(outputs, model, result, report);
   if (outputs.json != "-" && outputs.best != "-" && outputs.csv != "-") {

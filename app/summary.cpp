@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "help.hpp"
 #include "output.hpp"
+#include "progress.hpp"
 #include "run_flags.hpp"
 #include "terminal.hpp"
 
@@ -31,7 +32,10 @@ int summary(const SummaryFlags& flags) {
   double gibibytes = 1.0;
   read_positive(flags.memory, "--memory", gibibytes, problems);
   problems.throw_if_any();
-  const Report report = make_report(flags.path, {.memory = gibibytes * kGibibyte});
+  const Report report = [&] {
+    const WaitingLine line(progress_style(false), "diagnosing");
+    return make_report(flags.path, {.memory = gibibytes * kGibibyte});
+  }();
   if (!flags.json.empty()) write_output(flags.json, json_text(report_json(report)));
   if (flags.json != "-") fmt::print("{}", report_text(report, table_width(stdout)));
   return flags.strict && !report.warnings.empty() ? kWarnings : kSuccess;
@@ -59,7 +63,10 @@ int report(const ReportFlags& flags) {
   read_positive(flags.memory, "--memory", gibibytes, problems);
   problems.throw_if_any();
   Trace trace;
-  const Report found = make_report(flags.path, {.memory = gibibytes * kGibibyte}, trace);
+  const Report found = [&] {
+    const WaitingLine line(progress_style(false), "diagnosing");
+    return make_report(flags.path, {.memory = gibibytes * kGibibyte}, trace);
+  }();
   write_output(out, report_html(found, trace));
   if (!flags.plot.empty()) write_output(flags.plot, run_plot(found, trace));
   if (out != "-" && flags.plot != "-") fmt::print("{}\n", out);
