@@ -10,8 +10,9 @@ namespace {
 
 /// All chance in finding the scale comes from it: the same for every run on a network.
 constexpr std::uint64_t kScaleSeed = 19830513;
-/// A zero costs as much as the widest finite range of a factor and some typical changes on top: at the cold end nothing
-/// gains from it, at the hot end it can be passed.
+/// A zero costs as much as the widest finite range of a factor less some typical changes, and one change at least: it
+/// can be passed at all but the cold end. Exact moves, which know its true price, take out what is left. With a higher
+/// price random networks with zeros get stuck, with a lower one the cold end has too many of them.
 constexpr double kZeroScales = 2.0;
 
 }  // namespace
@@ -19,7 +20,7 @@ constexpr double kZeroScales = 2.0;
 Annealer::Annealer(const LogNetwork& network) : network_(network), logs_(network.logs().begin(), network.logs().end()) {
   Rng rng(kScaleSeed, 0);
   scale_ = scale_of(rng);
-  zero_ = -(network.widest() + kZeroScales * scale_);
+  zero_ = -std::max(scale_, network.widest() - kZeroScales * scale_);
   for (double& log : logs_) {
     if (log == network.zero()) log = zero_;
   }
