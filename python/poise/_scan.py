@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,8 @@ def scan(
     settings = run_settings(models[0]._core, (), **{**given, "first_chain": 0, "memory": None, "device": "cpu"})
     settings |= {"sampler": _core.check_sampler(text("sampler", sampler)), "exchange": swaps}
     with ProgressBars(progress, key) as bars:
-        found, how = _core.scan([one._core for one in models], name, key, values, settings, bars.callback, file)
+        points, how = _core.scan([one._core for one in models], name, key, values, settings, bars.callback, file)
+    found = cast("dict[str, Any]", points)
     if found["interrupted"]:
         made = _dataset(found["points"], key) if found["points"] else None
         raise Interrupted(f"interrupted; {'the same call continues it' if file else 'out= would keep what was made'}", made)
