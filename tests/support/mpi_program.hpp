@@ -18,7 +18,9 @@ class MpiProgramTest : public ProgramTest {
   /// One rank is the program by itself.
   void use_ranks(int ranks) {
     launcher_.clear();
+    ::unsetenv("LSAN_OPTIONS");
     if (ranks == 1) return;
+    ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI does not free all of its memory
     // Open MPI asks twice before it runs for root, as in a container.
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
