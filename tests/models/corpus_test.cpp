@@ -51,7 +51,8 @@ int replay(const std::vector<std::filesystem::path>& files,
 TEST(CorpusTest, Tables) {
   const auto read = [](const auto& path) {
     const std::string text = read_file(path);
-    static_cast<void>(read_summary(text, path.string()));
+    const SummaryTable summary = read_summary(text, path.string());
+    EXPECT_EQ(summary.extra.size(), summary.z.size());
     static_cast<void>(read_regression(text, path.string(), "y"));
   };
   replay(corpus("table"), read);

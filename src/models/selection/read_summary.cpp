@@ -1,5 +1,6 @@
 /// z scores from tables, arrays and plain numbers; FINEMAP's master files.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 
@@ -18,7 +19,11 @@ SummaryTable numbered(std::vector<double> z, const std::string& name) {
   SummaryTable table;
   table.source = name;
   table.is_numbered = true;
-  for (std::size_t j = 0; j < z.size(); ++j) table.names.push_back(fmt::format("x[{}]", j));
+  for (std::size_t j = 0; j < z.size(); ++j) {
+    if (std::isnan(z[j])) refuse_file(name, fmt::format("entry {} is not a number", j));
+    table.names.push_back(fmt::format("x[{}]", j));
+  }
+  table.extra.resize(z.size());
   table.z = std::move(z);
   return table;
 }
