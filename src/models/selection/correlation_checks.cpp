@@ -78,9 +78,9 @@ void add_other_triangle(SymmetricMatrix& matrix) {
   std::vector<std::uint32_t> rows(start.back());
   std::vector<float> values(start.back());
   std::vector<std::size_t> next(start.begin(), start.end() - 1);
-  const auto put = [&](std::size_t row, std::size_t column, float value) {
-    rows[next[column]] = static_cast<std::uint32_t>(row);
-    values[next[column]++] = value;
+  const auto put = [&](std::size_t here, std::size_t there, float value) {
+    rows[next[there]] = static_cast<std::uint32_t>(here);
+    values[next[there]++] = value;
   };
   // What is above the diagonal, and the diagonal, first: so rows come in increasing order.
   for_all([&](std::size_t low, std::size_t high, std::size_t e, std::size_t) {
