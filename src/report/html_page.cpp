@@ -33,6 +33,7 @@ table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabu
 th, td { padding: .42rem .7rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 td .words { display: block; min-width: 14rem; text-align: left; }
+table:has(td:last-child .words) th:last-child { text-align: left; }
 thead th { border-bottom: 2px solid var(--ink); white-space: nowrap; }
 td .paper { display: block; color: var(--soft); font-size: .92em; white-space: nowrap; }
 td .ours { white-space: nowrap; }
