@@ -37,7 +37,7 @@ quickstart: build
 
 # Python's packages are fetched while the program is built.
 test:
-	@tools/install-packages build test python report
+	@tools/install-packages build test clang python report
 	@tools/python-environment build/python & python=$$!; \
 	  cmake --preset release -DPOISE_CUDA=$(CUDA) >/dev/null && cmake --build --preset release && wait $$python
 	@cmake --preset dev >/dev/null
@@ -45,7 +45,7 @@ test:
 	@ctest --test-dir build/release --output-on-failure --parallel 2
 
 test-clang:
-	@tools/install-packages build test fuzz
+	@tools/install-packages build test clang
 	@cmake --preset clang >/dev/null
 	@cmake --build --preset clang
 	@ctest --test-dir build/clang --output-on-failure --parallel 2
@@ -130,7 +130,7 @@ laws:
 	@build/release/tests/poise_laws --seconds $(SECONDS) --seed $(SEED) --program build/release/poise --json build/laws.json
 
 fuzz:
-	@tools/install-packages build fuzz
+	@tools/install-packages build clang
 	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz
 	@tools/fuzz-all build/fuzz $(FUZZ_SECONDS)
