@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu test-hosts test-install wheel deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
+.PHONY: help build quickstart test test-clang test-gpu test-hosts test-install wheel sdist deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -16,6 +16,7 @@ help:
 	@echo "make build        the program only: build/release/poise"
 	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
 	@echo "make wheel        wheels with the package and the program, for Python 3.11 and for 3.12 and later, each tried"
+	@echo "make sdist        the source archive of the Python package"
 	@echo "make deb          Debian packages of the program and of the library, in dist/"
 	@echo "make test-install  those packages in a bare Debian root without a compiler; needs root"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
@@ -61,6 +62,10 @@ wheel:
 	@cmake --preset release -DPOISE_CUDA=$(if $(shell command -v nvcc),ON,OFF) >/dev/null
 	@cmake --build --preset release --target poise
 	@tools/make-wheels build/release dist
+
+sdist:
+	@tools/install-packages build python
+	@tools/make-sdist dist
 
 deb:
 	@tools/install-packages build deb
