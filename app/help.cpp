@@ -66,10 +66,10 @@ constexpr const char* kExitCodes =
 
 std::string program_footer() {
   return fmt::format(R"(Examples:
-  poise sample ising:case=4 --out run.nc
+  poise sample ising:case=4 --out run.zarr
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
   poise compare ising:case=4 --samplers lsb,lb:g=sqrt,gibbs
-  poise summary run.nc
+  poise summary run.zarr
 
 'poise help COMMAND' has the options of a command.
 
@@ -80,18 +80,18 @@ std::string program_footer() {
 std::string sample_footer() {
   return fmt::format(R"({}
 {}
-Memory does not grow with --draws. With --out all draws are in the file; what exceeds --memory is only there, and is
+Memory does not grow with --draws. With --out all draws are on the disk; what exceeds --memory is only there, and is
 diagnosed from there. Without it, states that would exceed --memory are not kept, which is said before the run starts.
 
 Examples:
   poise sample ising:case=4
-  poise sample ising:size=64,coupling=0.4 --sampler gibbs --draws 5000 --out run.nc
+  poise sample ising:size=64,coupling=0.4 --sampler gibbs --draws 5000 --out run.zarr
   poise sample net.uai --evidence net.uai.evid --sampler gibbs --json net.json
   poise sample ising:lambda=0.6 --field noisy.png --sampler lsb --images out.png --report run.html
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
-  mpirun -n 8 poise sample ising:size=256,lambda=0.44 --chains 64 --out run.nc
+  mpirun -n 8 poise sample ising:size=256,lambda=0.44 --chains 64 --out run.zarr
 
-Started by mpirun or srun, ranks divide the chains among them; draws, file and summary are those of one process. Each has
+Started by mpirun or srun, ranks divide the chains among them; draws, store and summary are those of one process. Each has
 as many threads as its share of the cores, unless --threads says how many.
 
 {})",
@@ -101,9 +101,8 @@ as many threads as its share of the cores, unless --threads says how many.
 std::string resume_footer() {
   return fmt::format(
       R"(A run with --out leaves a checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start), and
-when it is interrupted: inside RUN.zarr, or beside FILE.nc as FILE.nc.checkpoint. It is resumed from there with the same
-model, sampler and options, and has bitwise the draws of a run that was never stopped. While a run lasts, FILE.nc.draws
-holds the draws of FILE.nc too.
+when it is interrupted, inside RUN.zarr. It is resumed from there with the same model, sampler and options, and has
+bitwise the draws of a run that was never stopped.
 --draws N extends a finished run to N draws per chain, identical to a run started with N; where auto chose the sampler,
 its choice stays. The files of the model must be unchanged. The number of threads and of ranks (mpirun, srun) may differ.
 Runs of Python's poise.sample(out=...) are resumed too, unless their model is code or arrays: poise.resume(file, model)
@@ -137,12 +136,12 @@ Examples:
 
 std::string summary_footer() {
   return fmt::format(
-      R"(The file may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
+      R"(The run may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
 many is looked at, which a note says; effective sample sizes are then lower bounds.
 
 Examples:
-  poise summary run.nc
-  poise summary run.nc --json - | jq .warnings
+  poise summary run.zarr
+  poise summary run.zarr --json - | jq .warnings
 
 {})",
       kExitCodes);
@@ -175,8 +174,26 @@ std::string report_footer() {
 rank histograms, autocorrelations, and the means of a lattice. 'poise sample --report' makes it when the run ends.
 
 Examples:
-  poise report run.nc
-  poise report run.nc --out page.html --plot pictures.svg
+  poise report run.zarr
+  poise report run.zarr --out page.html --plot pictures.svg
+
+{})",
+      kExitCodes);
+}
+
+std::string export_footer() {
+  return fmt::format(
+      R"(R, Julia, MATLAB and spreadsheets read the file without Python; 'poise summary' and 'poise resume' read the run itself.
+
+  .nc   NetCDF in its classic form: posterior_x, posterior_NAME and sample_stats_lp by chain and draw
+  .npz  arrays of NumPy: x, lp, the monitors, acceptance_rate, n_steps
+  .csv  a row for each draw of each chain, a column for each monitor and each variable
+
+A run that was killed, or is still under way, gives the draws that it has stored so far.
+
+Examples:
+  poise export run.zarr run.nc
+  poise export run.zarr run.csv
 
 {})",
       kExitCodes);
@@ -195,8 +212,8 @@ V grows as draws become fewer: to compare the distances of several runs from one
 --draws and --correlated, and leave the p-value aside.
 
 Examples:
-  poise mmd a.nc b.nc
-  poise mmd a.nc b.nc --draws 2000 --permutations 10000 --json - | jq .p_value
+  poise mmd a.zarr b.zarr
+  poise mmd a.zarr b.zarr --draws 2000 --permutations 10000 --json - | jq .p_value
 
 {})",
       kExitCodes);

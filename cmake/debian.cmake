@@ -37,5 +37,5 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libpoise-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEV_DESCRIPTION "The library and its headers, for programs with targets and kernels of their own.")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-    "libfmt-dev, nlohmann-json3-dev, libpng-dev, zlib1g-dev, libboost-context-dev, libnetcdf-dev, libhdf5-dev, libzstd-dev, pkg-config")
+    "libfmt-dev, nlohmann-json3-dev, libpng-dev, zlib1g-dev, libboost-context-dev, libzstd-dev, pkg-config")
 include(CPack)
