@@ -29,6 +29,8 @@ myst_enable_extensions = ["deflist", "colon_fence"]
 suppress_warnings = ["duplicate_declaration.cpp"]
 
 autodoc_member_order = "bysource"
+autodoc_type_aliases = {"npt.ArrayLike": "ArrayLike", "Function": "Function"}
+python_maximum_signature_line_length = 80
 autodoc_mock_imports = ["tqdm", "xarray"]
 
 breathe_projects = {"poise": os.environ["POISE_DOXYGEN_XML"]}
