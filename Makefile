@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build docs quickstart test test-clang test-gpu test-hosts test-install wheel deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
+.PHONY: help build docs quickstart test test-clang test-gpu test-hosts test-install wheel sdist deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -16,6 +16,7 @@ help:
 	@echo "make build        the program only: build/release/poise"
 	@echo "make test-hosts   runs on two hosts: network namespaces, Open MPI over TCP between them; needs root"
 	@echo "make wheel        wheels with the package and the program, for Python 3.11 and for 3.12 and later, each tried"
+	@echo "make sdist        the source archive of the Python package"
 	@echo "make deb          Debian packages of the program and of the library, in dist/"
 	@echo "make test-install  those packages in a bare Debian root without a compiler; needs root"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
@@ -38,7 +39,7 @@ quickstart: build
 
 # Python's packages are fetched while the program is built.
 test:
-	@tools/install-packages build test python report
+	@tools/install-packages build test clang python report
 	@tools/python-environment build/python & python=$$!; \
 	  cmake --preset release -DPOISE_CUDA=$(CUDA) >/dev/null && cmake --build --preset release && wait $$python
 	@cmake --preset dev >/dev/null
@@ -46,7 +47,7 @@ test:
 	@ctest --test-dir build/release --output-on-failure --parallel 2
 
 test-clang:
-	@tools/install-packages build test fuzz
+	@tools/install-packages build test clang
 	@cmake --preset clang >/dev/null
 	@cmake --build --preset clang
 	@ctest --test-dir build/clang --output-on-failure --parallel 2
@@ -62,6 +63,10 @@ wheel:
 	@cmake --preset release -DPOISE_CUDA=$(if $(shell command -v nvcc),ON,OFF) >/dev/null
 	@cmake --build --preset release --target poise
 	@tools/make-wheels build/release dist
+
+sdist:
+	@tools/install-packages build python
+	@tools/make-sdist dist
 
 deb:
 	@tools/install-packages build deb
@@ -131,7 +136,7 @@ laws:
 	@build/release/tests/poise_laws --seconds $(SECONDS) --seed $(SEED) --program build/release/poise --json build/laws.json
 
 fuzz:
-	@tools/install-packages build fuzz
+	@tools/install-packages build clang
 	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz
 	@tools/fuzz-all build/fuzz $(FUZZ_SECONDS)

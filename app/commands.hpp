@@ -32,6 +32,7 @@ Command add_compare(CLI::App& program);
 Command add_scan(CLI::App& program);
 Command add_summary(CLI::App& program);
 Command add_report(CLI::App& program);
+Command add_export(CLI::App& program);
 Command add_mmd(CLI::App& program);
 Command add_marginals(CLI::App& program);
 Command add_exact(CLI::App& program);

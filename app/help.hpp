@@ -35,6 +35,7 @@ std::string compare_footer();
 std::string summary_footer();
 std::string scan_footer();
 std::string report_footer();
+std::string export_footer();
 std::string mmd_footer();
 std::string marginals_footer();
 std::string exact_footer();

@@ -194,8 +194,8 @@ int compare_draws(const MmdFlags& flags) {
   read_integer(flags.threads, "--threads", 0, 1'000'000, threads, problems);
   options.threads = static_cast<unsigned>(threads);
   if (flags.paths.size() != 2) {
-    problems.add(fmt::format("found {}, expected two; 'poise sample --out a.nc' makes one",
-                             text::plural(flags.paths.size(), "file")));
+    problems.add(fmt::format("found {}, expected two; 'poise sample --out a.zarr' makes one",
+                             text::plural(flags.paths.size(), "run")));
   }
   problems.throw_if_any();
   check_outputs({{"--json", flags.json}});

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,7 +16,6 @@
 #include <poise/image.hpp>
 #include <poise/types.hpp>
 #include "base/file.hpp"
-#include "store/run_file.hpp"
 
 namespace poise::app {
 
@@ -58,8 +58,8 @@ void check_ending(const std::string& option, const std::string& path) {
 }  // namespace
 
 void check_outputs(const std::vector<Output>& outputs) {
-  std::vector<Output> seen;
-  for (const auto& [option, path] : outputs) {
+  std::vector<std::pair<std::string, std::string>> seen;
+  for (const auto& [option, path, is_folder] : outputs) {
     if (path.empty()) continue;
     check_ending(option, path);
     std::error_code failed;
@@ -73,7 +73,7 @@ void check_outputs(const std::vector<Output>& outputs) {
       }
     }
     seen.emplace_back(option, place);
-    if (path == "-" || (option == "--out" && is_store(path))) continue;  // a folder, which says what is in its way
+    if (path == "-" || is_folder) continue;
     const std::string problem = obstacle(path);
     if (!problem.empty()) throw InputError(fmt::format("{}: cannot write {}: {}", option, path, problem));
   }

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace poise::app {
 
 /// Where results go: an option and the path given with it; an empty path stands for no output.
-using Output = std::pair<std::string, std::string>;
+struct Output {
+  std::string option;
+  std::string path;
+  bool is_folder = false;  ///< the store of a run, which says itself what is in its way
+};
 
 /// Throws an InputError that says which of the paths cannot be written, or are the same, and why. "-" is standard
 /// output and may be given once. Leaves no trace in the file system.

@@ -145,7 +145,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   keep_observables(none, outputs.observe);
   if (options.out == "-") throw InputError("--out: a run cannot be stored on standard output; give it a name");
   if (is_root()) {
-    check_outputs({{"--out", options.out},
+    check_outputs({{"--out", options.out, true},
                    {"--json", outputs.json},
                    {"--images", outputs.images},
                    {"--plot", outputs.plot},
@@ -269,8 +269,8 @@ Command add_sample(CLI::App& program) {
   command->add_option("--sampler", flags->sampler, "Sampler; listed below, with the models [auto]")->type_name("NAME");
   command
       ->add_option("--out", flags->out,
-                   "Store the draws: a Zarr folder where the name ends in .zarr, else NetCDF; both open with ArviZ")
-      ->type_name("RUN.zarr|FILE.nc");
+                   "Store the draws in this folder, a Zarr store that ArviZ opens and 'poise resume' continues")
+      ->type_name("RUN.zarr");
   command->add_option("--json", flags->outputs.json, "Write the report as JSON; - is standard output")
       ->type_name("FILE");
   command

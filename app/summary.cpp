@@ -26,7 +26,7 @@ struct SummaryFlags {
 };
 
 int summary(const SummaryFlags& flags) {
-  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  if (flags.path.empty()) throw InputError("the run is missing; 'poise sample --out run.zarr' makes one");
   check_outputs({{"--json", flags.json}});
   Problems problems;
   double gibibytes = 1.0;
@@ -48,14 +48,14 @@ struct ReportFlags {
   std::string memory;
 };
 
-/// run.nc to run.html.
+/// run.zarr to run.html.
 std::string page_of(std::string run) {
   while (run.size() > 1 && run.back() == '/') run.pop_back();
   return std::filesystem::path(run).replace_extension(".html").string();
 }
 
 int report(const ReportFlags& flags) {
-  if (flags.path.empty()) throw InputError("the file is missing; 'poise sample --out run.nc' makes one");
+  if (flags.path.empty()) throw InputError("the run is missing; 'poise sample --out run.zarr' makes one");
   const std::string out = flags.out.empty() ? page_of(flags.path) : flags.out;
   check_outputs({{"--out", out}, {"--plot", flags.plot}});
   Problems problems;

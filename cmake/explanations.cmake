@@ -1,6 +1,9 @@
 # Builds the pages of docs/warnings into the library, so that `poise explain` and the site have one text.
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/warnings/*.md)
 list(FILTER pages EXCLUDE REGEX "/index\\.md$")
+if(NOT pages)
+  message(FATAL_ERROR "docs/warnings has no pages: the source tree is not whole")
+endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${pages})
 set(rows "")
 foreach(page ${pages})

@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 set(POISE_PLUGIN_FOLDER ${CMAKE_INSTALL_LIBDIR}/poise)
 file(RELATIVE_PATH from_program ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/poise)
 if(NOT POISE_CORE)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/ranks/ranks.cpp PROPERTIES COMPILE_DEFINITIONS
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/plugin.cpp PROPERTIES COMPILE_DEFINITIONS
                               POISE_PLUGIN_FOLDER="${from_program}")
 endif()
 
@@ -23,7 +23,7 @@ if(MPI_C_FOUND)
   target_compile_features(poise_mpi PRIVATE cxx_std_20)
   target_compile_definitions(poise_mpi PRIVATE POISE_VERSION="${PROJECT_VERSION}" OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_compile_options(poise_mpi PRIVATE -Wall -Wextra -Wshadow -fvisibility=hidden)
-  target_link_libraries(poise_mpi PRIVATE MPI::MPI_C)
+  target_link_libraries(poise_mpi PRIVATE MPI::MPI_C poise_runtime)
   if(POISE_SANITIZE)
     target_compile_options(poise_mpi PRIVATE -fsanitize=${POISE_SANITIZE})
     target_link_options(poise_mpi PRIVATE -fsanitize=${POISE_SANITIZE})

@@ -8,7 +8,7 @@ target_compile_features(poise_settings INTERFACE cxx_std_20)
 target_compile_definitions(poise_settings INTERFACE POISE_VERSION="${PROJECT_VERSION}")
 target_compile_options(poise_settings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion ${POISE_BITS}>)
-target_link_libraries(poise_settings INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+target_link_libraries(poise_settings INTERFACE Threads::Threads fmt::fmt-header-only nlohmann_json::nlohmann_json)
 # Files that are compiled together are included by one, whose anonymous namespace they share, and GCC 12 takes the moving of
 # short strings for an overlap (GCC bug 105329).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

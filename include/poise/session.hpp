@@ -35,7 +35,7 @@ struct SessionOptions {
   std::string sampler = "auto";
   RunOptions run = {};
   CheckpointOptions checkpoints = {};
-  std::string out = {};  ///< a Zarr folder where it ends in .zarr, else a NetCDF file; without it nothing is stored
+  std::string out = {};  ///< the folder of the Zarr store, as in run.zarr; without it nothing is stored
   /// What else the caller writes, by name: a checkpoint keeps these paths for the program that resumes the run.
   std::map<std::string, std::string> outputs = {};
 };

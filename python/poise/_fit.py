@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -273,11 +275,11 @@ class Fit(ShownAsText):
     def to_datatree(self) -> Any:
         """The run for ArviZ: an ``xarray.DataTree`` for ArviZ 1, an ``InferenceData`` where ArviZ 0 is installed.
 
-        Its groups, names and dimensions are those of the file that :meth:`save` writes. Draws that are in a file because
+        Its groups, names and dimensions are those of the store that :meth:`save` writes. Draws that are on the disk because
         they exceed the memory stay there, and what is asked for is read when it is.
         """
         if self._core.path:
-            return _open_file(self._core.path)
+            return _open_store(self._core.path)
         datasets = self._datasets()
         version = _arviz_version()
         if version is not None and version < 1:
@@ -292,26 +294,26 @@ class Fit(ShownAsText):
         return tree
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the run as the program does: a Zarr folder where the name ends in ``.zarr``, NetCDF-4 elsewhere. ArviZ opens
-        both as they are, and :func:`load` reads them."""
+        """Writes the run as the program does, a Zarr store like ``run.zarr``, which ArviZ opens as it is and :func:`load`
+        reads. A name that ends in ``.nc`` gets a NetCDF file for other programs, by xarray."""
         name = path("file", file)
         kept = self._core.path
         with folder_may_be_missing(name):
-            if not kept:
+            if name.lower().endswith(".nc"):
+                _as_datatree(self.to_datatree()).to_netcdf(name)
+            elif not kept:
                 self._core.save(name)
-            elif os.path.exists(name) and os.path.samefile(name, kept):
-                return
-            elif os.path.isdir(kept) and name.rstrip("/").endswith(".zarr"):
+            elif not (os.path.exists(name) and os.path.samefile(name, kept)):
                 shutil.copytree(kept, name, ignore=shutil.ignore_patterns("*.tmp", "lock"))
-            elif os.path.isdir(kept):
-                _open_store(kept).to_netcdf(name)
-            else:
-                shutil.copyfile(kept, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         with tempfile.TemporaryDirectory() as folder:
-            self.save(os.path.join(folder, "run.nc"))
-            return _unpickle, (pathlib.Path(folder, "run.nc").read_bytes(), self.target_account, self._shape)
+            self.save(os.path.join(folder, "run.zarr"))
+            archive = io.BytesIO()
+            with zipfile.ZipFile(archive, "w") as files:  # chunks are compressed already
+                for file in pathlib.Path(folder).rglob("*"):
+                    files.write(file, file.relative_to(folder))
+            return _unpickle, (archive.getvalue(), self.target_account, self._shape)
 
     def _datasets(self) -> dict[str, Any]:
         import xarray
@@ -362,16 +364,16 @@ class Fit(ShownAsText):
 
 
 def load(file: str | os.PathLike[str], *, memory: float | None = None) -> Fit:
-    """A run that the program or :meth:`Fit.save` wrote, a Zarr folder or a NetCDF file, also one that was killed on its way.
+    """A run that the program or :meth:`Fit.save` stored, also one that was killed on its way or still grows.
 
-    Draws that take more than ``memory`` GiB (by default a third of the machine's) stay in the file: the diagnostics are
+    Draws that take more than ``memory`` GiB (by default a third of the machine's) stay on the disk: the diagnostics are
     made from there, and :meth:`Fit.to_datatree` reads what is asked for.
 
     >>> import poise, tempfile
     >>> fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=20, progress=False)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fit.save(folder + "/run.nc")
-    ...     again = poise.load(folder + "/run.nc")
+    ...     fit.save(folder + "/run.zarr")
+    ...     again = poise.load(folder + "/run.zarr")
     >>> bool((again.draws == fit.draws).all())
     True
     """
@@ -385,31 +387,31 @@ def _third_of_memory() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 3 / 2**30
 
 
-def _open_file(file: str) -> Any:
-    """The run in a file for ArviZ, read when it is asked for."""
-    version = _arviz_version()
-    if version is not None and version < 1:
-        import arviz
-
-        if os.path.isdir(file):
-            return arviz.InferenceData.from_datatree(_open_store(file))
-        return arviz.from_netcdf(file)
-    import xarray
-
-    return _open_store(file) if os.path.isdir(file) else xarray.open_datatree(file)
-
-
 def _open_store(folder: str) -> Any:
+    """The run in a store for ArviZ, read when it is asked for."""
     import xarray
 
-    return xarray.open_datatree(folder, engine="zarr")
+    tree = xarray.open_datatree(folder, engine="zarr")
+    version = _arviz_version()
+    if version is None or version >= 1:
+        return tree
+    import arviz
+
+    return arviz.InferenceData.from_datatree(tree)
+
+
+def _as_datatree(data: Any) -> Any:
+    """``to_datatree`` of ArviZ 0 gives its InferenceData."""
+    import xarray
+
+    return data if isinstance(data, xarray.DataTree) else data.to_datatree()
 
 
 def _unpickle(content: bytes, account: dict[str, float] | None, shape: tuple[int, ...] | None) -> Fit:
     with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "run.nc")
-        file.write_bytes(content)
-        return Fit(_core.load(str(file), float("inf")), account, shape)
+        with zipfile.ZipFile(io.BytesIO(content)) as files:
+            files.extractall(folder)
+        return Fit(_core.load(os.path.join(folder, "run.zarr"), float("inf")), account, shape)
 
 
 def _arviz_version() -> int | None:

@@ -60,8 +60,8 @@ def sample(
     - ``observe``: functions of a batch of states, by name: ``{"corner": lambda x: x[:, 0, 0]}``. Their values are monitors
       of the run, in the table and as ``fit["corner"]``; they are found while the run samples, so ``keep="monitors"`` will
       do. States come as in ``fit.draws``, one behind the other.
-    - ``out``: a NetCDF file that the draws are also written to while they are made. Without it a run whose draws exceed
-      ``memory`` is refused before it starts; ``fit.to_datatree()`` reads what is in the file only.
+    - ``out``: a folder like ``run.zarr`` that the draws are also written to while they are made. Without it a run whose
+      draws exceed ``memory`` is refused before it starts; ``fit.to_datatree()`` reads what is only on the disk.
     - ``checkpoint``: beside ``out``, a run that lasts over a minute leaves a checkpoint every 30 seconds, from which
       :func:`resume` or the program's ``poise resume`` continues; ``True`` leaves one however short the run, a number says
       how many seconds lie between two, ``False`` leaves none.
@@ -173,7 +173,7 @@ def _read_checkpoint(checkpoint: bool | float | None, file: str, settings: dict[
     if checkpoint is None:
         return
     if checkpoint is not False and not file:
-        raise ValueError("checkpoint: a run is resumed from its file, so it needs out=")
+        raise ValueError("checkpoint: a run is resumed from its store, so it needs out=")
     settings["checkpoint"] = checkpoint is not False
     if not isinstance(checkpoint, bool):
         settings["checkpoint_every"] = positive("checkpoint", checkpoint)

@@ -19,7 +19,7 @@
 #include <poise/report.hpp>
 #include <poise/run.hpp>
 #include "base/options.hpp"
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::python {
 

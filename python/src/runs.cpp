@@ -14,7 +14,6 @@
 
 #include <poise/session.hpp>
 #include "run/checkpoint.hpp"
-#include "store/netcdf.hpp"
 #include "store/zarr/writer.hpp"
 
 #include "bindings.hpp"
@@ -244,13 +243,10 @@ void save(const Fit& fit, const std::string& path) {
     shape.levels = std::max<std::size_t>(shape.levels, levels);
   }
   shape.threads = std::max(1U, std::thread::hardware_concurrency());
-  const auto write_to = [&](Sink&& sink) {
-    sink.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
-    sink.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}});
-    if (!fit.stored.results.is_null()) sink.finish(json_text(fit.stored.results));
-  };
-  if (is_store(path)) return write_to(zarr::Writer(path, shape));
-  write_to(NetcdfSink(path, shape));
+  zarr::Writer store(path, shape);
+  store.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
+  store.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}});
+  if (!fit.stored.results.is_null()) store.finish(json_text(fit.stored.results));
 }
 
 /// Draws that take more than `gibibytes` stay in the file.

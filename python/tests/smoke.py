@@ -22,8 +22,8 @@ def main() -> None:
     assert abs(float(ess["magnetization"]) / fit.summary()["ess"][1] - 1) < 1e-8
     arviz.summary(tree, var_names=["magnetization"])
     with tempfile.TemporaryDirectory() as folder:
-        fit.save(folder + "/run.nc")
-        assert (poise.load(folder + "/run.nc").draws == fit.draws).all()
+        fit.save(folder + "/run.zarr")
+        assert (poise.load(folder + "/run.zarr").draws == fit.draws).all()
         net = pathlib.Path(folder) / "net.uai"
         net.write_text("MARKOV 2  2 2  1  2 0 1  4  1 2 3 4")
         assert np.allclose(poise.read(net).marginals()[0], [0.3, 0.7])

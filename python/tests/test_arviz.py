@@ -77,6 +77,8 @@ def test_summary_and_plots_run(fit):
 
 def test_saved_files_open(fit, tmp_path):
     fit.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="is a NetCDF file, and poise reads its own stores only"):
+        poise.load(tmp_path / "run.nc")
     if OLD:
         tree = arviz.from_netcdf(str(tmp_path / "run.nc"))
     else:

@@ -157,13 +157,13 @@ def test_spins_from_arrays():
 
 def test_the_choice_of_a_sampler_is_visible(tmp_path):
     model = poise.potts(size=6, levels=3, coupling=0.4)
-    fit = poise.sample(model, draws=200, seed=2, out=tmp_path / "run.nc", progress=False)
+    fit = poise.sample(model, draws=200, seed=2, out=tmp_path / "run.zarr", progress=False)
     choice = fit.choice
     assert choice is not None
     assert choice["sampler"] == fit.sampler == fit.report["sampler"]
     assert choice["reason"]
     assert "chosen by auto" in repr(fit) and "chosen by auto" in str(fit)
-    assert poise.load(tmp_path / "run.nc").choice == choice
+    assert poise.load(tmp_path / "run.zarr").choice == choice
     named = poise.sample(model, fit.sampler, draws=200, seed=2, progress=False)
     assert named.choice is None
     assert (named.draws == fit.draws).all()

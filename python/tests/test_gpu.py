@@ -307,7 +307,7 @@ def test_resume_and_extend():
         whole = sample(target, sampler, draws=60, **settings)
         assert np.array_equal(sample(target, sampler, draws=25, **settings).extend(35, progress=False).draws, whole.draws)
         with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "run.nc")
+            file = os.path.join(folder, "run.zarr")
             sample(target, sampler, draws=25, out=file, checkpoint=True, **settings)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", poise.PoiseWarning)

@@ -18,7 +18,7 @@ CASES = [
 
 @pytest.mark.parametrize("spec, model, sampler", CASES)
 def test_draws_are_those_of_the_program(spec, model, sampler, program, tmp_path):
-    out = str(tmp_path / "run.nc")
+    out = str(tmp_path / "run.zarr")
     program("sample", spec, "--sampler", sampler, "--draws", "60", "--warmup", "40", "--chains", "3", "--seed", "5",
             "--out", out, "--quiet")
     theirs = poise.load(out)
@@ -68,11 +68,11 @@ def test_marginals_are_those_of_the_program(program, tmp_path):
 def test_files_have_the_layout_of_the_program(program, tmp_path):
     import xarray
 
-    theirs, ours = str(tmp_path / "theirs.nc"), str(tmp_path / "ours.nc")
+    theirs, ours = str(tmp_path / "theirs.zarr"), str(tmp_path / "ours.zarr")
     program("sample", "ising:size=5,lambda=0.3", "--draws", "30", "--warmup", "10", "--out", theirs, "--quiet")
     fit = poise.sample(poise.model("ising:size=5,lambda=0.3"), draws=30, warmup=10, progress=False)
     fit.save(ours)
-    with xarray.open_datatree(theirs, engine="h5netcdf") as a, xarray.open_datatree(ours, engine="h5netcdf") as b:
+    with xarray.open_datatree(theirs, engine="zarr") as a, xarray.open_datatree(ours, engine="zarr") as b:
         assert set(a.groups) == set(b.groups)
         for group in ("posterior", "sample_stats"):
             xarray.testing.assert_identical(a[group].to_dataset(), b[group].to_dataset())
@@ -82,7 +82,7 @@ def test_files_have_the_layout_of_the_program(program, tmp_path):
 
 
 def test_written_while_sampling(tmp_path):
-    out = tmp_path / "run.nc"
+    out = tmp_path / "run.zarr"
     fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=30, warmup=10, out=out, progress=False)
     again = poise.load(out)
     np.testing.assert_array_equal(fit.draws, again.draws)
@@ -93,8 +93,8 @@ def test_a_run_without_states_is_saved_and_loaded(tmp_path):
     fit = poise.sample(poise.ising(size=4, coupling=0.2), draws=30, warmup=10, keep="monitors", progress=False)
     with pytest.raises(ValueError, match="were not kept"):
         _ = fit.draws
-    fit.save(tmp_path / "run.nc")
-    again = poise.load(tmp_path / "run.nc")
+    fit.save(tmp_path / "run.zarr")
+    again = poise.load(tmp_path / "run.zarr")
     np.testing.assert_array_equal(fit.log_prob, again.log_prob)
     with pytest.raises(ValueError, match="were not kept"):
         _ = again.draws

@@ -25,20 +25,20 @@ def same_numbers(fit, whole):
 
 
 def test_draws_that_do_not_fit_are_in_the_file(tmp_path, whole):
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     fit = poise.sample(MODEL, **SETTINGS, out=file, memory=LITTLE)
-    with pytest.raises(ValueError, match="run.nc only"):
+    with pytest.raises(ValueError, match="run.zarr only"):
         _ = fit.draws
     same_numbers(fit, whole)
     np.testing.assert_array_equal(fit.to_datatree()["posterior"]["x"].values, whole.draws)
-    fit.save(tmp_path / "copy.nc")
-    np.testing.assert_array_equal(poise.load(tmp_path / "copy.nc").draws, whole.draws)
+    fit.save(tmp_path / "copy.zarr")
+    np.testing.assert_array_equal(poise.load(tmp_path / "copy.zarr").draws, whole.draws)
     with pytest.raises(ValueError, match="cannot be made longer"):
         fit.extend(10)
 
 
 def test_files_that_do_not_fit_are_summarised(tmp_path, whole):
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     whole.save(file)
     fit = poise.load(file, memory=LITTLE)
     same_numbers(fit, whole)

@@ -37,7 +37,7 @@ def test_runs_are_made_longer_and_resumed(tmp_path: Any) -> None:
     given: dict[str, Any] = {"keep": "monitors", "observe": FUNCTIONS, "progress": False}
     longer = poise.sample(model, "gibbs", draws=40, **given).extend(50, progress=False)
     assert np.array_equal(longer["corner"], whole["corner"])
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     poise.sample(model, "gibbs", draws=40, out=file, checkpoint=True, **given)
     assert poise.load(file)["up"].shape == (4, 40)
     with pytest.raises(ValueError, match="observes corner, up"):

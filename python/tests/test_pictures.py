@@ -31,8 +31,8 @@ def test_the_page_is_that_of_the_program(program, tmp_path):
     # Without a warning: remedies are keywords in Python and flags in the program.
     fit = poise.sample(poise.ising(size=6, coupling=0.1), "gibbs", draws=1000, progress=False)
     assert not fit.warnings
-    fit.save(tmp_path / "run.nc")
+    fit.save(tmp_path / "run.zarr")
     fit.to_html(tmp_path / "python.html")
-    program("report", str(tmp_path / "run.nc"))
+    program("report", str(tmp_path / "run.zarr"))
     assert (tmp_path / "run.html").read_text() == (tmp_path / "python.html").read_text()
-    assert poise.load(tmp_path / "run.nc").to_html() == fit.to_html()
+    assert poise.load(tmp_path / "run.zarr").to_html() == fit.to_html()

@@ -60,8 +60,8 @@ RUNS = """
         out["seen"].append(seen[0])
         longer = fit.extend(30, progress=False)
         out[sampler] = [report(fit), report(longer)]
-    file = poise.sample(ising, "temper", draws=60, chains=4, out="run.nc", checkpoint=True, progress=False)
-    out["resumed"] = report(poise.resume("run.nc", ising, draws=90, progress=False))
+    file = poise.sample(ising, "temper", draws=60, chains=4, out="run.zarr", checkpoint=True, progress=False)
+    out["resumed"] = report(poise.resume("run.zarr", ising, draws=90, progress=False))
     out["ranks"] = poise.num_ranks()
     pathlib.Path(f"rank-{poise.rank()}.json").write_text(json.dumps(out))
 """
@@ -70,8 +70,7 @@ RUNS = """
 def test_every_rank_has_the_fit_of_one_process(tmp_path):
     (alone,), _ = on_ranks(1, RUNS, tmp_path)
     for ranks in (2, 3):
-        (tmp_path / "run.nc").unlink()
-        (tmp_path / "run.nc.checkpoint").unlink()
+        shutil.rmtree(tmp_path / "run.zarr")
         all_ranks, _ = on_ranks(ranks, RUNS, tmp_path)
         assert len(all_ranks) == ranks
         # The target was asked for the chains of each rank, and tried out by each with a few rows.
@@ -86,11 +85,11 @@ def test_every_rank_has_the_fit_of_one_process(tmp_path):
 
 def test_a_run_of_the_ranks_goes_on_alone(tmp_path):
     begin = """
-        poise.sample(poise.ising(size=8, coupling=0.3), "lsb", draws=60, out="run.nc", checkpoint=True, progress=False)
+        poise.sample(poise.ising(size=8, coupling=0.3), "lsb", draws=60, out="run.zarr", checkpoint=True, progress=False)
     """
     on_ranks(3, begin, tmp_path)
     model = poise.ising(size=8, coupling=0.3)
-    longer = poise.resume(tmp_path / "run.nc", model, draws=100, progress=False)
+    longer = poise.resume(tmp_path / "run.zarr", model, draws=100, progress=False)
     whole = poise.sample(model, "lsb", draws=100, progress=False)
     assert (longer.draws == whole.draws).all()
 

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import poise
 # no machine is too fast.
 SCRIPT = """
 import os
+import shutil
 import signal
 import sys
 import time
@@ -31,8 +33,8 @@ seen = set()
 
 def log_prob(x):
     if checkpoint is not None:
-        if os.path.exists(checkpoint):
-            seen.add(os.stat(checkpoint).st_mtime_ns)
+        if os.path.isdir(checkpoint):
+            seen.update(name for name in os.listdir(checkpoint) if name.startswith("state.") and name[6:].isdigit())
         if len(seen) >= 3:
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.001)
@@ -43,7 +45,7 @@ def gradient(x):
 
 model = poise.target(log_prob, variables=12, gradient=gradient, name="quadratic")
 if __name__ == "__main__":
-    checkpoint = sys.argv[1] + ".checkpoint"
+    checkpoint = sys.argv[1] + "/.poise"
     poise.sample(model, sampler="flsb", draws=1500, chains=3, seed=4, out=sys.argv[1], checkpoint=0.05, progress=False)
 """
 
@@ -61,9 +63,9 @@ def test_extended_runs_are_those_that_were_longer_at_first():
 
 def test_only_runs_of_this_process_are_extended(tmp_path):
     fit = poise.sample(poise.ising(size=4, coupling=0.2), sampler="gibbs", draws=10, progress=False)
-    fit.save(tmp_path / "run.nc")
+    fit.save(tmp_path / "run.zarr")
     with pytest.raises(ValueError, match="cannot be made longer"):
-        poise.load(tmp_path / "run.nc").extend(10)
+        poise.load(tmp_path / "run.zarr").extend(10)
     with pytest.raises(ValueError, match="draws"):
         fit.extend(0)
 
@@ -76,10 +78,9 @@ def test_killed_runs_of_a_target_go_on(tmp_path):
     finally:
         sys.path.pop(0)
     whole = poise.sample(model, sampler="flsb", draws=1500, chains=3, seed=4, progress=False)
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     killed = subprocess.run([sys.executable, str(tmp_path / "script.py"), str(file)], env=os.environ, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert (tmp_path / "run.nc.checkpoint").exists()
     with pytest.raises(ValueError, match="unfinished run"):
         poise.sample(model, draws=10, out=file, progress=False)
     other = poise.target(lambda x: x.sum(1), variables=12, gradient=lambda x: np.ones(x.shape), name="quadratic")
@@ -98,10 +99,10 @@ def test_words_are_checked(tmp_path):
     with pytest.raises(ValueError, match="out="):
         poise.sample(model, draws=10, checkpoint=True, progress=False)
     with pytest.raises(FileNotFoundError):
-        poise.resume(tmp_path / "none.nc", model)
-    poise.sample(model, draws=10, out=tmp_path / "run.nc", progress=False)
+        poise.resume(tmp_path / "none.zarr", model)
+    poise.sample(model, draws=10, out=tmp_path / "run.zarr", progress=False)
     with pytest.raises((ValueError, FileNotFoundError), match="checkpoint"):
-        poise.resume(tmp_path / "run.nc", model)
+        poise.resume(tmp_path / "run.zarr", model)
 
 
 SPEC = "ising:size=6,lambda=0.3"
@@ -113,7 +114,7 @@ def settings_of(fit):
 
 @pytest.mark.parametrize("sampler", ["gibbs", "lsb", "temper"])
 def test_the_program_resumes_runs_of_python(sampler, program, tmp_path):
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     poise.sample(poise.ising(size=6, coupling=0.3), sampler, draws=40, chains=3, seed=5, out=file, checkpoint=True,
                  progress=False)  # fmt: skip
     assert "is finished: it has 40 draws" in program("resume", str(file), expect=2).stderr
@@ -126,7 +127,7 @@ def test_the_program_resumes_runs_of_python(sampler, program, tmp_path):
 
 @pytest.mark.parametrize("sampler", ["gibbs", "lsb", "temper"])
 def test_python_resumes_runs_of_the_program(sampler, program, tmp_path):
-    file, whole = tmp_path / "run.nc", tmp_path / "whole.nc"
+    file, whole = tmp_path / "run.zarr", tmp_path / "whole.zarr"
     words = ["sample", SPEC, "--sampler", sampler, "--chains", "3", "--seed", "5", "--quiet"]
     program(*words, "--draws", "40", "--out", str(file), "--checkpoint")
     program(*words, "--draws", "130", "--out", str(whole))
@@ -144,19 +145,18 @@ def test_python_resumes_runs_of_the_program(sampler, program, tmp_path):
 
 
 def test_killed_runs_of_the_program_are_resumed_by_python(tmp_path):
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     words = ["sample", SPEC, "--sampler", "lsb", "--chains", "3", "--out", str(file), "--quiet", "--checkpoint-every", "0.02"]
     draws = 50_000
     while True:  # longer runs until one is killed before it ends
         child = subprocess.Popen([os.environ["POISE_PROGRAM"], *words, "--draws", str(draws)])
-        while not (tmp_path / "run.nc.checkpoint").exists() and child.poll() is None:
+        while not (file / "zarr.json").exists() and child.poll() is None:
             time.sleep(0.01)
         child.send_signal(signal.SIGKILL)
         if child.wait() == -signal.SIGKILL:
             break
         draws *= 2
-        file.unlink()
-        (tmp_path / "run.nc.checkpoint").unlink(missing_ok=True)
+        shutil.rmtree(file)
     fit = poise.resume(file, progress=False)
     whole = poise.sample(poise.model(SPEC), "lsb", draws=draws, chains=3, progress=False)
     np.testing.assert_array_equal(fit.draws, whole.draws)
@@ -175,22 +175,22 @@ def test_models_of_files_and_given_states_are_found_again(program, tmp_path, mon
     for name, make in makers.items():
         monkeypatch.chdir(tmp_path / "a,b")
         init = np.array([1, 0, 1]) if name == "net" else np.array([1, -1, 1])
-        for draws, out in [(20, f"{name}.nc"), (50, f"{name}-whole.nc")]:
+        for draws, out in [(20, f"{name}.zarr"), (50, f"{name}-whole.zarr")]:
             poise.sample(make(), "gibbs", draws=draws, warmup=0, init=init, out=out, checkpoint=True, progress=False)
         monkeypatch.chdir(tmp_path)
-        program("resume", f"a,b/{name}.nc", "--draws", "30", "--quiet")
-        fit = poise.resume(f"a,b/{name}.nc", draws=50, progress=False)
-        np.testing.assert_array_equal(fit.draws, poise.load(f"a,b/{name}-whole.nc").draws)
+        program("resume", f"a,b/{name}.zarr", "--draws", "30", "--quiet")
+        fit = poise.resume(f"a,b/{name}.zarr", draws=50, progress=False)
+        np.testing.assert_array_equal(fit.draws, poise.load(f"a,b/{name}-whole.zarr").draws)
         assert settings_of(fit)["init"] == "given"
-        assert settings_of(fit)["model"] == settings_of(poise.load(f"a,b/{name}-whole.nc"))["model"]
+        assert settings_of(fit)["model"] == settings_of(poise.load(f"a,b/{name}-whole.zarr"))["model"]
     (tmp_path / "a,b" / "cut.mc").write_text("3 2\n1 2 1\n2 3 2\n")
     with pytest.raises(ValueError, match="has changed since the run began"):
-        poise.resume("a,b/cut.nc", draws=60, progress=False)
+        poise.resume("a,b/cut.zarr", draws=60, progress=False)
 
 
 def test_a_target_of_python_is_resumed_in_python_only(program, tmp_path):
     model = poise.target(lambda x: x.sum(1), variables=4, name="coins")
-    file = tmp_path / "run.nc"
+    file = tmp_path / "run.zarr"
     poise.sample(model, "gibbs", draws=20, out=file, checkpoint=True, progress=False)
     said = program("resume", str(file), "--draws", "40", expect=2).stderr
     assert "exists only in the Python script that began it" in said and "poise.resume(file, model)" in said
@@ -227,7 +227,7 @@ def test_keywords_follow_from_the_described_options(function):
 
 def test_a_finished_run_says_where_and_how_it_was_made(program, tmp_path):
     fit = poise.sample(poise.model(SPEC), "lb", draws=10, init="zeros", keep="monitors", progress=False)
-    out = tmp_path / "run.nc"
+    out = tmp_path / "run.zarr"
     program("sample", SPEC, "--sampler", "lb", "--draws", "10", "--init", "zeros", "--keep", "monitors", "--out", str(out))
     for settings in map(settings_of, (fit, poise.load(out))):
         assert (settings["device"], settings["init"], settings["keep"]) == ("cpu", "zeros", "monitors")

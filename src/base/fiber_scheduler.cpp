@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
@@ -86,6 +88,16 @@ constexpr std::size_t kMostFibers = 16384;
 /// Thrown inside of a fiber that has to end because another one failed.
 struct FiberEnded {};
 
+/// What Boost would look up once: its own code for that makes a library that is loaded late ask for thread-local memory
+/// that there may be no more of.
+struct StackSizes {
+  static bool is_unbounded() { return true; }
+  static std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+  static std::size_t default_size() { return kStackBytes; }
+  static std::size_t minimum_size() { return kStackBytes; }
+  static std::size_t maximum_size() { return kStackBytes; }
+};
+
 /// Stacks with a guard page, kept from one round to the next: mapping one takes longer than many a fiber runs.
 class Stacks {
  public:
@@ -115,7 +127,7 @@ class Stacks {
     }
   }
 
-  context::protected_fixedsize_stack source_;
+  context::basic_protected_fixedsize_stack<StackSizes> source_;
   std::vector<context::stack_context> free_;
 };
 

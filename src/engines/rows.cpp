@@ -10,6 +10,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/extend/engines/samplers.hpp>
+#include "base/plugin.hpp"
 #include "engines/cpu/bits/ising_bits.hpp"
 #include "engines/cpu/chains/bonds.hpp"
 #include "engines/cpu/chains/engines.hpp"
@@ -19,9 +20,6 @@
 #include "models/rbm/rbm.hpp"
 
 namespace poise {
-
-/// Adds the rows of the CUDA back end (engines/cuda/rows.cpp), where it is built.
-void add_cuda(EngineTable& table);
 
 // A target of one's own in C++ has engines of its own.
 TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, const Sampler& sampler,
@@ -173,6 +171,26 @@ void add_cpu(EngineTable& table) {
   table.rows.insert(table.rows.end(), std::begin(rows), std::end(rows));
 }
 
+/// The back end is looked for where Poise is; it finds itself in the same way, since it has this code too.
+void add_cuda(EngineTable& table) {
+  const std::string path = find_plugin(kCudaLibrary);
+  if (path.empty()) {
+    table.why_no_gpu = fmt::format(
+        "this poise has no GPU back end ({}): install the package poise-cuda, or build poise with "
+        "-DPOISE_CUDA=ON where nvcc (12 or newer) is installed",
+        kCudaLibrary);
+    return;
+  }
+  std::string why;
+  void* const library = load_plugin(path, PluginNames::own, why);
+  auto* const add = library == nullptr ? nullptr : reinterpret_cast<AddCuda*>(function_of_plugin(library, kAddCuda));
+  if (library != nullptr) why = add == nullptr ? "it is another library" : "";
+  if (add != nullptr) {
+    if (const char* problem = add(POISE_VERSION, table)) why = problem;
+  }
+  if (!why.empty()) table.why_no_gpu = fmt::format("the GPU back end {} cannot be used: {}", path, why);
+}
+
 const EngineRow* find_row(Device device, const Model& model, const Sampler& sampler) {
   const std::vector<EngineRow>& rows = engine_table().rows;
   const auto found = std::find_if(
@@ -186,9 +204,7 @@ const EngineTable& engine_table() {
   static const EngineTable table = [] {
     EngineTable made;
     add_cpu(made);
-#ifdef POISE_CUDA
     add_cuda(made);
-#endif
     return made;
   }();
   return table;
@@ -263,7 +279,7 @@ std::string describe(const std::vector<EngineRow>& rows) {
 
 std::vector<CudaDevice> cuda_devices(std::string& why) {
   if (engine_table().gpu) return engine_table().gpu->devices(why);
-  why = "this build of poise is without CUDA: build it with -DPOISE_CUDA=ON where nvcc (12 or newer) is installed";
+  why = engine_table().why_no_gpu;
   return {};
 }
 

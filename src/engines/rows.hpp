@@ -1,7 +1,7 @@
 /// The table of engines: what runs where, how fast, and how it is made.
 ///
-/// Rows of the CPU and of the GPU lie in one list, which is assembled when it is first asked for. A GPU back end adds
-/// its rows and functions by one call, so a build without it differs by that call alone. Dispatch, `--device auto`,
+/// Rows of the CPU and of the GPU lie in one list, which is assembled when it is first asked for. The GPU back end is a
+/// library of its own, which adds its rows and functions by one call where it is installed. Dispatch, `--device auto`,
 /// refusals, `poise devices` and the table in docs/gpu.md read this list.
 #pragma once
 
@@ -60,7 +60,15 @@ struct GpuBackend {
 struct EngineTable {
   std::vector<EngineRow> rows;  ///< the first of a device that runs a sampler on a model makes its chains
   std::optional<GpuBackend> gpu;
+  std::string why_no_gpu;  ///< where there is none, as a sentence
 };
+
+inline constexpr const char* kCudaLibrary = "libpoise_cuda.so";
+inline constexpr const char* kAddCuda = "poise_add_cuda";
+
+/// Adds the rows of the CUDA back end; gives the reason, as the end of a sentence, where it is of another version.
+/// Both sides must have been compiled from the same sources: the table and all that engines hold cross the border.
+using AddCuda = const char*(const char* version, EngineTable& table);
 
 [[nodiscard]] const EngineTable& engine_table();
 

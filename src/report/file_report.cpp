@@ -13,7 +13,7 @@
 
 #include "base/bits8.hpp"
 #include "report/draws_report.hpp"
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 #include "store/run_file.hpp"
 
 namespace poise {

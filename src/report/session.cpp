@@ -15,6 +15,7 @@
 #include <poise/report.hpp>
 #include "base/options.hpp"
 #include "run/checkpoint.hpp"
+#include "store/run_file.hpp"
 
 namespace poise {
 
@@ -164,6 +165,9 @@ StoredSession read_session(const std::string& path, Collective* ranks) {
     if (stored.program == kSessionProgram) read_command(found.command, stored);
   } catch (const nlohmann::json::exception&) {
     throw InputError(fmt::format("the checkpoint of {} is damaged", path));
+  }
+  if (stored.program == kSessionProgram && is_root && !is_store(path)) {
+    throw InputError(fmt::format("{} was begun by a version that stored runs as NetCDF: only that resumes it", path));
   }
   stored.options.out = std::filesystem::absolute(path).lexically_normal().string();
   stored.options.checkpoints.always = true;

@@ -1,9 +1,7 @@
 /// What is in a checkpoint, and when one is written.
 #include "run/checkpoint.hpp"
 
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,25 +17,11 @@ namespace {
 bool has_unfinished_run(const std::string& path) {
   std::string note;
   try {
-    const Checkpoint found = read_checkpoint(path, note);
-    // Where the draws have been removed, the state alone is good for nothing.
-    std::error_code ignored;
-    const auto holds_something = [&](const std::string& file) {
-      const std::uintmax_t size = std::filesystem::file_size(file, ignored);
-      return !ignored && size > 0;
-    };
-    return !found.finished &&
-           (is_store(path) || found.draws == 0 || holds_something(path) || holds_something(journal_path(path)));
+    return !read_checkpoint(path, note).finished;
   } catch (const InputError&) {
     return false;  // nothing that could be resumed
   }
 }
-
-}  // namespace
-
-std::string journal_path(const std::string& path) { return path + ".draws"; }
-
-namespace {
 
 StoredState stored(const Checkpoint& checkpoint) {
   return {{{"command", checkpoint.command}, {"draws", checkpoint.draws}, {"finished", checkpoint.finished}},
@@ -65,12 +49,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) { w
 
 std::string checkpoint_bytes(const Checkpoint& checkpoint) { return state_bytes(stored(checkpoint)); }
 
-bool is_complete(const std::string& path) {
-  if (is_store(path)) return !zarr::read_root(path).results.empty();
-  // While there is a journal the file of the draws may not be complete.
-  std::error_code ignored;
-  return !std::filesystem::exists(journal_path(path), ignored);
-}
+bool is_complete(const std::string& path) { return !is_store(path) || !zarr::read_root(path).results.empty(); }
 
 CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const RunOptions& run,
                                    const CheckpointOptions& options, nlohmann::json command,
@@ -79,23 +58,22 @@ CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const R
       options_(options),
       command_(std::move(command)),
       resumed_(std::move(resumed)),
-      store_(make_run_store(path_, model, run, options.enabled, observers)),
+      store_(path_, model, run, observers),
       keeps_from_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)),
       due_(keeps_from_) {
   if (!options_.enabled) return;
   if (resumed_) {
     due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options.interval);
-    store_->take_back(resumed_->draws);
+    store_.take_back(resumed_->draws);
   } else if (has_unfinished_run(path_)) {
     throw InputError(
-        fmt::format("{0} has an unfinished run: 'poise resume {0}' continues it; to begin anew, delete {1}", path_,
-                    is_store(path_) ? path_ : checkpoint_path(path_)));
+        fmt::format("{0} has an unfinished run: 'poise resume {0}' continues it; to begin anew, delete {0}", path_));
   }
 }
 
 CheckpointedSink::~CheckpointedSink() {
   try {
-    settle();
+    store_.settle();
   } catch (const std::exception&) {
     // No caller is left to be told.
   }
@@ -117,7 +95,7 @@ void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
     throw InputError(fmt::format("{} cannot be resumed: {}", path, error.what()));
   }
   if (sink != nullptr) {
-    sink->store_->read(sink->resumed_->draws, [&](const DrawBatch& block) {
+    sink->store_.read(sink->resumed_->draws, [&](const DrawBatch& block) {
       if (block.count > 0) run.take_draws(block);
     });
     if (ranks != nullptr) run.take_draws({});  // which says that there are no more
@@ -128,13 +106,13 @@ void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
 
 void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
                              const std::vector<std::string>& monitor_names, const std::string& settings) {
-  settle();
-  store_->begin(layout, chains, monitor_names, settings);
+  store_.settle();
+  store_.begin(layout, chains, monitor_names, settings);
 }
 
-void CheckpointedSink::write(const DrawBatch& block) { store_->write(block); }
+void CheckpointedSink::write(const DrawBatch& block) { store_.write(block); }
 
-void CheckpointedSink::finish(const std::string& results) { store_->finish(results); }
+void CheckpointedSink::finish(const std::string& results) { store_.finish(results); }
 
 void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
   // A launcher kills ranks about a second after it has told them to stop, and a busy machine may take longer to write
@@ -148,7 +126,7 @@ void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
   if (sink == nullptr) return;
   sink->due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(sink->options_.interval);
   if (!is_first) return;
-  sink->settle();
+  sink->store_.settle();
   sink->has_first_ = true;
 }
 
@@ -156,11 +134,11 @@ void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, 
   bool wanted = false;
   if (sink != nullptr && sink->options_.enabled) {
     wanted = sink->options_.always || sink->resumed_ || !finished || Clock::now() >= sink->keeps_from_;
-    if (!wanted) sink->store_->forget_states();
+    if (!wanted) sink->store_.forget_states();
   }
   if (run.collective() != nullptr) wanted = run.collective()->of_root(wanted);
   if (wanted) save(sink, run, finished);
-  if (sink != nullptr) sink->settle();
+  if (sink != nullptr) sink->store_.settle();
 }
 
 void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finished) {
@@ -177,7 +155,7 @@ void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finishe
 }
 
 void CheckpointedSink::write_state(const Run& run, bool finished, const std::function<std::string()>& state) {
-  settle();
+  store_.settle();
   Checkpoint made{command_, run.draws(), finished, ""};
   try {
     made.state = state();
@@ -185,12 +163,7 @@ void CheckpointedSink::write_state(const Run& run, bool finished, const std::fun
     note_failure(error.what());
     return;
   }
-  store_->save(std::move(made));
-}
-
-void CheckpointedSink::settle() {
-  const std::string reason = store_->settle();
-  if (!reason.empty()) note_failure(reason);
+  store_.save(made);
 }
 
 void CheckpointedSink::note_failure(const std::string& reason) {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,24 +17,22 @@
 
 namespace poise {
 
-[[nodiscard]] std::string journal_path(const std::string& path);
-
-/// The last one of a Zarr store or, as read_state and write_state do, beside any other file.
+/// The last one of a run or, as read_state and write_state do, beside any other file that is being made.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, std::string& note);
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-/// What a Zarr store keeps of one.
+/// What the store of a run keeps of one.
 [[nodiscard]] std::string checkpoint_bytes(const Checkpoint& checkpoint);
 
 /// Whether the run at a path is complete, of which the checkpoint says that all draws were made: nothing was lost
 /// between the last draw and the end.
 [[nodiscard]] bool is_complete(const std::string& path);
 
-/// Sends the draws of a run to where they are stored. Takes checkpoints between rounds; another thread waits for the
+/// Sends the draws of a run to its store. Takes checkpoints between rounds; another thread waits for the
 /// disk while chains move on.
 class CheckpointedSink final : public Sink {
  public:
-  /// Takes hold of the files. Throws InputError where they cannot be written, where another program holds them, or
-  /// where there is an unfinished run that `resumed` is not.
+  /// Takes hold of the store. Throws InputError where it cannot be written, where another program holds it, or where
+  /// there is an unfinished run that `resumed` is not.
   CheckpointedSink(std::string path, const Model& model, const RunOptions& run, const CheckpointOptions& options,
                    nlohmann::json command, std::optional<Checkpoint> resumed = std::nullopt, std::size_t observers = 0);
   ~CheckpointedSink() override;
@@ -44,10 +41,10 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return store_->wants_bits(); }
+  [[nodiscard]] bool wants_bits() const override { return store_.wants_bits(); }
   void write(const DrawBatch& block) override;
-  /// After the last draw: the file can be read from here on.
-  void close_draws() { store_->close_draws(); }
+  /// After the last draw: the store can be read from here on.
+  void close_draws() { store_.close_draws(); }
   void finish(const std::string& results) override;
 
   // All ranks of a run call these, with the sink at the root and nothing elsewhere.
@@ -65,15 +62,13 @@ class CheckpointedSink final : public Sink {
  private:
   static void save(CheckpointedSink* sink, const Run& run, bool finished);
   void write_state(const Run& run, bool finished, const std::function<std::string()>& state);
-  /// Waits until the last checkpoint is on the disk, or could not be written.
-  void settle();
   void note_failure(const std::string& reason);
 
   std::string path_;
   CheckpointOptions options_;
   nlohmann::json command_;
   std::optional<Checkpoint> resumed_;
-  std::unique_ptr<RunStore> store_;
+  RunStore store_;
   Clock::time_point keeps_from_;  // runs that end later leave a checkpoint
   Clock::time_point due_;         // of the next one
   bool has_first_ = false;        // the one of a run on ranks, which is taken before the first draw

@@ -8,7 +8,7 @@
 
 #include <poise/diagnose.hpp>
 #include <poise/extend/engines/engine.hpp>
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 
 namespace poise {
 
@@ -96,7 +96,7 @@ double bytes_per_draw(const Model& model, Keep keep) {
 Recorder::Recorder(const Model& model, const RunOptions& options, const Holding& holding)
     : layout_(model.layout),
       keep_(options.keep),
-      packs_(holding.packs && options.keep == Keep::draws && draw_shape(model.layout, 1, 1, true).has_bits()),
+      packs_(holding.packs && options.keep == Keep::draws && bit_labels(model.layout).has_bits()),
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
       memory_(holding.memory),

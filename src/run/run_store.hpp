@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include <poise/run.hpp>
+#include "store/zarr/writer.hpp"
 
 namespace poise {
 
@@ -19,26 +19,39 @@ struct Checkpoint {
   std::string state;       ///< Run::save_rest
 };
 
-class RunStore : public Sink {
+/// A Zarr store that is its own journal.
+class RunStore final : public Sink {
  public:
-  /// Before anything else: goes back to the draws that go with a state. Throws InputError where they are not there.
-  virtual void take_back(std::size_t draws) = 0;
-  /// Gives the first draws of each chain, which must be there, batch by batch.
-  virtual void read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit) = 0;
-  /// Puts a state on the disk behind the draws so far, in the background. It may come before `begin`.
-  virtual void save(Checkpoint checkpoint) = 0;
-  /// Waits for that. Gives what went wrong, empty for nothing, where the run can continue all the same.
-  [[nodiscard]] virtual std::string settle() = 0;
-  /// After the last draw: what is stored can be read from here on.
-  virtual void close_draws() = 0;
-  /// No state is to be left; before `finish`.
-  virtual void forget_states() = 0;
-};
+  /// Takes hold of the store at a path. `observers` of the caller add a monitor each. Throws InputError where it cannot
+  /// be written, or where another program holds it.
+  RunStore(std::string path, const Model& model, const RunOptions& run, std::size_t observers);
 
-/// Takes hold of the files at a path: those of a Zarr store, or a NetCDF file with its journal and its checkpoints.
-/// `observers` of the caller add a monitor each. Throws InputError where they cannot be written, or where another
-/// program holds them.
-[[nodiscard]] std::unique_ptr<RunStore> make_run_store(const std::string& path, const Model& model,
-                                                       const RunOptions& run, bool has_states, std::size_t observers);
+  /// Before anything else: goes back to the draws that go with a state. Throws InputError where they are not there.
+  void take_back(std::size_t draws);
+  /// Gives the first draws of each chain, which must be there, batch by batch.
+  void read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit);
+  /// Puts a state on the disk behind the draws so far, in the background. It may come before `begin`.
+  void save(const Checkpoint& checkpoint);
+  /// Waits for that.
+  void settle() { writer_.settle(); }
+  /// After the last draw: what is stored can be read from here on.
+  void close_draws() { writer_.close_draws(); }
+  /// No state is to be left; before `finish`.
+  void forget_states() { writer_.forget_states(); }
+
+  void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+             const std::string& settings) override {
+    writer_.begin(layout, chains, monitor_names, settings);
+  }
+  [[nodiscard]] bool wants_bits() const override { return writer_.wants_bits(); }
+  void write(const DrawBatch& block) override { writer_.write(block); }
+  void finish(const std::string& results) override { writer_.finish(results); }
+
+ private:
+  std::string path_;
+  StoreOptions options_;
+  zarr::Root root_;  // of the state that the run is resumed from
+  zarr::Writer writer_;
+};
 
 }  // namespace poise

@@ -1,5 +1,5 @@
 /// Labels to bits sixteen at a time where the processor compares as many at once, and back eight at a time.
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +11,14 @@
 #include "base/bits8.hpp"
 
 namespace poise {
+
+BitLabels bit_labels(const VariableLayout& layout) {
+  BitLabels labels{layout.label(0), layout.label(0)};
+  Index most = 1;
+  for (Index i = 0; i < layout.variables; ++i) most = std::max(most, layout.cardinality(i));
+  if (most == 2) labels.high = layout.label(1);
+  return labels;
+}
 
 bool pack_labels(std::span<const std::int8_t> labels, std::int8_t low, std::int8_t high, std::uint8_t* to) {
   bool known = true;

@@ -1,10 +1,13 @@
-/// The text of a layout, and what all formats have in common.
+/// The names of stores, the text of a layout, and the space on the disk.
 #include "store/run_file.hpp"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,7 +15,6 @@
 
 #include <poise/types.hpp>
 #include "base/file.hpp"
-#include "store/netcdf.hpp"
 #include "store/zarr/folder.hpp"
 #include "store/zarr/reader.hpp"
 
@@ -23,8 +25,49 @@ bool is_store(const std::string& path) {
   return zarr::without_slash(path).ends_with(".zarr") || std::filesystem::is_directory(path + "/.poise", ignored);
 }
 
+void check_store_name(const std::string& path) {
+  constexpr std::array exported{".nc", ".npz", ".csv"};
+  constexpr std::array others{".nc4", ".cdf", ".h5",  ".hdf5", ".npy",  ".json", ".txt",        ".tsv",
+                              ".svg", ".png", ".ppm", ".pgm",  ".html", ".pdf",  ".safetensors"};
+  const std::filesystem::path name = zarr::without_slash(path);
+  const std::string ending = name.extension().string();
+  const auto is_among = [&](const auto& endings) {
+    return std::any_of(endings.begin(), endings.end(), [&](const char* one) { return same_letters(ending, one); });
+  };
+  const std::string folder = std::filesystem::path(name).replace_extension(".zarr").string();
+  if (is_among(exported)) {
+    throw InputError(fmt::format(
+        "A run is stored as a folder, so give it a name like {1}; 'poise export {1} {0}' then makes a {2} file.",
+        name.string(), folder, ending));
+  }
+  if (is_among(others)) {
+    throw InputError(
+        fmt::format("A run is stored as a folder, and {} is the name of a file; {} would do.", name.string(), folder));
+  }
+}
+
+namespace {
+
+/// Files are no stores; those of earlier versions are told how they are read.
+void check_folder(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return;
+  std::array<char, 8> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  const std::string_view begin(head.data(), head.size());
+  if (begin.starts_with("CDF") || begin.starts_with("\x89HDF\r\n\x1a\n")) {
+    throw InputError(fmt::format(
+        "{0} is a NetCDF file, and poise reads its own stores only: xarray.open_datatree(\"{0}\") reads it in Python.",
+        path));
+  }
+  throw InputError(fmt::format("{} is a file, and a run is stored as a folder like run.zarr.", path));
+}
+
+}  // namespace
+
 StoredRun read_run(const std::string& path, const ReadOptions& options) {
-  return is_store(path) ? zarr::read_store(path, options) : read_netcdf(path, options);
+  check_folder(path);
+  return zarr::read_store(path, options);
 }
 
 Range range_of(std::size_t first, std::size_t most, std::size_t all) {

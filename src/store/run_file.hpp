@@ -1,4 +1,4 @@
-/// A run as it is stored, whatever the format: what is known before it is written, and what is read of it.
+/// A run as it is stored: what is known before it is written, and what is read of it.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,8 @@
 
 namespace poise {
 
-/// What is known of a run before it starts. It decides whether the run will fit on the disk, how it is cut into chunks
-/// and, in NetCDF files, whether it is compressed; what a run turns out to be otherwise is still stored right. Zero
-/// stands for unknown.
+/// What is known of a run before it starts. It decides whether the run will fit on the disk; what a run turns out to be
+/// otherwise is still stored right. Zero stands for unknown.
 struct StoreOptions {
   std::size_t chains = 0;
   std::size_t draws = 0;      ///< per chain; 0 also when the clock ends the run
@@ -23,8 +22,7 @@ struct StoreOptions {
   std::size_t monitors = 1;   ///< log_prob included
   unsigned threads = 1;       ///< that compress draws; what is stored does not depend on it
 
-  /// Least time between two syncs, 0 for one after every batch. A killed run loses what came after the last one: about
-  /// this much, and in a compressed NetCDF file up to one chunk (256 draws at most) more.
+  /// Least time between two commits, 0 for one after every batch. A killed run loses what came after the last one.
   std::chrono::milliseconds sync_interval{1000};
 };
 
@@ -50,11 +48,13 @@ struct StoredRun {
   bool has_states = false;  ///< draws of the variables are stored, whether or not they were read
 };
 
-/// Whether a path names a Zarr store: by its ending, or because there is one.
+/// Whether a path names the store of a run: by its ending, or because there is one.
 [[nodiscard]] bool is_store(const std::string& path);
 
-/// Reads a finished, growing or killed run, a Zarr store or a NetCDF file; an InputError says what is wrong with
-/// anything else, whatever its bytes.
+/// Throws an InputError where the ending of a name says that it is a file of another kind.
+void check_store_name(const std::string& path);
+
+/// Reads a finished, growing or killed run; an InputError says what is wrong with anything else, whatever its bytes.
 [[nodiscard]] StoredRun read_run(const std::string& path, const ReadOptions& options = {});
 
 /// Entries from `first` on, at most `most` of them, of so many.
@@ -71,11 +71,11 @@ struct Range {
 void check_space(const std::string& path, const StoreOptions& options, std::uint64_t needed);
 
 /// The layout of variables as the JSON text that files keep: what the dimensions of the draws do not say. Names are not
-/// part of it; they are a variable of the file.
+/// part of it; they are an array of the store.
 [[nodiscard]] std::string layout_text(const VariableLayout& layout);
 
 /// The layout that was written so. Throws an InputError that begins with the reader's own word for the file, as in
-/// "run.nc has a layout with ..."; `most` bounds the number of variables, for a damaged one must not decide how much
+/// "run.zarr has a layout with ..."; `most` bounds the number of variables, for a damaged one must not decide how much
 /// memory is taken.
 [[nodiscard]] VariableLayout parse_layout(const nlohmann::json& stored, const std::string& path, std::uint64_t most);
 

@@ -24,7 +24,7 @@ TEST_F(ProgramInputTest, BadUsageGetsASentence) {
   expect_refused({"sampel", "ising:case=4"}, "did you mean 'sample'?");
   expect_refused(
       {"frobnicate"},
-      "commands are sample, resume, marginals, exact, info, compare, scan, summary, report, mmd, train, logz");
+      "commands are sample, resume, marginals, exact, info, compare, scan, summary, report, export, mmd, train, logz");
   expect_refused({"sample", "ising:case=4", "--drwas", "3"}, "did you mean '--draws'?");
   expect_refused({"sample", "ising:case=4", "--drwas=3"}, "did you mean '--draws'?");
   expect_refused({"--verson"}, "did you mean '--version'?");
@@ -32,12 +32,12 @@ TEST_F(ProgramInputTest, BadUsageGetsASentence) {
   expect_refused({"sample", "ising:case=4", "again"}, "'again'");
   expect_refused({"sample", "ising:case=4", "--chains"}, "--chains: found nothing");
   expect_refused({"sample", "ising:case=4", "--chains", "2", "--chains", "3"}, "more than once");
-  expect_refused({"summary"}, "file is missing");
+  expect_refused({"summary"}, "run is missing");
 }
 
 TEST_F(ProgramInputTest, BadNumbersGetASentence) {
   const auto refused = [&](const Arguments& more, const std::string& part) {
-    Arguments arguments{"sample", "ising:case=4", "--out", "run.nc", "--json", "run.json"};
+    Arguments arguments{"sample", "ising:case=4", "--out", "run.zarr", "--json", "run.json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refused(arguments, part);
   };
@@ -65,7 +65,7 @@ TEST_F(ProgramInputTest, BadModelsAndSamplersGetASentence) {
   write_text(work() / "broken.png", "\x89PNG\r\n\x1a\nno more");
   write_text(work() / "words.txt", "this is no image\n");
   const auto refused = [&](const Arguments& more, const std::string& part) {
-    Arguments arguments{"sample", "--out", "run.nc", "--json", "run.json"};
+    Arguments arguments{"sample", "--out", "run.zarr", "--json", "run.json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refused(arguments, part);
   };
@@ -116,9 +116,11 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refused(arguments, part);
   };
-  refused({"--out", "nowhere/run.nc"}, "the directory nowhere does not exist");
-  refused({"--out", "."}, "is a directory");
-  refused({"--out", "file/run.nc"}, "file is not a directory");
+  refused({"--out", "nowhere/run.zarr"}, "the directory nowhere does not exist");
+  refused({"--out", "."}, "the folder holds other things than a run of poise");
+  refused({"--out", "run.nc"}, "give it a name like run.zarr; 'poise export run.zarr run.nc' then makes a .nc file");
+  refused({"--out", "run.png"}, "is the name of a file; run.zarr would do");
+  refused({"--out", "file/run.zarr"}, "file is not a directory");
   refused({"--out", "-"}, "standard output");
   refused({"--json", "nowhere/run.json"}, "--json: cannot write nowhere/run.json");
   refused({"--json", "."}, "is a directory");
@@ -126,7 +128,6 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   refused({"--report", "nowhere/r.html"}, "--report: cannot write");
   refused({"--out", "same", "--json", "./same"}, "both write to");
   refused({"--out", "same.zarr", "--json", "./same.zarr"}, "both write to");
-  refused({"--out", "file/run.zarr"}, "file is not a directory");
   refused({"--images", "a.png"}, "--keep monitors");
   expect_refused({"sample", "ising:size=100", "--draws", "9000", "--images", "nowhere/a.png"},
                  "--images: cannot write");
@@ -134,13 +135,13 @@ TEST_F(ProgramInputTest, OutputsAreCheckedBeforeSampling) {
   expect_refused({"compare", "ising:size=100", "--json", "nowhere/c.json"}, "--json: cannot write");
   expect_refused({"compare", "ising:size=100", "--plot", "nowhere/c.svg"}, "--plot: cannot write");
   expect_refused({"marginals", "ising:size=4", "--plot", "nowhere/c.svg"}, "--plot: cannot write");
-  expect_refused({"report", "none.nc"}, "none.nc");
-  expect_refused({"report"}, "the file is missing");
+  expect_refused({"report", "none.zarr"}, "none.zarr");
+  expect_refused({"report"}, "the run is missing");
 }
 
 TEST_F(ProgramInputTest, SummaryRefusesWhatIsNotARun) {
   write_text(work() / "words.txt", "no run\n");
-  expect_refused({"summary", "nowhere.nc"}, "nowhere.nc");
+  expect_refused({"summary", "nowhere.zarr"}, "nowhere.zarr");
   expect_refused({"summary", "words.txt", "--json", "s.json"}, "words.txt");
   expect_refused({"summary", "."}, ".");
 }

@@ -121,11 +121,11 @@ TEST_F(MannersProgram, PhasesOfLearningAreNamedOnce) {
 TEST_F(MannersProgram, TheBestDrawIsReportedAndWritten) {
   const Outcome outcome =
       run({"sample", "ising:size=4x5,coupling=0.4", "--sampler", "gibbs", "--keep", "monitors", "--draws", "50",
-           "--best", "best.txt", "--json", "run.json", "--out", "run.nc", "--quiet"});
+           "--best", "best.txt", "--json", "run.json", "--out", "run.zarr", "--quiet"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json best = json::parse(read_text(work() / "run.json")).at("best");
   ASSERT_EQ(best.at("state").size(), 20U);
-  const json summary = json::parse(run({"summary", "run.nc", "--json", "-"}).out);
+  const json summary = json::parse(run({"summary", "run.zarr", "--json", "-"}).out);
   EXPECT_EQ(summary.at("best"), best);
   std::istringstream text(read_text(work() / "best.txt"));
   std::vector<int> state{std::istream_iterator<int>(text), {}};

@@ -100,15 +100,15 @@ TEST_F(NetworkProgram, StuckChainsAreWarnedOfAndStrictExitsWithThree) {
 
 TEST_F(NetworkProgram, NamesAreKeptInSummariesAndFiles) {
   const Outcome outcome = run({"sample", "alarm.bif", "--evidence", "call.evid", "--sampler", "gibbs", "--draws", "400",
-                               "--out", "run.nc", "--quiet"});
+                               "--out", "run.zarr", "--quiet"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* words : {"4, 1 of them observed", "Burglar = no", "Quake = strong", "Alarm = off"}) {
     EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("Call ="), std::string::npos) << "an observed variable has no row";
-  const std::string again = run({"summary", "run.nc"}).out;
+  const std::string again = run({"summary", "run.zarr"}).out;
   EXPECT_EQ(again, outcome.out);
-  const StoredRun stored = read_netcdf(in_work("run.nc"));
+  const StoredRun stored = read_run(in_work("run.zarr"));
   EXPECT_EQ(stored.layout.names.at(1), "Quake");
   EXPECT_EQ(stored.layout.level_names.at(1).at(2), "strong");
   EXPECT_EQ(stored.layout.observed, (std::vector<std::int16_t>{-1, -1, -1, 0}));

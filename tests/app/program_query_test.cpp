@@ -134,14 +134,14 @@ TEST_F(QueryProgram, MarginalsAsCsvAndLogZ) {
 TEST_F(QueryProgram, ARunWithTypedEvidenceIsResumed) {
   const Arguments arguments = {"sample", "grass.bif", "--evidence", "Grass=wet", "--sampler", "gibbs", "--quiet"};
   Arguments whole = arguments;
-  whole.insert(whole.end(), {"--draws", "60", "--out", "whole.nc"});
+  whole.insert(whole.end(), {"--draws", "60", "--out", "whole.zarr"});
   ASSERT_EQ(run(whole).code, 0);
   Arguments part = arguments;
-  part.insert(part.end(), {"--draws", "20", "--out", "part.nc", "--checkpoint"});
+  part.insert(part.end(), {"--draws", "20", "--out", "part.zarr", "--checkpoint"});
   ASSERT_EQ(run(part).code, 0);
-  const Outcome resumed = run({"resume", "part.nc", "--draws", "60", "--quiet"});
+  const Outcome resumed = run({"resume", "part.zarr", "--draws", "60", "--quiet"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(read_netcdf(in_work("part.nc")).trace.x, read_netcdf(in_work("whole.nc")).trace.x);
+  EXPECT_EQ(read_run(in_work("part.zarr")).trace.x, read_run(in_work("whole.zarr")).trace.x);
 }
 
 }  // namespace poise::testing_program::program_query_test

@@ -34,10 +34,10 @@ TEST_F(ProgramTest, HelpNamesModelsSamplersAndExamples) {
 
 TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   const Outcome outcome = run({"sample", "ising:size=16,image=shapes,field=gaussian,mu=1,sigma=1,lambda=0.4",
-                               "--warmup", "100", "--draws", "60", "--sampler", "lsb", "--out", "run.nc", "--json",
+                               "--warmup", "100", "--draws", "60", "--sampler", "lsb", "--out", "run.zarr", "--json",
                                "run.json", "--images", "out.png", "--plot", "plots.svg", "--report", "run.html"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(files(), (std::set<std::string>{"run.nc", "run.json", "out.png", "plots.svg", "run.html"}));
+  EXPECT_EQ(files(), (std::set<std::string>{"run.zarr", "run.json", "out.png", "plots.svg", "run.html"}));
   EXPECT_NE(outcome.err.find("sample"), std::string::npos) << "progress goes to standard error";
 
   const json report = json::parse(read_text(work() / "run.json"));
@@ -63,7 +63,7 @@ TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   const double ess = report["monitors"]["log_prob"]["ess"];
   EXPECT_NEAR(report["monitors"]["log_prob"]["ess_per_step"], ess / (4 * 60 * 256), 1e-12);
 
-  const StoredRun stored = read_netcdf(in_work("run.nc"));
+  const StoredRun stored = read_run(in_work("run.zarr"));
   EXPECT_EQ(stored.trace.draws, 60U);
   EXPECT_EQ(stored.trace.x.size(), 4U * 60 * 256);
   EXPECT_EQ(stored.results, report);
@@ -71,12 +71,12 @@ TEST_F(ProgramTest, WritesEverythingItWasAskedFor) {
   EXPECT_NE(read_text(work() / "plots.svg").find("<svg"), std::string::npos);
 
   // The page of the stored run is that of the run.
-  const Outcome page = run({"report", "run.nc", "--out", "again.html", "--plot", "again.svg"});
+  const Outcome page = run({"report", "run.zarr", "--out", "again.html", "--plot", "again.svg"});
   EXPECT_EQ(page.code, 0) << page.err;
   EXPECT_EQ(page.out, "again.html\n");
   EXPECT_EQ(read_text(work() / "again.html"), read_text(work() / "run.html"));
   EXPECT_EQ(read_text(work() / "again.svg"), read_text(work() / "plots.svg"));
-  EXPECT_EQ(run({"report", "run.nc", "--out", "-"}).out, read_text(work() / "run.html"));
+  EXPECT_EQ(run({"report", "run.zarr", "--out", "-"}).out, read_text(work() / "run.html"));
 }
 
 TEST_F(ProgramTest, PicturesOfComparisonsAndMarginals) {
@@ -93,10 +93,10 @@ TEST_F(ProgramTest, PicturesOfComparisonsAndMarginals) {
 TEST_F(ProgramTest, SummaryOfTheFileIsTheTableOfTheRun) {
   for (const char* keep : {"draws", "monitors"}) {
     const Outcome sampled = run({"sample", "ising:case=3,size=12", "--warmup", "50", "--draws", "100", "--keep", keep,
-                                 "--out", "run.nc", "--json", "run.json", "--quiet"});
+                                 "--out", "run.zarr", "--json", "run.json", "--quiet"});
     ASSERT_EQ(sampled.code, 0) << sampled.err;
     EXPECT_EQ(sampled.err, "");
-    const Outcome summary = run({"summary", "run.nc", "--json", "summary.json"});
+    const Outcome summary = run({"summary", "run.zarr", "--json", "summary.json"});
     EXPECT_EQ(summary.code, 0);
     EXPECT_EQ(summary.out, sampled.out);
     EXPECT_EQ(json::parse(read_text(work() / "summary.json")), json::parse(read_text(work() / "run.json")));
@@ -145,55 +145,54 @@ TEST_F(ProgramTest, TooManyThreadsAreClampedWithANote) {
 }
 
 const Arguments kLongRun{
-    "sample", "ising:size=40,lambda=0.3", "--warmup", "20", "--draws", "1000000", "--chains", "2", "--out", "run.nc"};
+    "sample", "ising:size=40,lambda=0.3", "--warmup", "20", "--draws", "1000000", "--chains", "2", "--out", "run.zarr"};
 
 TEST_F(ProgramTest, InterruptKeepsWhatWasDrawn) {
   for (const int signal : {SIGINT, SIGTERM}) {
     Arguments arguments = kLongRun;
     arguments.insert(arguments.end(), {"--json", "run.json"});
     start(arguments);
-    wait_for_draws(in_work("run.nc"));
+    wait_for_draws(in_work("run.zarr"));
     ::kill(child_, signal);
     const Outcome outcome = wait();
     EXPECT_EQ(outcome.code, 130) << outcome.err;
     EXPECT_NE(outcome.out.find("interrupted"), std::string::npos);
-    const StoredRun stored = read_netcdf(in_work("run.nc"));
+    const StoredRun stored = read_run(in_work("run.zarr"));
     EXPECT_GT(stored.trace.draws, 2U);
     const json report = json::parse(read_text(work() / "run.json"));
     EXPECT_EQ(report, stored.results);
     EXPECT_EQ(report["interrupted"], true);
     EXPECT_EQ(report["draws"], stored.trace.draws);
-    const Outcome summary = run({"summary", "run.nc"});
+    const Outcome summary = run({"summary", "run.zarr"});
     EXPECT_EQ(summary.code, 0);
     EXPECT_EQ(summary.out, outcome.out);
-    std::filesystem::remove(work() / "run.nc");
+    std::filesystem::remove_all(work() / "run.zarr");
   }
 }
 
 TEST_F(ProgramTest, InterruptBeforeTheFirstDrawLeavesAReadableFile) {
   for (const auto& [sampler, phase] : {std::pair{"lsb", "initial"}, std::pair{"auto", "initial"}}) {
-    start({"sample", "ising:size=300", "--sampler", sampler, "--warmup", "100000", "--out", "run.nc"});
+    start({"sample", "ising:size=300", "--sampler", sampler, "--warmup", "100000", "--out", "run.zarr"});
     wait_for_progress("", phase);
     ::kill(child_, SIGINT);
     const Outcome outcome = wait();
     EXPECT_EQ(outcome.code, 130) << outcome.err;
-    EXPECT_EQ(read_netcdf(in_work("run.nc")).trace.draws, 0U);
-    EXPECT_EQ(run({"summary", "run.nc"}).code, 0);
-    EXPECT_EQ(run({"sample", "ising:size=3", "--out", "run.nc"}).code, 2) << "over an unfinished run";
-    std::filesystem::remove(work() / "run.nc");
-    std::filesystem::remove(work() / "run.nc.checkpoint");
+    EXPECT_EQ(read_run(in_work("run.zarr")).trace.draws, 0U);
+    EXPECT_EQ(run({"summary", "run.zarr"}).code, 0);
+    EXPECT_EQ(run({"sample", "ising:size=3", "--out", "run.zarr"}).code, 2) << "over an unfinished run";
+    std::filesystem::remove_all(work() / "run.zarr");
   }
 }
 
 TEST_F(ProgramTest, KilledRunLeavesAReadableFile) {
   start(kLongRun);
-  wait_for_draws(in_work("run.nc"));
+  wait_for_draws(in_work("run.zarr"));
   ::kill(child_, SIGKILL);
   wait();
-  const StoredRun stored = read_netcdf(in_work("run.nc"));
+  const StoredRun stored = read_run(in_work("run.zarr"));
   EXPECT_GT(stored.trace.draws, 2U);
   EXPECT_TRUE(stored.results.is_null());
-  const Outcome summary = run({"summary", "run.nc", "--json", "s.json"});
+  const Outcome summary = run({"summary", "run.zarr", "--json", "s.json"});
   EXPECT_EQ(summary.code, 0) << summary.err;
   EXPECT_NE(summary.out.find("killed"), std::string::npos);
   const json report = json::parse(read_text(work() / "s.json"));
@@ -219,10 +218,10 @@ TEST_F(ProgramTest, DrawsDoNotDependOnThreads) {
     std::optional<Trace> first;
     for (const char* threads : {"1", "2", "7"}) {
       ASSERT_EQ(run({"sample", "ising:case=3,size=10", "--sampler", sampler, "--chains", "7", "--warmup", "30",
-                     "--draws", "40", "--threads", threads, "--out", "run.nc", "--quiet"})
+                     "--draws", "40", "--threads", threads, "--out", "run.zarr", "--quiet"})
                     .code,
                 0);
-      const Trace trace = read_netcdf(in_work("run.nc")).trace;
+      const Trace trace = read_run(in_work("run.zarr")).trace;
       if (!first) first = trace;
       EXPECT_EQ(trace.x, first->x) << sampler << " with " << threads;
       EXPECT_EQ(trace.monitors, first->monitors) << sampler << " with " << threads;
@@ -234,10 +233,10 @@ TEST_F(ProgramTest, OneRunOfManyChainsIsManyRunsOfOne) {
   for (const char* sampler : {"lb:g=barker", "gibbs"}) {
     const auto sample = [&](const char* chains, const std::string& first) {
       EXPECT_EQ(run({"sample", "ising:case=3,size=10", "--sampler", sampler, "--chains", chains, "--first-chain", first,
-                     "--warmup", "20", "--draws", "30", "--out", "run.nc", "--quiet"})
+                     "--warmup", "20", "--draws", "30", "--out", "run.zarr", "--quiet"})
                     .code,
                 0);
-      return read_netcdf(in_work("run.nc")).trace;
+      return read_run(in_work("run.zarr")).trace;
     };
     const Trace all = sample("3", "0");
     for (std::size_t chain = 0; chain < 3; ++chain) {
@@ -263,9 +262,9 @@ TEST_F(ProgramTest, InitialStateComesFromAFile) {
   std::vector<Trace> traces;
   for (const char* name : {"labels.txt", "levels.txt"}) {
     const Outcome outcome = run({"sample", "ising:size=5,lambda=0.1", "--sampler", "lb", "--init", name, "--warmup",
-                                 "0", "--thin", "1", "--draws", "20", "--chains", "1", "--out", "run.nc", "--quiet"});
+                                 "0", "--thin", "1", "--draws", "20", "--chains", "1", "--out", "run.zarr", "--quiet"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    traces.push_back(read_netcdf(in_work("run.nc")).trace);
+    traces.push_back(read_run(in_work("run.zarr")).trace);
   }
   EXPECT_EQ(traces[0].x, traces[1].x);
   int changed = 0;

@@ -21,7 +21,7 @@ TEST(Explanations, EveryCodeHasAPageThatBeginsWithIt) {
 
 TEST(Explanations, CommandsOfAPageAreIndented) {
   EXPECT_NE(explanation("rhat").find("\n    poise sample ising:"), std::string::npos);
-  EXPECT_NE(explanation("ladder").find("independent ladders is the evidence\n(rhat)"), std::string::npos);
+  EXPECT_NE(explanation("ladder").find("(rhat)"), std::string::npos);  // a link without its target
 }
 
 TEST(Explanations, AnUnknownCodeIsRefused) {

@@ -367,10 +367,10 @@ class MmdProgram : public ProgramTest {
 };
 
 TEST_F(MmdProgram, TellsRunsOfTwoModelsApartAndNotThoseOfOne) {
-  sample("ising:size=6,lambda=0.1,mu=0.3", "1", "a.nc");
-  sample("ising:size=6,lambda=0.1,mu=0.3", "2", "b.nc");
-  sample("ising:size=6,lambda=0.2,mu=0.3", "3", "c.nc");
-  const Outcome same = run({"mmd", "a.nc", "b.nc", "--json", "same.json"});
+  sample("ising:size=6,lambda=0.1,mu=0.3", "1", "a.zarr");
+  sample("ising:size=6,lambda=0.1,mu=0.3", "2", "b.zarr");
+  sample("ising:size=6,lambda=0.2,mu=0.3", "3", "c.zarr");
+  const Outcome same = run({"mmd", "a.zarr", "b.zarr", "--json", "same.json"});
   ASSERT_EQ(same.code, 0) << same.err;
   EXPECT_EQ(same.err, "");
   EXPECT_NE(same.out.find("of 1000 random splits"), std::string::npos) << same.out;
@@ -391,48 +391,50 @@ TEST_F(MmdProgram, TellsRunsOfTwoModelsApartAndNotThoseOfOne) {
   }
   EXPECT_TRUE(answer.at("warnings").empty()) << answer.at("warnings");
 
-  const Outcome different = run({"mmd", "a.nc", "c.nc", "--permutations", "200", "--json", "-", "--threads", "1"});
+  const Outcome different = run({"mmd", "a.zarr", "c.zarr", "--permutations", "200", "--json", "-", "--threads", "1"});
   ASSERT_EQ(different.code, 0) << different.err;
   EXPECT_LE(json::parse(different.out).at("p_value").get<double>(), 1.0 / 201);
-  EXPECT_EQ(run({"mmd", "a.nc", "c.nc", "--permutations", "200", "--json", "-", "--threads", "2"}).out, different.out);
-  EXPECT_NE(run({"mmd", "a.nc", "b.nc", "--seed", "2"}).out, same.out);
+  EXPECT_EQ(run({"mmd", "a.zarr", "c.zarr", "--permutations", "200", "--json", "-", "--threads", "2"}).out,
+            different.out);
+  EXPECT_NE(run({"mmd", "a.zarr", "b.zarr", "--seed", "2"}).out, same.out);
 }
 
 TEST_F(MmdProgram, WarnsWhereThereIsNothingToTellFrom) {
-  sample("ising:size=4,lambda=0.2", "1", "a.nc");
-  sample("ising:size=4,lambda=0.2", "2", "b.nc");
-  const Outcome few = run({"mmd", "a.nc", "b.nc", "--draws", "20"});
+  sample("ising:size=4,lambda=0.2", "1", "a.zarr");
+  sample("ising:size=4,lambda=0.2", "2", "b.zarr");
+  const Outcome few = run({"mmd", "a.zarr", "b.zarr", "--draws", "20"});
   EXPECT_EQ(few.code, 0) << few.err;
   EXPECT_NE(few.out.find("too few to tell"), std::string::npos) << few.out;
-  const Outcome same = run({"mmd", "a.nc", "a.nc"});
+  const Outcome same = run({"mmd", "a.zarr", "a.zarr"});
   EXPECT_NE(same.out.find("hold the same draws"), std::string::npos) << same.out;
-  const Outcome all = run({"mmd", "a.nc", "b.nc", "--correlated", "--json", "-"});
+  const Outcome all = run({"mmd", "a.zarr", "b.zarr", "--correlated", "--json", "-"});
   EXPECT_EQ(json::parse(all.out).at("samples")[1].at("used"), 1000);
   EXPECT_NE(all.out.find("the p-value is too small"), std::string::npos) << all.out;
-  const Outcome none = run({"mmd", "a.nc", "b.nc", "--permutations", "0", "--json", "-"});
+  const Outcome none = run({"mmd", "a.zarr", "b.zarr", "--permutations", "0", "--json", "-"});
   EXPECT_TRUE(json::parse(none.out).at("p_value").is_null());
 }
 
 TEST_F(MmdProgram, BadInputGetsASentence) {
-  sample("ising:size=3,lambda=0.2", "1", "spins.nc");
-  sample("ising:size=4,lambda=0.2", "1", "more.nc");
-  sample("ising:size=3,lambda=0.2", "1", "monitors.nc", {"--keep", "monitors"});
-  sample("potts:size=3,levels=2", "1", "two.nc");
-  sample("potts:size=3,levels=3", "1", "three.nc");
-  sample("potts:size=1x9,levels=3", "1", "row.nc");
-  write_text(work() / "text.nc", "no run");
-  expect_refused({"mmd"}, "found 0 files, expected two");
-  expect_refused({"mmd", "spins.nc"}, "found 1 file, expected two");
-  expect_refused({"mmd", "spins.nc", "two.nc", "three.nc"}, "found 3 files, expected two");
-  expect_refused({"mmd", "spins.nc", "none.nc"}, "Cannot read none.nc");
-  expect_refused({"mmd", "spins.nc", "text.nc"}, "text.nc is not a NetCDF file");
-  expect_refused({"mmd", "spins.nc", "monitors.nc"}, "monitors.nc holds monitors only");
-  expect_refused({"mmd", "spins.nc", "more.nc"}, "spins.nc has 9 variables, but more.nc has 16");
-  expect_refused({"mmd", "spins.nc", "two.nc"}, "spins.nc has the labels -1, 1, but two.nc has 0, 1");
-  expect_refused({"mmd", "two.nc", "three.nc"}, "2 levels for variable 0");
-  expect_refused({"mmd", "three.nc", "row.nc"}, "a lattice of 3 x 3, but row.nc has 1 x 9");
-  expect_refused({"mmd", "spins.nc", "spins.nc", "--draws", "0", "--permutations", "x"}, "; --permutations: found 'x'");
-  expect_refused({"mmd", "spins.nc", "spins.nc", "--json", "no/such/place"}, "no/such/place");
+  sample("ising:size=3,lambda=0.2", "1", "spins.zarr");
+  sample("ising:size=4,lambda=0.2", "1", "more.zarr");
+  sample("ising:size=3,lambda=0.2", "1", "monitors.zarr", {"--keep", "monitors"});
+  sample("potts:size=3,levels=2", "1", "two.zarr");
+  sample("potts:size=3,levels=3", "1", "three.zarr");
+  sample("potts:size=1x9,levels=3", "1", "row.zarr");
+  write_text(work() / "text.zarr", "no run");
+  expect_refused({"mmd"}, "found 0 runs, expected two");
+  expect_refused({"mmd", "spins.zarr"}, "found 1 run, expected two");
+  expect_refused({"mmd", "spins.zarr", "two.zarr", "three.zarr"}, "found 3 runs, expected two");
+  expect_refused({"mmd", "spins.zarr", "none.zarr"}, "Cannot read none.zarr");
+  expect_refused({"mmd", "spins.zarr", "text.zarr"}, "text.zarr is a file, and a run is stored as a folder");
+  expect_refused({"mmd", "spins.zarr", "monitors.zarr"}, "monitors.zarr holds monitors only");
+  expect_refused({"mmd", "spins.zarr", "more.zarr"}, "spins.zarr has 9 variables, but more.zarr has 16");
+  expect_refused({"mmd", "spins.zarr", "two.zarr"}, "spins.zarr has the labels -1, 1, but two.zarr has 0, 1");
+  expect_refused({"mmd", "two.zarr", "three.zarr"}, "2 levels for variable 0");
+  expect_refused({"mmd", "three.zarr", "row.zarr"}, "a lattice of 3 x 3, but row.zarr has 1 x 9");
+  expect_refused({"mmd", "spins.zarr", "spins.zarr", "--draws", "0", "--permutations", "x"},
+                 "; --permutations: found 'x'");
+  expect_refused({"mmd", "spins.zarr", "spins.zarr", "--json", "no/such/place"}, "no/such/place");
 }
 
 }  // namespace mmd_test

@@ -10,7 +10,7 @@
 
 #include <poise/extend/engines/samplers.hpp>
 #include "laws/checks.hpp"
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::laws {
 
@@ -137,7 +137,7 @@ class Identities {
 
   [[nodiscard]] Draws by_program() const {
     const std::string file = (std::filesystem::temp_directory_path() /
-                              fmt::format("poise-laws-{}-{}-{}.nc", ::getpid(), trial_.seed, trial_.number))
+                              fmt::format("poise-laws-{}-{}-{}.zarr", ::getpid(), trial_.seed, trial_.number))
                                  .string();
     const ModelFiles& files = trial_.small->files;
     std::string command = fmt::format(
@@ -148,8 +148,8 @@ class Identities {
     if (!files.evidence.empty()) command += fmt::format(" --evidence '{}'", files.evidence);
     const int code = std::system((command + " >/dev/null 2>&1").c_str());  // NOLINT: our own words
     Draws found;
-    if (code == 0) found = draws_of(read_netcdf(file).trace);
-    std::filesystem::remove(file);
+    if (code == 0) found = draws_of(read_run(file).trace);
+    std::filesystem::remove_all(file);
     if (code != 0) throw std::runtime_error("the program fails: " + command);
     return found;
   }

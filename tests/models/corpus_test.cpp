@@ -16,7 +16,6 @@
 #include "models/network/independent_set.hpp"
 #include "models/rbm/number_array.hpp"
 #include "models/rbm/rbm_weights.hpp"
-#include "store/netcdf.hpp"
 #include "studies/images/idx.hpp"
 
 namespace poise::corpus_test {
@@ -172,11 +171,6 @@ TEST(CorpusTest, ArraysOfNumbers) {
     EXPECT_EQ(array.values.size(), count);
   };
   EXPECT_EQ(replay(corpus("array"), read), 7);
-}
-
-TEST(CorpusTest, Runs) {
-  const auto read = [](const auto& path) { EXPECT_EQ(read_netcdf(path.string()).trace.draws, 60U); };
-  EXPECT_EQ(replay(corpus("run"), read), 2);  // with names, and without draws
 }
 
 }  // namespace poise::corpus_test

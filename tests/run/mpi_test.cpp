@@ -34,8 +34,8 @@ class Mpi : public MpiProgramTest {
   }
 
   void expect_same_draws(const std::string& found, const std::string& expected, const std::string& what) const {
-    const StoredRun a = read_netcdf(in_work(found));
-    const StoredRun b = read_netcdf(in_work(expected));
+    const StoredRun a = read_run(in_work(found));
+    const StoredRun b = read_run(in_work(expected));
     ASSERT_EQ(a.trace.draws, b.trace.draws) << what;
     EXPECT_EQ(a.trace.x, b.trace.x) << what;
     EXPECT_EQ(a.trace.monitors, b.trace.monitors) << what;
@@ -47,28 +47,25 @@ class Mpi : public MpiProgramTest {
   static Arguments endless_run(const std::string& sampler, const Arguments& more = {}) {
     Arguments words = {"--warmup", "50"};
     words.insert(words.end(), more.begin(), more.end());
-    return sample("ising:size=12,lambda=0.3,mu=0.5,sigma=1", sampler, "100000000", "run.nc", words);
+    return sample("ising:size=12,lambda=0.3,mu=0.5,sigma=1", sampler, "100000000", "run.zarr", words);
   }
   /// Makes a run that has ended a little longer, on two ranks: it must have the draws of one that nothing happened to.
   void expect_that_it_resumes(const std::string& sampler) {
-    ASSERT_TRUE(exists("run.nc.checkpoint")) << sampler;
+    ASSERT_TRUE(has_checkpoint("run.zarr")) << sampler;
     std::string note;
-    const std::string draws = std::to_string(read_checkpoint(in_work("run.nc"), note).draws + 200);
-    const Outcome resumed = run_on(2, {"resume", "run.nc", "--draws", draws, "--quiet"});
+    const std::string draws = std::to_string(read_checkpoint(in_work("run.zarr"), note).draws + 200);
+    const Outcome resumed = run_on(2, {"resume", "run.zarr", "--draws", draws, "--quiet"});
     ASSERT_EQ(resumed.code, 0) << sampler << resumed.err;
     Arguments alone = endless_run(sampler);
     std::replace(alone.begin(), alone.end(), std::string("100000000"), draws);
-    std::replace(alone.begin(), alone.end(), std::string("run.nc"), std::string("all.nc"));
+    std::replace(alone.begin(), alone.end(), std::string("run.zarr"), std::string("all.zarr"));
     ASSERT_EQ(run_on(1, alone).code, 0);
-    expect_same_draws("run.nc", "all.nc", sampler);
-    clear("run.nc");
-    clear("all.nc");
+    expect_same_draws("run.zarr", "all.zarr", sampler);
+    clear("run.zarr");
+    clear("all.zarr");
   }
   [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(work() / name); }
-  void clear(const std::string& name) const {
-    for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
-      std::filesystem::remove(in_work(name + end));
-  }
+  void clear(const std::string& name) const { std::filesystem::remove_all(in_work(name)); }
 };
 
 TEST_F(Mpi, SelectionGivesTheAnswerOfOneProcess) {
@@ -119,34 +116,34 @@ TEST_F(Mpi, FilesAreThoseOfOneProcess) {
                                                                   {"ising:size=10,lambda=0.4", "wolff"},
                                                                   {"ising:size=12,lambda=0.2", "auto"}};
   for (const auto& [model, sampler] : cases) {
-    ASSERT_EQ(run_on(1, sample(model, sampler, "200", "one.nc")).code, 0);
+    ASSERT_EQ(run_on(1, sample(model, sampler, "200", "one.zarr")).code, 0);
     for (const int ranks : {2, 3, 7}) {
       const std::string what = model + " " + sampler + " on " + std::to_string(ranks);
-      const Outcome outcome = run_on(ranks, sample(model, sampler, "200", "many.nc"));
+      const Outcome outcome = run_on(ranks, sample(model, sampler, "200", "many.zarr"));
       ASSERT_EQ(outcome.code, 0) << what << outcome.err;
-      expect_same_draws("many.nc", "one.nc", what);
+      expect_same_draws("many.zarr", "one.zarr", what);
       EXPECT_EQ(count(outcome.out, "\nmonitor "), 1) << outcome.out;
-      EXPECT_FALSE(exists("many.nc.checkpoint")) << "of a short run";
-      clear("many.nc");
+      EXPECT_FALSE(has_checkpoint("many.zarr")) << "of a short run";
+      clear("many.zarr");
     }
-    clear("one.nc");
+    clear("one.zarr");
   }
 }
 
 TEST_F(Mpi, RunsGoOnWithOtherRanks) {
   for (const char* sampler : {"lsb", "temper"}) {
     const std::string model = "ising:size=8,lambda=0.3,mu=0.5,sigma=1";
-    ASSERT_EQ(run_on(7, sample(model, sampler, "100", "run.nc", {"--checkpoint"})).code, 0);
-    ASSERT_EQ(run_on(2, {"resume", "run.nc", "--draws", "150", "--quiet"}).code, 0);
-    ASSERT_EQ(run_on(1, {"resume", "run.nc", "--draws", "200", "--quiet"}).code, 0);
-    ASSERT_EQ(run_on(7, {"resume", "run.nc", "--draws", "250", "--quiet"}).code, 0);
-    ASSERT_EQ(run_on(1, sample(model, sampler, "250", "all.nc")).code, 0);
-    expect_same_draws("run.nc", "all.nc", sampler);
-    const Outcome finished = run_on(3, {"resume", "run.nc"});
+    ASSERT_EQ(run_on(7, sample(model, sampler, "100", "run.zarr", {"--checkpoint"})).code, 0);
+    ASSERT_EQ(run_on(2, {"resume", "run.zarr", "--draws", "150", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(1, {"resume", "run.zarr", "--draws", "200", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(7, {"resume", "run.zarr", "--draws", "250", "--quiet"}).code, 0);
+    ASSERT_EQ(run_on(1, sample(model, sampler, "250", "all.zarr")).code, 0);
+    expect_same_draws("run.zarr", "all.zarr", sampler);
+    const Outcome finished = run_on(3, {"resume", "run.zarr"});
     EXPECT_EQ(finished.code, 2);
     EXPECT_EQ(count(finished.err, "is finished: it has 250 draws"), 1) << finished.err;
-    clear("run.nc");
-    clear("all.nc");
+    clear("run.zarr");
+    clear("all.zarr");
   }
 }
 
@@ -154,7 +151,7 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
   for (const std::size_t victim : {0U, 1U, 2U}) {
     use_ranks(3);
     start(endless_run("lsb", {"--checkpoint-every", "0.05"}));
-    wait_until("second checkpoint", [&] { return exists("run.nc.checkpoint.old"); });
+    wait_until("second checkpoint", [&] { return exists("run.zarr/.poise/previous.json"); });
     const std::vector<pid_t> ranks = ranks_of_child();
     ASSERT_EQ(ranks.size(), 3U);
     ::kill(ranks[victim], SIGKILL);
@@ -163,7 +160,7 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
     EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
     EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
     EXPECT_EQ(count(outcome.err,
-                    " of this run was killed, and the run ends with it; 'poise resume run.nc' continues from the last "
+                    " of this run was killed, and the run ends with it; 'poise resume run.zarr' continues from the last "
                     "checkpoint, if there is one.\n"),
               1)
         << outcome.err;
@@ -175,8 +172,8 @@ TEST_F(Mpi, ASignalToTheLauncherLeavesACheckpoint) {
   for (const int signal : {SIGTERM, SIGINT}) {
     use_ranks(3);
     start(endless_run("gibbs"));
-    wait_for_draws(in_work("run.nc"));
-    EXPECT_TRUE(exists("run.nc.checkpoint")) << "before it is needed: the launcher kills ranks that take a second";
+    wait_for_draws(in_work("run.zarr"));
+    EXPECT_TRUE(has_checkpoint("run.zarr")) << "before it is needed: the launcher kills ranks that take a second";
     ::kill(child_, signal);
     const Outcome outcome = wait();
     EXPECT_GT(outcome.code, 0);
@@ -187,16 +184,15 @@ TEST_F(Mpi, ASignalToTheLauncherLeavesACheckpoint) {
 /// As batch systems do that send signals to the processes themselves, and again through the launcher.
 TEST_F(Mpi, ASignalToOneRankStopsAll) {
   use_ranks(3);
-  start(sample("ising:size=12,lambda=0.3", "lsb", "1000000", "run.nc"));
-  wait_for_draws(in_work("run.nc"));
+  start(sample("ising:size=12,lambda=0.3", "lsb", "1000000", "run.zarr"));
+  wait_for_draws(in_work("run.zarr"));
   const std::vector<pid_t> ranks = ranks_of_child();
   ASSERT_EQ(ranks.size(), 3U);
   for (int times = 0; times < 2; ++times) ::kill(ranks[1], SIGTERM);
   const Outcome outcome = wait();
   EXPECT_EQ(outcome.code, 130) << outcome.err;
-  EXPECT_TRUE(exists("run.nc.checkpoint"));
-  EXPECT_FALSE(exists("run.nc.draws"));
-  EXPECT_EQ(read_netcdf(in_work("run.nc")).results["interrupted"], true);
+  EXPECT_TRUE(has_checkpoint("run.zarr"));
+  EXPECT_EQ(read_run(in_work("run.zarr")).results["interrupted"], true);
 }
 
 TEST_F(Mpi, WhatIsWrongIsSaidOnce) {
@@ -204,8 +200,8 @@ TEST_F(Mpi, WhatIsWrongIsSaidOnce) {
       {{"sample", "ising:size=0"}, "poise: "},
       {{"sample", "missing.uai"}, "poise: "},
       {{"sample", "ising:size=4", "--chains", "none"}, "poise: --chains: found 'none'"},
-      {{"sample", "ising:size=4", "--out", "missing/run.nc"}, "poise: "},
-      {{"resume", "missing.nc"}, "poise: missing.nc has no checkpoint"},
+      {{"sample", "ising:size=4", "--out", "missing/run.zarr"}, "poise: "},
+      {{"resume", "missing.zarr"}, "poise: missing.zarr has no checkpoint"},
       {{"compare", "ising:size=4"},
        "poise: poise compare is the work of one process: start it without mpirun or srun."},
       {{"sample", "ising:size=4", "--bad-option"}, "poise: unknown option '--bad-option'"}};

@@ -70,19 +70,7 @@ class Resume : public MpiProgramTest {
     EXPECT_EQ(a.settings["sampler"], b.settings["sampler"]);
   }
   [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(work() / name); }
-  void clear(const std::string& name) const {
-    for (const char* end : {"", ".checkpoint", ".checkpoint.old", ".draws"})
-      std::filesystem::remove_all(in_work(name + end));
-  }
-  [[nodiscard]] bool has_checkpoint(const std::string& name) const {
-    std::string note;
-    try {
-      static_cast<void>(read_checkpoint(in_work(name), note));
-      return true;
-    } catch (const InputError&) {
-      return false;
-    }
-  }
+  void clear(const std::string& name) const { std::filesystem::remove_all(in_work(name)); }
   static constexpr const char* kOften = "0.02";
 
   /// Open MPI gives the other ranks a second or two to end, unless it is told otherwise.
@@ -128,16 +116,6 @@ class Resume : public MpiProgramTest {
   }
 };
 
-/// The same whatever a run is stored as.
-class ResumeAs : public Resume, public ::testing::WithParamInterface<const char*> {
- protected:
-  [[nodiscard]] static std::string named(const std::string& name) { return name + GetParam(); }
-  const std::string run_ = named("run");
-  const std::string all_ = named("all");
-};
-INSTANTIATE_TEST_SUITE_P(Stores, ResumeAs, ::testing::Values(".zarr", ".nc"),
-                         [](const auto& info) { return std::string(info.param).substr(1); });
-
 /// Where runs were when they were killed, by the checkpoint that they left.
 struct KillCount {
   int all = 0;
@@ -176,7 +154,7 @@ struct KillCount {
 };
 
 /// Times to kill at are fractions of the time that a run takes on so many ranks, its start included.
-TEST_P(ResumeAs, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
+TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
   const char* asked = std::getenv("POISE_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 40;
   std::mt19937 random(asked != nullptr ? std::random_device()() : 1);
@@ -187,12 +165,12 @@ TEST_P(ResumeAs, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     program_ = all[k].program;
     for (const int ranks : numbers_of_ranks) {
       use_ranks_that_are_killed(ranks);
-      const std::string name = std::to_string(k) + named(ranks == 1 ? "" : "-ranks");
+      const std::string name = std::to_string(k) + (ranks == 1 ? ".zarr" : "-ranks.zarr");
       clear(name);
       const auto begun = std::chrono::steady_clock::now();
       ASSERT_EQ(run(sample(all[k], name, {"--checkpoint-every", kOften})).code, 0);
       seconds[k][ranks] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-      if (ranks > 1) expect_same_draws(name, named(std::to_string(k)));
+      if (ranks > 1) expect_same_draws(name, std::to_string(k) + ".zarr");
     }
   }
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process
@@ -203,13 +181,14 @@ TEST_P(ResumeAs, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     const std::size_t k = static_cast<std::size_t>(runs++) % all.size();
     SCOPED_TRACE(all[k].model + " " + all[k].sampler);
     program_ = all[k].program;
-    clear(run_);
+    clear("run.zarr");
     bool begun = false;
     for (int lives = 0; lives < 4 && killed.all < kills; ++lives) {
       // A life on one rank, or on several: of these it is one that is killed.
       const int ranks = numbers_of_ranks[static_cast<std::size_t>(lives + runs) % numbers_of_ranks.size()];
       use_ranks_that_are_killed(ranks);
-      start(begun ? Arguments{"resume", run_, "--quiet"} : sample(all[k], run_, {"--checkpoint-every", kOften}));
+      start(begun ? Arguments{"resume", "run.zarr", "--quiet"}
+                  : sample(all[k], "run.zarr", {"--checkpoint-every", kOften}));
       // The pilot of auto is short: one life in two is to end in it. Of those of several ranks one in four is to end
       // while they are started, which takes longer than all the rest.
       const double latest = all[k].sampler == "auto" && lives % 2 == 0 ? 0.2 : 0.95;
@@ -225,96 +204,97 @@ TEST_P(ResumeAs, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
         for (auto& [number, took] : seconds[k]) took *= 0.7;
         break;
       }
-      killed.add(in_work(run_), all[k].sampler, ranks);
+      killed.add(in_work("run.zarr"), all[k].sampler, ranks);
       if (asked != nullptr && killed.all % 50 == 0) {
         const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_at;
         std::printf("%d of %d kills, %.0f s\n", killed.all, kills, passed.count());
         std::fflush(stdout);
       }
-      begun = has_checkpoint(run_);
+      begun = has_checkpoint("run.zarr");
     }
-    const Outcome outcome = to_the_end(all[k], run_);
+    const Outcome outcome = to_the_end(all[k], "run.zarr");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_FALSE(exists(run_ + ".draws"));
-    for (const std::string& name : files()) EXPECT_FALSE(name.starts_with("run.") && name.ends_with(".tmp")) << name;
-    expect_same_draws(run_, named(std::to_string(k)));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(in_work("run.zarr"))) {
+      EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+    }
+    expect_same_draws("run.zarr", std::to_string(k) + ".zarr");
     if (HasFailure()) return;
   }
   std::printf("%s; %d runs, all with the draws of runs to which nothing had happened\n", killed.text().c_str(), runs);
 }
 
-TEST_P(ResumeAs, InterruptedRunsGoOn) {
+TEST_F(Resume, InterruptedRunsGoOn) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Case c = {"ising:size=12,lambda=0.3", "lsb", "20000", ""};
-    clear(run_);
-    clear(all_);
-    start(sample(c, run_));
-    wait_for_draws(in_work(run_));
+    clear("run.zarr");
+    clear("all.zarr");
+    start(sample(c, "run.zarr"));
+    wait_for_draws(in_work("run.zarr"));
     ::kill(child_, signal);
     const Outcome outcome = wait();
     ASSERT_EQ(outcome.code, 130) << outcome.err;
-    ASSERT_TRUE(has_checkpoint(run_));
-    EXPECT_FALSE(exists(run_ + ".draws"));
-    EXPECT_EQ(read_run(in_work(run_)).results["interrupted"], true);
-    const Outcome again = run(sample(c, run_));
+    ASSERT_TRUE(has_checkpoint("run.zarr"));
+    EXPECT_EQ(read_run(in_work("run.zarr")).results["interrupted"], true);
+    const Outcome again = run(sample(c, "run.zarr"));
     EXPECT_EQ(again.code, 2);
-    EXPECT_NE(again.err.find("has an unfinished run: 'poise resume " + run_ + "' continues it"), std::string::npos);
-    ASSERT_EQ(run({"resume", run_, "--quiet"}).code, 0);
-    ASSERT_EQ(run(sample(c, all_, {"--threads", "1"})).code, 0);
-    expect_same_draws(run_, all_);
+    EXPECT_NE(again.err.find("has an unfinished run: 'poise resume " + std::string("run.zarr") + "' continues it"),
+              std::string::npos);
+    ASSERT_EQ(run({"resume", "run.zarr", "--quiet"}).code, 0);
+    ASSERT_EQ(run(sample(c, "all.zarr", {"--threads", "1"})).code, 0);
+    expect_same_draws("run.zarr", "all.zarr");
   }
 }
 
 /// What was saved in the warm-up stays when sampling begins, and an earlier run's does not come back.
 TEST_F(Resume, CheckpointsOfTheWarmUpStay) {
   const Case c = {"ising:size=12,lambda=0.3", "lsb", "100", ""};
-  ASSERT_EQ(run(sample(c, "run.nc", {"--checkpoint"})).code, 0);
-  start(sample({c.model, c.sampler, "1000000", ""}, "run.nc", {"--checkpoint-every", "0.02"}));
+  ASSERT_EQ(run(sample(c, "run.zarr", {"--checkpoint"})).code, 0);
+  start(sample({c.model, c.sampler, "1000000", ""}, "run.zarr", {"--checkpoint-every", "0.02"}));
   std::string note;
   Checkpoint last;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   do {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     try {
-      last = read_checkpoint(in_work("run.nc"), note);
+      last = read_checkpoint(in_work("run.zarr"), note);
     } catch (const InputError&) {  // the earlier one is gone, the first one is not there yet
     }
   } while (last.draws < 200 && std::chrono::steady_clock::now() < deadline);
   ::kill(child_, SIGKILL);
   wait();
-  last = read_checkpoint(in_work("run.nc"), note);
+  last = read_checkpoint(in_work("run.zarr"), note);
   EXPECT_FALSE(last.finished);
   EXPECT_GE(last.draws, 200U);
   EXPECT_EQ(last.command["options"]["draws"], 1000000);
-  std::filesystem::remove(in_work("run.nc.checkpoint"));
-  if (exists("run.nc.checkpoint.old")) EXPECT_FALSE(read_checkpoint(in_work("run.nc"), note).finished);
+  std::filesystem::remove(in_work("run.zarr/zarr.json"));
+  if (exists("run.zarr/.poise/previous.json")) EXPECT_FALSE(read_checkpoint(in_work("run.zarr"), note).finished);
 }
 
-TEST_P(ResumeAs, FinishedRunsAreMadeLonger) {
+TEST_F(Resume, FinishedRunsAreMadeLonger) {
   for (const Case& c : cases()) {
     if (c.sampler == "auto") continue;  // which looks at how many draws are asked for
     SCOPED_TRACE(c.model + " " + c.sampler);
-    clear(run_);
-    clear(all_);
+    clear("run.zarr");
+    clear("all.zarr");
     Case first = c;
     first.draws = "300";
     Case longer = c;
     longer.draws = "700";
-    ASSERT_EQ(run(sample(first, run_, {"--checkpoint"})).code, 0);
-    const Outcome nothing = run({"resume", run_});
+    ASSERT_EQ(run(sample(first, "run.zarr", {"--checkpoint"})).code, 0);
+    const Outcome nothing = run({"resume", "run.zarr"});
     EXPECT_EQ(nothing.code, 2);
     EXPECT_NE(nothing.err.find("is finished: it has 300 draws of each chain; --draws N makes it longer"),
               std::string::npos);
-    const Outcome fewer = run({"resume", run_, "--draws", "200"});
+    const Outcome fewer = run({"resume", "run.zarr", "--draws", "200"});
     EXPECT_EQ(fewer.code, 2);
     EXPECT_NE(fewer.err.find("has 300 draws of each chain already"), std::string::npos);
-    const Outcome elsewhere = run({"resume", run_, "--draws", "500", "--device", "gpu"});
+    const Outcome elsewhere = run({"resume", "run.zarr", "--draws", "500", "--device", "gpu"});
     EXPECT_EQ(elsewhere.code, 2);
     EXPECT_NE(elsewhere.err.find("--device: found 'gpu', expected cpu, cuda or auto"), std::string::npos);
-    ASSERT_EQ(run({"resume", run_, "--draws", "500", "--device", "cpu", "--quiet"}).code, 0);
-    ASSERT_EQ(run({"resume", run_, "--draws", "700", "--quiet", "--threads", "1"}).code, 0);
-    ASSERT_EQ(run(sample(longer, all_)).code, 0);
-    expect_same_draws(run_, all_);
+    ASSERT_EQ(run({"resume", "run.zarr", "--draws", "500", "--device", "cpu", "--quiet"}).code, 0);
+    ASSERT_EQ(run({"resume", "run.zarr", "--draws", "700", "--quiet", "--threads", "1"}).code, 0);
+    ASSERT_EQ(run(sample(longer, "all.zarr")).code, 0);
+    expect_same_draws("run.zarr", "all.zarr");
   }
 }
 
@@ -322,48 +302,50 @@ TEST_F(Resume, ChangedModelsAreRefused) {
   const std::string rbm = in_work("rbm.safetensors");
   write_rbm(rbm, testing::random_rbm(10, 5, 0.4, 3));
   const Case c = {"rbm:weights=rbm.safetensors", "gwg", "100", ""};
-  ASSERT_EQ(run(sample(c, "run.nc", {"--checkpoint"})).code, 0);
+  ASSERT_EQ(run(sample(c, "run.zarr", {"--checkpoint"})).code, 0);
   write_rbm(rbm, testing::random_rbm(10, 5, 0.4, 4));
-  const Outcome outcome = run({"resume", "run.nc", "--draws", "200"});
+  const Outcome outcome = run({"resume", "run.zarr", "--draws", "200"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("rbm.safetensors has changed since the run began"), std::string::npos) << outcome.err;
   std::filesystem::remove(rbm);
-  EXPECT_EQ(run({"resume", "run.nc", "--draws", "200"}).code, 2);
+  EXPECT_EQ(run({"resume", "run.zarr", "--draws", "200"}).code, 2);
 }
 
 TEST_F(Resume, ShortRunsLeaveNothingAndWordsAreChecked) {
   const Case c = {"ising:size=4", "gibbs", "10", ""};
-  ASSERT_EQ(run(sample(c, "run.nc")).code, 0);
-  EXPECT_EQ(files(), std::set<std::string>{"run.nc"});
-  EXPECT_EQ(run({"resume", "run.nc"}).code, 2);
+  ASSERT_EQ(run(sample(c, "run.zarr")).code, 0);
+  EXPECT_EQ(files(), std::set<std::string>{"run.zarr"});
+  EXPECT_FALSE(has_checkpoint("run.zarr"));
+  EXPECT_EQ(run({"resume", "run.zarr"}).code, 2);
   EXPECT_EQ(run({"resume"}).code, 2);
-  EXPECT_EQ(run({"resume", "none.nc"}).code, 2);
+  EXPECT_EQ(run({"resume", "none.zarr"}).code, 2);
   EXPECT_EQ(run({"sample", "ising:size=4", "--checkpoint"}).code, 2);
-  EXPECT_EQ(run(sample(c, "run.nc", {"--checkpoint", "--no-checkpoint"})).code, 2);
-  EXPECT_EQ(run(sample(c, "run.nc", {"--checkpoint-every", "soon"})).code, 2);
-  ASSERT_EQ(run(sample(c, "run.nc", {"--checkpoint"})).code, 0);
-  EXPECT_EQ(files(), (std::set<std::string>{"run.nc", "run.nc.checkpoint"}));
+  EXPECT_EQ(run(sample(c, "run.zarr", {"--checkpoint", "--no-checkpoint"})).code, 2);
+  EXPECT_EQ(run(sample(c, "run.zarr", {"--checkpoint-every", "soon"})).code, 2);
+  ASSERT_EQ(run(sample(c, "run.zarr", {"--checkpoint"})).code, 0);
+  EXPECT_EQ(files(), std::set<std::string>{"run.zarr"});
+  EXPECT_TRUE(has_checkpoint("run.zarr"));
 }
 
 #ifndef POISE_SANITIZED
-/// Every call that writes, syncs, renames or removes a file of a checkpoint, or of a Zarr store, fails once, is torn
+/// Every call that writes, syncs, renames or removes a file of a store fails once, is torn
 /// once, and is the last one once.
-TEST_P(ResumeAs, WhateverCallFailsTheDrawsAreTheSame) {
+TEST_F(Resume, WhateverCallFailsTheDrawsAreTheSame) {
   const Case c = {"ising:size=8,lambda=0.3", "lb", "150", "", "10"};
-  ASSERT_EQ(run(sample(c, all_)).code, 0);
-  // A Zarr store is made by hundreds of calls: one in so many is struck, another one in each of three ways, and all
-  // where there is time (make torture).
-  const int step = run_.ends_with(".zarr") && std::getenv("POISE_KILLS") == nullptr ? 7 : 1;
+  ASSERT_EQ(run(sample(c, "all.zarr")).code, 0);
+  // A store is made by hundreds of calls: one in so many is struck, another one in each of three ways, and all where
+  // there is time (make torture).
+  const int step = std::getenv("POISE_KILLS") == nullptr ? 7 : 1;
   int first = 1;
   for (const char* how : {"fail", "tear", "kill"}) {
     int struck = 0;
     for (int call = first++;; call += step, ++struck) {
       SCOPED_TRACE(std::to_string(call) + ":" + how);
-      clear(run_);
+      clear("run.zarr");
       std::filesystem::remove(in_work("triggered"));
       ::setenv("LD_PRELOAD", POISE_SHIM, 1);
       ::setenv("POISE_FAULT", (std::to_string(call) + ":" + how).c_str(), 1);
-      const Outcome outcome = run(sample(c, run_, {"--checkpoint-every", "0.001"}));
+      const Outcome outcome = run(sample(c, "run.zarr", {"--checkpoint-every", "0.001"}));
       ::unsetenv("LD_PRELOAD");
       ::unsetenv("POISE_FAULT");
       if (!exists("triggered")) {
@@ -377,10 +359,10 @@ TEST_P(ResumeAs, WhateverCallFailsTheDrawsAreTheSame) {
       }
       std::filesystem::remove(in_work("triggered"));
       if (outcome.code != 0) {
-        const Outcome end = to_the_end(c, run_);
+        const Outcome end = to_the_end(c, "run.zarr");
         ASSERT_EQ(end.code, 0) << end.err;
       }
-      expect_same_draws(run_, all_);
+      expect_same_draws("run.zarr", "all.zarr");
       if (HasFailure()) return;
     }
     EXPECT_GT(struck, step == 1 ? 8 : 30);

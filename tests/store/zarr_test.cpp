@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include <poise/report.hpp>
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 #include "store/run_file.hpp"
 #include "store/zarr/codec.hpp"
 #include "store/zarr/crc32c.hpp"
@@ -113,6 +113,26 @@ std::string unpacked(const std::string& frame) {
   const std::size_t size = ZSTD_decompress(bytes.data(), bytes.size(), frame.data(), frame.size());
   EXPECT_EQ(size, bytes.size()) << (ZSTD_isError(size) != 0 ? ZSTD_getErrorName(size) : "");
   return bytes;
+}
+
+TEST(LabelBits, AreThoseOfTheLabels) {
+  Rng rng(4, 4);
+  std::vector<std::int8_t> labels(300);
+  for (std::int8_t& label : labels) label = rng.uniform() < 0.5 ? -1 : 1;
+  for (std::size_t size = 0; size < labels.size(); ++size) {
+    std::vector<std::uint8_t> bits((size + 7) / 8, 0xff);
+    ASSERT_TRUE(pack_labels(std::span(labels).first(size), -1, 1, bits.data()));
+    for (std::size_t k = 0; k < 8 * bits.size(); ++k) {
+      ASSERT_EQ(bits[k / 8] >> k % 8 & 1, k < size && labels[k] == 1 ? 1 : 0) << k << " of " << size;
+    }
+    std::vector<std::int8_t> back(size);
+    unpack_labels(bits.data(), -1, 1, back);
+    ASSERT_TRUE(std::equal(back.begin(), back.end(), labels.begin())) << size;
+    if (size == 0) continue;
+    std::vector<std::int8_t> strange(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(size));
+    strange[size / 2] = 3;
+    ASSERT_FALSE(pack_labels(strange, -1, 1, bits.data())) << size;
+  }
 }
 
 TEST(ZarrCodec, SumsAreThoseOfTheStandard) {

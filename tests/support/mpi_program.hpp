@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "run/checkpoint.hpp"
 #include "support/program.hpp"
 
 #ifndef POISE_MPIRUN
@@ -14,6 +15,15 @@ namespace poise::testing_program {
 class MpiProgramTest : public ProgramTest {
  protected:
   static bool has_launcher() { return !std::string(POISE_MPIRUN).empty(); }
+  [[nodiscard]] bool has_checkpoint(const std::string& name) const {
+    std::string note;
+    try {
+      static_cast<void>(read_checkpoint(in_work(name), note));
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  }
 
   /// One rank is the program by itself.
   void use_ranks(int ranks) {

@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/netcdf.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::testing_program {
 

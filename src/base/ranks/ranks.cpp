@@ -1,10 +1,7 @@
 /// Finds the launcher and loads the library that speaks MPI.
 #include "base/ranks/ranks.hpp"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +9,7 @@
 
 #include <poise/extend/base/spec.hpp>
 #include <poise/types.hpp>
+#include "base/plugin.hpp"
 
 namespace poise {
 
@@ -26,20 +24,6 @@ int number_in(const char* name) {
 
 Launch launch_by(const char* launcher, const char* size, const char* rank) {
   return {launcher, number_in(size), number_in(rank)};
-}
-
-/// Beside the program or the Python module, or where it is installed.
-std::string library_path() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&start_ranks), &info) == 0 || info.dli_fname == nullptr) return "";
-  std::error_code ignored;
-  std::filesystem::path here = std::filesystem::canonical(info.dli_fname, ignored);
-  if (ignored) here = std::filesystem::canonical("/proc/self/exe", ignored);
-  for (const char* folder : {".", "..", POISE_PLUGIN_FOLDER}) {
-    const std::filesystem::path path = here.parent_path() / folder / kMpiLibrary;
-    if (std::filesystem::exists(path, ignored)) return path.lexically_normal().string();
-  }
-  return "";
 }
 
 [[noreturn]] void refuse(const Launch& launch, const std::string& why) {
@@ -69,15 +53,13 @@ std::optional<Launch> find_launch() {
 std::shared_ptr<Collective> start_ranks() {
   const std::optional<Launch> launch = find_launch();
   if (!launch) return nullptr;
-  const std::string path = library_path();
+  const std::string path = find_plugin(kMpiLibrary);
   if (path.empty()) refuse(*launch, "this poise was built without MPI");
+  std::string why;
   // Open MPI finds its own parts through the global names.
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) {
-    const char* why = ::dlerror();
-    refuse(*launch, fmt::format("MPI cannot be loaded ({})", why != nullptr ? why : "no reason given"));
-  }
-  auto* const start = reinterpret_cast<StartMpi*>(::dlsym(library, kStartMpi));
+  void* const library = load_plugin(path, PluginNames::shared, why);
+  if (library == nullptr) refuse(*launch, fmt::format("MPI cannot be loaded ({})", why));
+  auto* const start = reinterpret_cast<StartMpi*>(function_of_plugin(library, kStartMpi));
   if (start == nullptr) refuse(*launch, fmt::format("{} is of another version", path));
   const char* problem = nullptr;
   std::shared_ptr<Collective> ranks(start(POISE_VERSION, &problem));

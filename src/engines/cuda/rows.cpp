@@ -1,5 +1,6 @@
 /// The rows of the CUDA back end: which samplers of which models run on a GPU, and how fast.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
@@ -110,9 +111,7 @@ constexpr const char* kGibbs = "`gibbs` of single variables";
 constexpr const char* kFlips = "`lb`, `lsb`, `lsb1`, `lsb2` of single variables";
 constexpr const char* kInformed = "`gwg`, `flsb`, `flsb1`, `flsb2`, `dlmc`, `dlsb`, `dmala`";
 
-}  // namespace
-
-void add_cuda(EngineTable& table) {
+void add_rows(EngineTable& table) {
   table.gpu = GpuBackend{find_cuda_devices, allocate_on_cuda, make_cuda_rbm_updates};
   const EngineRow rows[] = {
       {Device::cuda, kGibbs, "Ising lattices of any size, and graphs in which no variable has more than six neighbours",
@@ -145,4 +144,13 @@ void add_cuda(EngineTable& table) {
   table.rows.insert(table.rows.end(), std::begin(rows), std::end(rows));
 }
 
+}  // namespace
+
 }  // namespace poise
+
+extern "C" __attribute__((visibility("default"))) const char* poise_add_cuda(const char* version,
+                                                                             poise::EngineTable& table) {
+  if (std::strcmp(version, POISE_VERSION) != 0) return "it is of another version of poise";
+  poise::add_rows(table);
+  return nullptr;
+}

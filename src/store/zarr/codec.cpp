@@ -9,7 +9,7 @@
 
 #include <zstd.h>
 
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 #include "store/zarr/crc32c.hpp"
 
 namespace poise::zarr {

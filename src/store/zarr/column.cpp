@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 #include "store/zarr/codec.hpp"
 
 namespace poise::zarr {
@@ -29,8 +29,8 @@ const std::uint8_t* as_bytes(const std::vector<T>& values) {
 }  // namespace
 
 StateShape state_shape(const VariableLayout& layout) {
-  const DrawShape drawn = draw_shape(layout, 1, 1, true);
-  StateShape shape{layout.variables, drawn.low, drawn.high, -1};
+  const BitLabels labels = bit_labels(layout);
+  StateShape shape{layout.variables, labels.low, labels.high, -1};
   Index levels = 2;
   for (const Index cardinality : layout.cardinalities) levels = std::max(levels, cardinality);
   const auto is_label = [&](int value) {

@@ -18,6 +18,7 @@
 
 #include <poise/types.hpp>
 #include "base/file.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::zarr {
 
@@ -94,6 +95,7 @@ Folder::Folder(const std::string& path) : path_(without_slash(path)) {
     throw InputError(fmt::format("Cannot write {}: {}.", path_, why));
   };
   if (path_.empty()) throw InputError("The path of the output is empty.");
+  check_store_name(path_);
   struct stat status {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && !S_ISDIR(status.st_mode)) refuse("it is a file, and a store is a folder");

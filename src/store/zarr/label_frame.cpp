@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/journal.hpp"
+#include "store/label_bits.hpp"
 
 namespace poise::zarr {
 

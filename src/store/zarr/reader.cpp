@@ -26,6 +26,9 @@ namespace poise::zarr {
 
 namespace {
 
+constexpr const char* kNoCheckpoint =
+    "{} has no checkpoint to resume from: a run leaves one after a minute, or from the start with --checkpoint";
+
 constexpr std::size_t kMostChunk = std::size_t{1} << 28;  // bytes of a chunk, unpacked
 constexpr int kAttempts = 10;
 
@@ -300,7 +303,7 @@ StoredPoint read_point(const std::string& path, const std::string& root_file) {
   const std::optional<std::string> text = read_bytes(root_file);
   if (!text) throw InputError(fmt::format("there is no {}", root_file));
   StoredPoint found{parse_root(*text, path), ""};
-  if (found.root.state == 0) throw InputError(fmt::format("{} has no checkpoint to resume from", path));
+  if (found.root.state == 0) throw InputError(fmt::format(kNoCheckpoint, path));
   const std::string file = state_path(path, found.root.state);
   std::optional<std::string> state = read_bytes(file);
   if (!state) throw InputError(fmt::format("{} is missing", file));
@@ -323,7 +326,7 @@ StoredPoint read_last_state(const std::string& path, std::string& note) {
   } catch (const InputError& error) {
     if (::access(previous_root_path(store).c_str(), F_OK) != 0) {
       if (::access(root_path(store).c_str(), F_OK) == 0) throw;
-      throw InputError(fmt::format("{} has no checkpoint to resume from", store));
+      throw InputError(fmt::format(kNoCheckpoint, store));
     }
     StoredPoint before = read_point(store, previous_root_path(store));
     note = fmt::format("{}, so the checkpoint before it is used", error.what());
