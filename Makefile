@@ -18,7 +18,7 @@ help:
 	@echo "make wheel        wheels with the package and the program, for Python 3.11 and for 3.12 and later, each tried"
 	@echo "make sdist        the source archive of the Python package"
 	@echo "make deb          Debian packages of the program and of the library, in dist/"
-	@echo "make test-install  those packages in a bare Debian root without a compiler; needs root"
+	@echo "make test-install  wheels and packages in bare roots of Debian 12 and 13, without compiler and network; needs root"
 	@echo "make bench        benchmarks; numbers as JSON in build/bench.json"
 	@echo "make peers        Gibbs of Poise beside thrml and dwave-samplers (from PyPI), on one core"
 	@echo "make bench-optimize  poise optimize beside dwave-samplers and OpenJij: GRAPHS=FOLDER, FULL=1"
@@ -61,7 +61,7 @@ test-hosts:
 wheel:
 	@tools/install-packages build python
 	@cmake --preset release -DPOISE_CUDA=$(if $(shell command -v nvcc),ON,OFF) >/dev/null
-	@cmake --build --preset release --target poise
+	@cmake --build --preset release
 	@tools/make-wheels build/release dist
 
 sdist:
@@ -75,9 +75,9 @@ deb:
 	@cd build/release && cpack -G DEB -B $(CURDIR)/dist >/dev/null
 	@ls dist/*.deb
 
-test-install: deb
+test-install: deb wheel
 	@tools/install-packages install
-	@tools/test-install dist
+	@tools/test-install dist build/install-wheels
 
 bench:
 	@tools/install-packages build bench

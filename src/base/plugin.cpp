@@ -11,7 +11,7 @@ std::string find_plugin(const char* file) {
   std::error_code ignored;
   if (const char* folder = std::getenv("POISE_PLUGINS"); folder != nullptr && *folder != '\0') {
     const std::filesystem::path path = std::filesystem::path(folder) / file;
-    return std::filesystem::exists(path, ignored) ? path.string() : "";
+    if (std::filesystem::exists(path, ignored)) return path.string();
   }
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&find_plugin), &info) == 0 || info.dli_fname == nullptr) return "";

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -32,10 +33,14 @@ constexpr const char* kNoCheckpoint =
 constexpr std::size_t kMostChunk = std::size_t{1} << 28;  // bytes of a chunk, unpacked
 constexpr int kAttempts = 10;
 
-/// A whole file; nothing where there is none.
+/// A whole file; nothing where there is none. Whether there is one must be known: a run that is thought to be missing
+/// is begun anew.
 std::optional<std::string> read_bytes(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return std::nullopt;
+  if (descriptor < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    throw std::runtime_error(fmt::format("Cannot read {}: {}.", path, std::generic_category().message(errno)));
+  }
   struct stat status {};
   std::optional<std::string> bytes;
   if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
