@@ -1,5 +1,5 @@
 # A thin front for the CMake presets (CMakePresets.json). Everything is built below build/.
-.PHONY: help build quickstart test test-clang test-gpu test-hosts test-install wheel sdist deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
+.PHONY: help build docs quickstart test test-clang test-gpu test-hosts test-install wheel sdist deb bench bench-gpu bench-optimize peers sanitize torture laws fuzz format lint clean
 
 FUZZ_SECONDS ?= 60
 # Kernels for the GPU: AUTO compiles them where nvcc and a driver are, ON where nvcc is.
@@ -26,6 +26,7 @@ help:
 	@echo "make torture      runs that are killed KILLS (default 1000) times at random and resumed"
 	@echo "make laws         random models against enumeration, by every sampler: SECONDS (default 600), SEED (default 1)"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (default 60) seconds"
+	@echo "make docs         the documentation site, in build/docs/html"
 	@echo "make format lint  clang-format; clang-tidy and the rule about includes"
 
 build:
@@ -139,6 +140,14 @@ fuzz:
 	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz
 	@tools/fuzz-all build/fuzz $(FUZZ_SECONDS)
+
+# The reference is made from the program, the Python module and the headers.
+docs:
+	@tools/install-packages build python docs
+	@tools/python-environment build/python
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target poise_app _core
+	@tools/make-docs build/release/poise build/release/python
 
 format:
 	@tools/install-packages lint

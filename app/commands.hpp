@@ -39,6 +39,7 @@ Command add_exact(CLI::App& program);
 Command add_select(CLI::App& program);
 Command add_finemap(CLI::App& program);
 Command add_info(CLI::App& program);
+Command add_explain(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_train(CLI::App& program);
 Command add_logz(CLI::App& program);

@@ -14,10 +14,10 @@ namespace {
 constexpr const char* kModelKeys = R"(
   Keys of ising (a comma between settings):
     size=30            N or ROWSxCOLUMNS, or up to eight sides, such as 8x8x8
-    coupling=1         of neighbours; lambda, as in the paper, is the same
-    beta=1             coupling and field are multiplied by it; T is one over beta
+    coupling=1         coupling of neighbours; lambda is another name
+    beta=1             multiplies coupling and field; T is one over beta
     mu=0, sigma=0      strength of the true image and of the noise
-    field=uniform      alpha = s mu + U(-sigma, sigma), or gaussian: y mu / sigma^2, y = s mu + sigma N(0, 1)
+    field=uniform      s mu + U(-sigma, sigma); or gaussian: y mu / sigma^2 with y = s mu + sigma N(0, 1)
     image=square       the true image s, or disc: half of the area; or shapes: a disc, a ring, a triangle and a bar
     case=4             the four cases of the paper: (coupling, mu, sigma) = (0,1,3), (0,3,3), (1,1,3), (1,3,3)
     boundary=torus     or open
@@ -29,7 +29,7 @@ constexpr const char* kModelKeys = R"(
   Keys of fhmm (y_t = b + sum_k w_k x_tk + sigma N(0, 1), where w, b and the hidden x behind y are drawn):
     length=200, chains=50  times and hidden chains
     start=0.1, stay=0.8    P(a chain is on at first), P(a chain stays as it was)
-    sigma=2, seed=1        noise, and seed of all that is drawn
+    sigma=2, seed=1        noise, and the seed of all that is drawn
   Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, beta-a, beta-b,
     slab=independent or g, slab-variance, residual-variance, scaling=standard, centre or none
   Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0
@@ -37,12 +37,12 @@ constexpr const char* kModelKeys = R"(
 
 constexpr const char* kSamplerKeys = R"(
   Keys of lsb, lsb1 and lsb2 (a comma between settings):
-    objective=variance or entropy, mi, mi-bound: what is learned for
+    objective=variance learning objective; or entropy, mi, mi-bound
     optimizer=adam     or sgd
-    rate=0.01          of learning
-    ridge=0.02         keeps the learned function smooth where states are rare
+    rate=0.01          learning rate
+    ridge=0.02         penalty that keeps the function smooth where states are rare
     schedule=two-phase or paper: learn from the first step on
-  Keys of lsb2 besides: net=mlp,hidden=10 or net=monotone,blocks=20,units=20; init=sqrt (barker, min, max)
+  Further keys of lsb2: net=mlp,hidden=10 or net=monotone,blocks=20,units=20; init=sqrt (barker, min, max)
 )";
 
 std::string list(const char* title, const std::vector<NameHelp>& rows) {
@@ -80,8 +80,8 @@ std::string program_footer() {
 std::string sample_footer() {
   return fmt::format(R"({}
 {}
-Memory does not grow with --draws. With --out all draws are on the disk; what exceeds --memory is only there, and is
-diagnosed from there. Without it, states that would exceed --memory are not kept, which is said before the run starts.
+Memory does not grow with --draws. With --out all draws are on the disk, and those that exceed --memory are diagnosed
+from there. Without --out, states that would exceed --memory are not kept; the program says so before the run starts.
 
 Examples:
   poise sample ising:case=4
@@ -91,8 +91,8 @@ Examples:
   poise sample ising:case=3 --quiet --json - | jq .monitors.log_prob
   mpirun -n 8 poise sample ising:size=256,lambda=0.44 --chains 64 --out run.zarr
 
-Started by mpirun or srun, ranks divide the chains among them; draws, store and summary are those of one process. Each has
-as many threads as its share of the cores, unless --threads says how many.
+Under mpirun or srun, chains are divided among ranks; draws, store and summary are those of one process. Each rank has
+as many threads as its share of the cores, unless --threads is given.
 
 {})",
                      models(), samplers(), kExitCodes);
@@ -100,11 +100,11 @@ as many threads as its share of the cores, unless --threads says how many.
 
 std::string resume_footer() {
   return fmt::format(
-      R"(A run with --out leaves a checkpoint every 30 seconds once it has lasted a minute (--checkpoint: from the start), and
-when it is interrupted, inside RUN.zarr. It is resumed from there with the same model, sampler and options, and has
-bitwise the draws of a run that was never stopped.
---draws N extends a finished run to N draws per chain, identical to a run started with N; where auto chose the sampler,
-its choice stays. The files of the model must be unchanged. The number of threads and of ranks (mpirun, srun) may differ.
+      R"(A run with --out leaves a checkpoint inside RUN.zarr when it is interrupted, and every 30 seconds once it has lasted a
+minute (--checkpoint: from the start). It resumes with the same model, sampler and options, and its draws are bitwise those
+of a run that was never stopped. The files of the model must be unchanged; threads and ranks (mpirun, srun) may differ.
+--draws N extends a finished run to N draws per chain, identical to a run started with N. If auto chose the sampler, its
+choice stays.
 Runs of Python's poise.sample(out=...) are resumed too, unless their model is code or arrays: poise.resume(file, model)
 continues those. What 'poise train' or 'poise optimize' began is resumed from its checkpoint in the same way.
 
@@ -136,8 +136,8 @@ Examples:
 
 std::string summary_footer() {
   return fmt::format(
-      R"(The run may be larger than memory: it is read part by part. Where a single series does not fit --memory, one draw in so
-many is looked at, which a note says; effective sample sizes are then lower bounds.
+      R"(The run may be larger than memory: it is read part by part. If a single series exceeds --memory, draws are thinned for
+diagnosis, with a note; effective sample sizes are then lower bounds.
 
 Examples:
   poise summary run.zarr
@@ -149,14 +149,16 @@ Examples:
 
 std::string scan_footer() {
   return fmt::format(
-      R"(The key is one of the model's. Spin models report their observables, other models the means of their monitors, each with
-its standard error. Where the parameter multiplies log p (beta, T, a coupling without field) all points are one run, a
-replica exchange: neighbours swap states, which carries chains over barriers, and errors of neighbouring points are
-correlated by what is said below the table and in JSON. The sampler then is sw where there are clusters, else gibbs, or any
-one that does not adapt itself. With --exchange no, and for other parameters and samplers, points run at the same time, one
-on each thread, with random numbers of their own and independent errors. --seconds is for all points together. With --json
-FILE a scan that was killed is continued by the same command; where points are independent, one with more values runs those
-that are missing.
+      R"(The key is a parameter of the model. Spin models report their observables, other models the means of their monitors, each
+with its standard error.
+
+If the parameter multiplies log p (beta, T, a coupling without field), all points are one replica exchange: neighbours swap
+states, which carries chains over barriers. Errors of neighbouring points are then correlated; the line below the table
+and JSON say by how much. The sampler is sw where there are clusters, else gibbs, or any that does not adapt itself.
+
+With --exchange no, and for other parameters and samplers, points are independent runs, one on each thread.
+--seconds is for all points together. With --json FILE a scan that was killed continues by the same command; independent
+points that more values add are run alone.
 
 Examples:
   poise scan ising:size=64 --over T=2.0..2.6:13 --json scan.json --plot scan.svg
@@ -170,8 +172,8 @@ Examples:
 
 std::string report_footer() {
   return fmt::format(
-      R"(The page needs no other file and no network: what was run, warnings with what to type next, tables that sort, traces,
-rank histograms, autocorrelations, and the means of a lattice. 'poise sample --report' makes it when the run ends.
+      R"(The page needs no other file and no network. It has the settings, warnings with what to type next, sortable tables,
+traces, rank histograms, autocorrelations, and the means of a lattice. 'poise sample --report' makes it when the run ends.
 
 Examples:
   poise report run.zarr
@@ -201,15 +203,16 @@ Examples:
 
 std::string mmd_footer() {
   return fmt::format(
-      R"(The maximum mean discrepancy of the draws, with the kernel exp(-d / number of variables), d being the number of
+      R"(The maximum mean discrepancy of the draws, with the kernel exp(-d / number of variables), where d is the number of
 variables that differ: over all pairs of draws (V) and over pairs of different draws (U, which has no bias).
 
-The p-value says how often random splits of the pooled draws are as far apart as the two runs: it is small when they
-have different laws. Such a test holds for independent draws, and those of a chain are not. So draws are taken at
-distances at which they are nearly so, two autocorrelation times of the slowest of the monitors and of the distances
-from sixteen of the draws, and the test holds nearly. Where that leaves under 50 draws they are too few to tell.
-V grows as draws become fewer: to compare the distances of several runs from one, take the same number of each with
---draws and --correlated, and leave the p-value aside.
+The p-value is the share of random splits of the pooled draws that are as far apart as the two runs; it is small when the
+runs have different laws. The test assumes independent draws. So draws are taken at distances at which they are nearly
+independent: two autocorrelation times of the slowest monitor, and of the distances from sixteen of the draws. With under
+50 such draws there are too few to tell.
+
+V grows as draws become fewer. To compare the distances of several runs from one, take the same number of each with --draws
+and --correlated, and ignore the p-value.
 
 Examples:
   poise mmd a.zarr b.zarr
@@ -220,16 +223,17 @@ Examples:
 }
 
 std::string marginals_footer() {
-  return fmt::format(R"(Models are networks: FILE.uai or FILE.bif, and all others but rbm.
-Where the tables of a junction tree fit --memory, if need be in slices (one tree for each combination of levels of a few
-variables), and the time allows it, the answer is exact. Elsewhere a pilot run of a few samplers finds the one with the
-smallest error per second by the clock, so two runs may choose differently; it samples for what is left of --seconds. The
-error of every marginal is estimated: that of a level which n effective draws never saw is 1/n, so that three errors are the
-rule of three. Warnings say where the chains disagree or are stuck. What was done and why is in the output.
+  return fmt::format(R"(Models are networks, FILE.uai or FILE.bif, and all built-in models but rbm.
+The answer is exact if the tables of a junction tree fit --memory and the time; tables that are too large are solved in
+slices, one for each combination of levels of a few variables. Otherwise pilot runs compare a few samplers, and the one with
+the smallest error per second samples for what is left of --seconds. Pilots go by the clock, so two runs may choose differently.
 
---evidence takes a file, or names and levels between commas; what holds a '=' and is no file that exists is of the second
-kind. --query lung,smoke gives the probability of every combination of levels of these variables: exact where a junction
-tree that joins them fits, else from draws with standard errors. Of a Bayesian network with evidence, Z is P(evidence).
+Each sampled marginal has a standard error. A level that n effective draws never saw has the error 1/n, so that three errors
+are the rule of three. Warnings say where chains disagree or are stuck. The output says what was done and why.
+
+--evidence takes a file, or names and levels between commas. --query lung,smoke gives the probability of every combination
+of levels of these variables: exact if a junction tree that joins them fits, else from draws with standard errors. For a
+Bayesian network with evidence, Z is P(evidence).
 
 Examples:
   poise marginals net.uai --evidence net.uai.evid --out net.MAR
@@ -244,11 +248,13 @@ Examples:
 
 std::string select_footer() {
   return fmt::format(
-      R"(y = X b + e: a variable is included with a prior probability, an included one has a normal coefficient, and coefficients
-and the variance of residuals are integrated out. By default a variable is included with probability 1 / number of variables,
-and its coefficient has 0.2 of the variance of residuals, columns being divided by their standard deviations. Coefficients
-and their intervals are in units of the table. Chains start from nothing, from what greedy addition finds, and at random;
-a warning says where they disagree. There is no logistic regression: a response of zeros and ones is treated as numbers.
+      R"(The model is y = X b + e. A variable is included with a prior probability; an included one has a normal coefficient.
+Coefficients and residual variance are integrated out. By default the prior probability is 1 / number of variables, and a
+coefficient has 0.2 of the residual variance, in standard deviations of its column. Reported coefficients and intervals are
+in units of the table.
+
+Chains start from the empty set, from a greedy search, and at random; a warning says where they disagree. There is no
+logistic regression: a response of zeros and ones is treated as numbers.
 
 Examples:
   poise select data.csv --response y
@@ -263,10 +269,10 @@ Examples:
 
 std::string finemap_footer() {
   return fmt::format(
-      R"(Fine-mapping from z scores, their correlations R, and the sample size. Without --n effects are taken to be small, and
-coefficients have a variance of 50 on the scale of z. A credible set is a smallest group of variants, all correlated by
---purity at least, of which one is included with posterior probability --coverage. A master file also says where tables in
-the form of FINEMAP go: .snp, .config and .cred. Warnings name z scores that do not go with R, and alleles that seem flipped.
+      R"(Fine-mapping from z scores, their correlations R, and the sample size. Without --n effects are assumed to be small, and
+coefficients have a variance of 50 on the scale of z. A credible set is a smallest group of variants, all correlated by at
+least --purity, of which one is included with posterior probability --coverage. A master file also names the output tables in
+the format of FINEMAP: .snp, .config and .cred. Warnings name z scores that do not go with R, and alleles that seem flipped.
 
 Examples:
   poise finemap --z locus.z --ld locus.ld --n 50000 --out locus.tsv --plot locus.svg
@@ -279,9 +285,9 @@ Examples:
 
 std::string exact_footer() {
   return fmt::format(
-      R"(A junction tree over an elimination order that is searched for as long as it pays. Memory and time are known before
-it is built. Where the tables exceed --memory, a few variables are conditioned on, and one tree is made for each
-combination of their levels; where that would take too long, the program refuses and names the cost.
+      R"(Exact marginals by a junction tree. A better elimination order is searched for as long as that pays. Memory and time are
+known before tables are built. If the tables exceed --memory, the program conditions on a few variables and solves one
+tree for each combination of their levels; if that would take too long, it refuses and names the cost.
 
 Examples:
   poise exact asia.bif
@@ -305,11 +311,12 @@ std::string info_footer() {
 
 std::string train_footer() {
   return fmt::format(
-      R"(Weights are learned by contrastive divergence: the gradient is what hidden and visible units do together given
-the images, minus the same after K steps of block Gibbs from there (cd), or in chains that are kept (pcd). Shown are the
-mean squared error of a reconstructed pixel and the pseudo-likelihood of an image, the sum over its pixels of
-log p(pixel | all others). Ctrl-C saves what was learned so far. A training that lasts over a minute leaves FILE.checkpoint
-every 30 seconds, from which 'poise resume FILE' continues after a kill, to bitwise the same weights.
+      R"(Weights are learned by contrastive divergence. The gradient is the correlation of hidden and visible units given the
+images, minus the same after K steps of block Gibbs from there (cd), or in persistent chains (pcd). Shown are the mean squared
+error of a reconstructed pixel and the pseudo-likelihood of an image: the sum over its pixels of log p(pixel | all others).
+
+Ctrl-C saves what was learned so far. A training that lasts over a minute leaves FILE.checkpoint every 30 seconds, from
+which 'poise resume FILE' continues after a kill, with bitwise the same weights.
 
 Rows of an array are visible units, or its last two dimensions are the pixels of images. Numbers are 0 and 1, from 0 to 1, or
 whole numbers up to 255; those between are taken for gray levels (--binarise). Of an .npz file the only array is read, or the
@@ -327,19 +334,18 @@ was learned is saved.)");
 
 std::string logz_footer() {
   return fmt::format(
-      R"(Z of a network is the sum of the product of its factors over all states that agree with the evidence: of a
-Bayesian network the probability of the evidence, of ising and potts the sum of exp(log p), of maxcut that of
-exp(beta cut), of qubo that of exp(-beta energy), or exp(beta energy) with sense=max. It is found by a junction tree where
-its tables fit the memory, else by tempering; mcse is then the standard error of the mean over --chains ladders, widened by
-Student's t where these are few (by 1.65 for 4, by 7 for 2), so that two of it cover 95 %. --out writes log10 Z as the PR
-task of the UAI competitions has it.
+      R"(Z of a network is the sum, over all states that agree with the evidence, of the product of its factors: for a Bayesian
+network the probability of the evidence. For ising and potts it is the sum of exp(log p), for maxcut of exp(beta cut), for
+qubo of exp(-beta energy), or exp(beta energy) with sense=max. A junction tree finds it if its tables fit --memory,
+tempering otherwise. mcse is then the standard error of the mean over --chains ladders, widened by Student's t (by 1.65 for 4
+ladders, by 7 for 2), so that two of it cover 95 %. --out writes log10 Z in the PR format of the UAI competitions.
 
-Of an RBM, annealed importance sampling takes chains from independent visible units to the RBM, along evenly spaced
-temperatures, and averages their weights; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
-equal ones: where that is under a tenth of them, or one weight is more than half of all, the estimate cannot be trusted,
-and more temperatures help more than more chains. A mode that no chain found goes unnoticed: run again with ten times
-the temperatures to see whether log Z rises. Where a side of the RBM has at most 25 units its states are summed
-one by one, and the difference is shown. Ctrl-C shows what the chains that are through say.
+For an RBM, annealed importance sampling takes chains from independent visible units to the RBM along evenly spaced
+temperatures, and averages their weights w; mcse is the standard error of log Z. The chains are worth (sum w)^2 / sum w^2
+equal ones. If that is under a tenth of them, or one weight is more than half of all, the estimate cannot be trusted; more
+temperatures help more than more chains. A mode that no chain found goes unnoticed: run again with ten times the
+temperatures and see whether log Z rises. If one side of the RBM has at most 25 units, its states are summed exactly and
+the difference is shown. Ctrl-C reports the estimate from the chains finished so far.
 
 Examples:
   poise logz net.uai --evidence net.uai.evid --out net.PR
@@ -355,14 +361,14 @@ Examples:
 
 std::string optimize_footer() {
   return fmt::format(
-      R"(Finds the state with the largest cut or size, the smallest or largest energy (sense), or the largest log p,
-whatever beta is. Variables with few neighbours are maximised out exactly; where nothing is left, or little enough to
-enumerate, the best state is proved ("optimal" in JSON). Elsewhere annealing and replica exchange search it, on all
-threads with --seconds. With --sweeps the answer depends on the seed alone.
+      R"(Finds the state with the largest cut or set, the smallest or largest energy (sense), or the largest log p, whatever beta
+is. Variables with few neighbours are maximised out exactly. If nothing is left, or little enough to enumerate, the best
+state is proved ("optimal" in JSON). Otherwise annealing and replica exchange search for it on all threads, for
+--seconds. With --sweeps the answer depends on the seed alone.
 
---init has states as --out writes them: one a line, a label for each variable. --fix has lines 'variable label'. With
---out the search leaves a checkpoint beside that file after a minute, then every 30 seconds, and when it is interrupted;
-'poise resume FILE' continues it. Ctrl-C shows the best so far.
+--init has states as --out writes them: one a line, a label for each variable. --fix has lines 'variable label'. With --out
+the search leaves a checkpoint beside that file when it is interrupted, and every 30 seconds after the first minute;
+'poise resume FILE' continues it. Ctrl-C gives the best state so far.
 
 Examples:
   poise optimize maxcut:file=graph.mc --seconds 60 --out best.txt --plot progress.svg
@@ -376,12 +382,13 @@ Examples:
 
 std::string reproduce_footer() {
   return fmt::format(
-      R"(Writes one report that opens without a network (report.html), the numbers (results.json, tables/*.csv) and the
-figures (figures/*.svg), each number beside the paper's own, where there is one, with its standard error. Without --data
-the networks of uai are generated here, rbm takes Debian's dataset-fashion-mnist, the RBMs of discs are trained on drawn
-digits, and select simulates its regressions; it reads .npz files with X and Y, with XtX, Xty, yty and n, or with z, R and
-n. The same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command continues
-from there.
+      R"(Writes one report that opens without a network (report.html), the numbers (results.json, tables/*.csv) and the figures
+(figures/*.svg). Each number stands beside the published one, where there is one, with its standard error.
+
+Without --data the networks of uai are generated, rbm takes Debian's dataset-fashion-mnist, the RBMs of discs are trained on
+drawn digits, and select simulates its regressions; it reads .npz files with X and Y, with XtX, Xty, yty and n, or with z,
+R and n. The same seed gives the same numbers. Ctrl-C keeps the parts that are finished (parts/*.json), and the same command
+continues from there.
 
 Examples:
   poise reproduce ising

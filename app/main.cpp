@@ -70,12 +70,12 @@ int run(int argc, char** argv) {
   program.formatter(std::make_shared<HelpFormatter>(help_width()));
   program.footer(program_footer());
   const std::vector<Command> commands = {
-      add_sample(program),      add_resume(program),   add_marginals(program), add_exact(program),
-      add_info(program),        add_compare(program),  add_scan(program),      add_summary(program),
-      add_report(program),      add_export(program),   add_mmd(program),       add_train(program),
-      add_logz(program),        add_optimize(program), add_select(program),    add_finemap(program),
-      add_reproduce(program),   add_devices(program),  add_help(program),      add_version(program),
-      add_completions(program), add_man(program)};
+      add_sample(program),    add_resume(program),      add_marginals(program), add_exact(program),
+      add_info(program),      add_compare(program),     add_scan(program),      add_summary(program),
+      add_report(program),    add_export(program),      add_mmd(program),       add_train(program),
+      add_logz(program),      add_optimize(program),    add_select(program),    add_finemap(program),
+      add_reproduce(program), add_explain(program),     add_devices(program),   add_help(program),
+      add_version(program),   add_completions(program), add_man(program)};
   const auto chosen = [&]() -> const Command* {
     for (const Command& command : commands) {
       if (command.options->parsed()) return &command;

@@ -18,11 +18,14 @@
 
 namespace poise {
 
+/// The ranks of a run as one of them sees them. A call costs one message of all ranks to all.
 class Collective {
  public:
   virtual ~Collective() = default;
 
+  /// Number of this process, from 0.
   [[nodiscard]] virtual int rank() const = 0;
+  /// How many processes there are.
   [[nodiscard]] virtual int size() const = 0;
   /// Rank 0 talks to the world: files, progress, the clock.
   [[nodiscard]] bool is_root() const { return rank() == 0; }
@@ -53,7 +56,9 @@ class Collective {
     gather(std::span<T>(&mine, 1), std::vector<std::size_t>(static_cast<std::size_t>(size()), 1));
     return mine;
   }
+  /// The same of a text.
   [[nodiscard]] std::string of_root(std::string mine);
+  /// Whether any rank says so.
   [[nodiscard]] bool any(bool mine);
   /// Those of all ranks, one rank's behind the other's; `counts` says how many each of them has.
   [[nodiscard]] std::vector<std::string> gather_strings(const std::vector<std::string>& mine,

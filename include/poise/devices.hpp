@@ -10,6 +10,7 @@ namespace poise {
 /// Where chains are moved on; `automatic` is a GPU where there is one and it will be faster.
 enum class Device { cpu, cuda, automatic };
 
+/// One GPU as the driver describes it; sizes are in bytes.
 struct CudaDevice {
   std::string name;
   int major = 0;  ///< compute capability

@@ -121,6 +121,7 @@ struct SeriesSummary {
   double chance = 1;  ///< probability of so large an r_hat if the chains agreed; 1 where it is not over r_hat_limit
 };
 
+/// All numbers of one series, in O(n log n) for n draws.
 [[nodiscard]] SeriesSummary summarize(ChainsView series);
 
 // All variables of a model.
@@ -137,8 +138,10 @@ struct DrawsView {
 class ColumnSource {
  public:
   virtual ~ColumnSource() = default;
+  /// Number of chains.
   [[nodiscard]] virtual std::size_t chains() const = 0;
   [[nodiscard]] virtual std::size_t draws() const = 0;  ///< per chain
+  /// Number of variables.
   [[nodiscard]] virtual std::size_t variables() const = 0;
   /// Gets the variables from `first` on, as many as there is room for, and says how many these are: at least one.
   [[nodiscard]] virtual std::size_t load(std::size_t first) = 0;
@@ -189,6 +192,7 @@ struct VariablesSummary {
   std::size_t low_ess = 0;     ///< ESS under ess_limit, the frozen ones apart
 };
 
+/// How the variables of a run are diagnosed.
 struct VariablesOptions {
   unsigned threads = 1;    ///< the result does not depend on it; 0: as many as the machine has
   std::size_t worst = 10;  ///< length of the two lists of worst rows
@@ -206,6 +210,7 @@ inline constexpr std::size_t values_at_every_lag = std::size_t{1} << 24;
 /// others at equal distances, as many as have a quarter of these values: by count, so numbers are the same on every
 /// machine.
 [[nodiscard]] VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options = {});
+/// The same of draws that are read part by part.
 [[nodiscard]] VariablesSummary summarize_variables(ColumnSource& draws, const VariablesOptions& options = {});
 
 /// A monitor by name.
@@ -233,6 +238,16 @@ struct Warning {
   [[nodiscard]] std::string sentence() const { return next.empty() ? text : text + "; try " + next; }
   bool operator==(const Warning&) const = default;
 };
+
+/// The codes of all kinds of warnings, in alphabetical order.
+[[nodiscard]] std::vector<std::string> warning_codes();
+
+/// Whether there is a page for a code.
+[[nodiscard]] bool has_explanation(std::string_view code);
+
+/// What a kind of warning means, how sure it is, and what to do: the page of docs/warnings as plain text, about forty
+/// lines. Throws InputError for an unknown code.
+[[nodiscard]] std::string explanation(std::string_view code);
 
 /// What warnings depend on besides the series.
 struct RunFacts {
@@ -320,6 +335,7 @@ class BatchMeans {
     draws_per_batch_ *= 2;
   }
 
+  /// Number of batches.
   [[nodiscard]] std::size_t size() const { return batches_.size(); }
 
   template <class A>

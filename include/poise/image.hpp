@@ -22,6 +22,7 @@ struct Image {
   [[nodiscard]] bool operator==(const Image&) const = default;
 };
 
+/// Red, green and blue from 0 to 255.
 struct Color {
   std::uint8_t red = 0;
   std::uint8_t green = 0;
@@ -57,6 +58,7 @@ void write_image(const std::string& path, const Image& image);
 
 /// Luminance (Rec. 601) of a colour image.
 [[nodiscard]] Image to_gray(const Image& image);
+/// Three channels from one; a colour image stays as it is.
 [[nodiscard]] Image to_rgb(const Image& image);
 
 /// Every pixel becomes a square of factor * factor pixels.
@@ -84,9 +86,12 @@ struct Grid {
 /// Draws text with its upper left corner at (x, y), in a built-in bitmap font for printable ASCII; `size` is the number
 /// of pixels of one dot of the font. What falls outside the image is left out.
 void draw_text(Image& image, std::string_view text, std::size_t x, std::size_t y, std::size_t size);
+/// Size of a text that `draw_text` draws, in pixels.
 [[nodiscard]] std::size_t text_width(std::string_view text, std::size_t size);
+/// Height of a line, in pixels.
 [[nodiscard]] std::size_t text_height(std::size_t size);
 
+/// A picture and the line below it.
 struct Panel {
   Image image;
   std::string caption;

@@ -31,6 +31,7 @@ class Rbm;
 /// Automatic is both where the smaller side can be enumerated, else annealing alone.
 enum class LogPartitionMethod { automatic, ais, exact, both };
 
+/// How log Z of an RBM is estimated. Time grows with chains * temperatures * visible * hidden units.
 struct LogPartitionOptions {
   LogPartitionMethod method = LogPartitionMethod::automatic;
   std::size_t chains = 256;  ///< the error falls with the root of it; multiples of 16 waste nothing
@@ -43,6 +44,7 @@ struct LogPartitionOptions {
   void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
+/// The estimate of log Z (natural logarithm) by annealed importance sampling, and how far to trust it.
 struct AnnealedLogPartition {
   double value = 0.0;  ///< log of the mean weight, plus log Z at beta = 0
   /// Its standard error by the delta method, sd(w) / (mean(w) sqrt(chains)), widened by Student's t.
@@ -54,6 +56,7 @@ struct AnnealedLogPartition {
   double seconds = 0.0;
 };
 
+/// log Z by summing over all states of the smaller side, in time 2^units times the units of the other side.
 struct ExactLogPartition {
   double value = 0.0;
   Index units = 0;      ///< of the side that was enumerated, 2^units states
@@ -61,6 +64,7 @@ struct ExactLogPartition {
   double seconds = 0.0;
 };
 
+/// log Z of an RBM: what was computed, by which method.
 struct LogPartition {
   Index visible = 0;
   Index hidden = 0;
@@ -101,10 +105,12 @@ inline constexpr Index kMostEnumerated = 25;
 /// difference_in_errors, interrupted, warnings[{code, message}]; what was not computed is null. mcse is that of the
 /// natural logarithm.
 [[nodiscard]] nlohmann::json log_partition_json(const LogPartition& answer, const std::string& model);
+/// What a terminal shows, in lines of at most `width` characters.
 [[nodiscard]] std::string log_partition_text(const LogPartition& answer, const std::string& model, std::size_t width);
 
 // Networks and other models.
 
+/// How log Z of a network or another model is found: limits of memory (bytes) and time (seconds), and ladders.
 struct NetworkLogPartitionOptions {
   /// Automatic is exact where that fits the memory and takes no more than ten minutes, else sampling.
   Method method = Method::automatic;
@@ -117,6 +123,7 @@ struct NetworkLogPartitionOptions {
   void describe(OptionVisitor& visit);  ///< as RunOptions do
 };
 
+/// log Z of a network or another model, with its error where it comes from tempering.
 struct NetworkLogPartition {
   std::string model;
   Index variables = 0;
@@ -133,6 +140,7 @@ struct NetworkLogPartition {
   std::optional<Report> report = {};  ///< of the tempered run
   bool interrupted = false;
 
+  /// The value as a logarithm to base 10.
   [[nodiscard]] double log10() const;
 };
 
@@ -158,6 +166,7 @@ struct NetworkLogPartitionHooks {
 /// (null where exact or unknown), width, exact_bytes, seconds, interrupted, warnings[{code, message}], report{} (when
 /// sampled).
 [[nodiscard]] nlohmann::json log_partition_json(const NetworkLogPartition& answer);
+/// What a terminal shows, in lines of at most `width` characters.
 [[nodiscard]] std::string log_partition_text(const NetworkLogPartition& answer, std::size_t width);
 
 }  // namespace poise

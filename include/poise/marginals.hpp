@@ -20,8 +20,10 @@ namespace poise {
 class OptionVisitor;
 struct ExactPlan;
 
+/// How an answer is found: `automatic` is exact where that fits memory and time, else by sampling.
 enum class Method { automatic, exact, sample };
 
+/// How marginals are found: limits of memory (bytes) and time (seconds), and how to sample where they are exceeded.
 struct MarginalsOptions {
   Method method = Method::automatic;
   double memory_limit = 4.0 * (std::uint64_t{1} << 30);  ///< bytes that the tables of exact inference may take
@@ -75,6 +77,7 @@ struct Pilot {
   std::string verdict;  ///< where it was not taken although its error is the smallest: why
 };
 
+/// Marginals of all variables with their errors, how they were found, and why.
 struct MarginalsAnswer {
   std::string model;
   Method method = Method::exact;              ///< what was used
@@ -95,6 +98,7 @@ struct MarginalsAnswer {
   double seconds = 0.0;          ///< in all
   bool interrupted = false;
 
+  /// Those of the run and of the pilots.
   [[nodiscard]] std::vector<Warning> warnings() const {
     std::vector<Warning> all = elsewhere;
     if (report) all.insert(all.end(), report->warnings.begin(), report->warnings.end());
@@ -161,6 +165,7 @@ struct SettledChain {
   std::vector<SettledMean> entries;
 };
 
+/// Where a pilot run settled that the answer has not been.
 struct OtherMode {
   std::size_t chain = 0;  ///< place among the chains
   std::size_t count = 0;  ///< probabilities that differ

@@ -15,12 +15,14 @@
 
 namespace poise {
 
+/// Settings of the permutation test; time grows with permutations * N^2 for N draws in all.
 struct MmdOptions {
   std::size_t permutations = 1000;  ///< of the test; the smallest p-value is 1 / (permutations + 1). 0: no test
   std::uint64_t seed = 1;           ///< of the permutations
   unsigned threads = 1;             ///< the result does not depend on it; 0: as many as the machine has
 };
 
+/// The distance of two samples and the p-value of the test.
 struct MmdResult {
   std::size_t variables = 0;
   std::size_t draws_a = 0;

@@ -45,6 +45,7 @@ struct CallbackDescription {
 class OwnDescription {
  public:
   virtual ~OwnDescription() = default;
+  /// Chains of a sampler on this target.
   [[nodiscard]] virtual TunableEngine make_engine(const Sampler& sampler, const EngineOptions& options) const = 0;
 };
 
@@ -53,6 +54,7 @@ using Description = std::variant<std::shared_ptr<const LatticeIsing>, std::share
                                  NetworkDescription, std::shared_ptr<const Rbm>, std::shared_ptr<const SelectionTarget>,
                                  CallbackDescription, std::shared_ptr<const OwnDescription>>;
 
+/// A distribution to sample. Cheap to copy: what is large in it is shared.
 struct Model {
   std::string name;
   VariableLayout layout;
@@ -82,6 +84,7 @@ struct Model {
   /// A variable that could take several but is frozen at one has chains that do not see the whole distribution.
   std::vector<Index> possible_levels;
 
+  /// How many levels of variable i are not ruled out.
   [[nodiscard]] Index possible(Index i) const {
     return possible_levels.empty() ? layout.levels(i) : possible_levels[i];
   }
@@ -98,6 +101,7 @@ struct Model {
 [[nodiscard]] Network ising_network(IsingModel ising);
 /// The model of a network. Where its tables hold zeros, chains start from states that were repaired.
 [[nodiscard]] Model network_model(const std::shared_ptr<const Network>& network);
+/// The model of a restricted Boltzmann machine, its hidden units summed out.
 [[nodiscard]] Model rbm_model(std::string name, const std::shared_ptr<const Rbm>& rbm);
 /// The model of a target that user code computes, for all chains in one call. `layout` has the names and labels.
 [[nodiscard]] Model callback_model(std::string name, BatchShape shape, std::shared_ptr<BatchFunction> function,

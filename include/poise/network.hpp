@@ -128,23 +128,29 @@ struct Marginals {
 /// or lines `variable = level`, each a name or a number. Where a name of a level is itself a number, the name counts.
 [[nodiscard]] Evidence read_evidence(const std::string& path, const Network& network);
 
-/// The same from text; `name` is for messages.
+/// A network from the text of a UAI file; `name` stands for the file in errors.
 [[nodiscard]] Network parse_uai(std::string_view content, std::string_view name);
+/// The same from the text of a BIF file.
 [[nodiscard]] Network parse_bif(std::string_view content, std::string_view name);
+/// Evidence from text.
 [[nodiscard]] Evidence parse_evidence(std::string_view content, std::string_view name, const Network& network);
 
 /// Marginals in the UAI format: `MAR`, then the number of variables and for each its cardinality and probabilities. Of
 /// several solutions in a file, separated by `-BEGIN-`, the last one counts; the older form with the number of samples,
 /// here 1, before the number of variables is read as well.
 [[nodiscard]] std::string mar_text(const Marginals& marginals);
+/// The same from text.
 [[nodiscard]] Marginals parse_mar(std::string_view content, std::string_view name);
+/// The same from a file.
 [[nodiscard]] Marginals read_mar(const std::string& path);
 
 /// A state in the UAI format of most probable explanations: `MPE`, then the number of variables and their levels. Files
 /// that begin with `MAP`, as some years have it, are read as well, and so is the older form with the number of samples,
 /// here 1, before the number of variables. Of several solutions in a file, separated by `-BEGIN-`, the last one counts.
 [[nodiscard]] std::string mpe_text(std::span<const Value> state);
+/// The same from text.
 [[nodiscard]] std::vector<Value> parse_mpe(std::string_view content, std::string_view name);
+/// The same from a file.
 [[nodiscard]] std::vector<Value> read_mpe(const std::string& path);
 
 /// A partition function in the UAI format: `PR`, then its logarithm to the base 10.

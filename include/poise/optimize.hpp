@@ -22,6 +22,7 @@ namespace poise {
 
 class OptionVisitor;
 
+/// When the search ends, and what it may use. Memory is about 300 bytes a variable and thread beside the model.
 struct OptimizeOptions {
   /// Wall-clock limit of the whole call, reading not counted. Ten seconds where there is no other limit.
   std::optional<double> seconds;
@@ -45,6 +46,7 @@ struct OptimizeStart {
   std::string resumed;                      ///< what OptimizeHooks::after_round had saved; empty: a new search
 };
 
+/// One state and its objective.
 struct Solution {
   double objective = 0.0;  ///< as the user counts it: sense, offset and sign
   std::vector<Value> state;
@@ -58,6 +60,7 @@ struct Improvement {
   double objective = 0.0;
 };
 
+/// The best states that were found, and whether they are proved to be the best.
 struct OptimizeAnswer {
   std::string model;
   std::string objective;             ///< what it is called: cut, energy, log_prob, ...
@@ -70,9 +73,11 @@ struct OptimizeAnswer {
   double seconds = 0.0;
   bool interrupted = false;
 
+  /// The first solution.
   [[nodiscard]] const Solution& best() const { return solutions.front(); }
 };
 
+/// How the search talks to the outside.
 struct OptimizeHooks {
   /// Told now and then: the best so far, when it was found, and how far the work is (0 to 1).
   std::function<void(const Improvement& best, double done)> progress;

@@ -124,6 +124,7 @@ struct FileReportOptions {
 /// JSON has no NaN and no infinity: what is unknown, undefined or infinite is null, and `status` says why (the R-hat of
 /// a `frozen` monitor is infinite, that of a `constant` one undefined).
 [[nodiscard]] nlohmann::json report_json(const Report& report);
+/// The same of a result whose report is made first.
 [[nodiscard]] nlohmann::json report_json(const RunResult& result);
 
 /// Draws as CSV: chain, draw, log_prob, then every variable by name, at its label or the name of its level.

@@ -36,6 +36,8 @@ enum class Keep { draws, monitors };
 /// first. Modes that random states never lead to are found so, and R-hat notices them.
 enum class Start { uniform, zeros, dispersed, given };
 
+/// What a run does: numbers of chains and draws, limits of time (seconds) and memory (bytes), and where it runs.
+/// Time grows with chains * (warmup + draws * thin) steps; results depend on all options but `threads` and `memory`.
 struct RunOptions {
   std::size_t chains = 4;  ///< four is enough for R-hat; more chains give a learned sampler better gradients
   /// Draws' worth of steps before the first recorded draw. Without it 1000 sweeps whatever `thin` is, of which the
@@ -80,6 +82,7 @@ struct CheckpointOptions {
 /// `settled` is what follows adaptation in warm-up, with everything frozen.
 enum class Phase { initial, adaptation, settled, sample };
 
+/// How far a run is, for whoever shows it.
 struct Progress {
   Phase phase = Phase::initial;
   std::uint64_t done = 0;         ///< steps of one chain in warm-up, draws in sampling
@@ -129,11 +132,13 @@ struct WarmupPlan {
   bool follow = false;
 };
 
+/// One point of the way of log p through warm-up.
 struct WarmupPoint {
   std::uint64_t step;
   double log_prob;  ///< mean over chains
 };
 
+/// What warm-up has learned, and how long it took in steps of one chain.
 struct WarmupOutcome {
   BalancingFunction function;  ///< that chains sample with from then on
   std::uint64_t initial_steps = 0;
@@ -158,6 +163,7 @@ struct BestDraw {
   bool operator==(const BestDraw&) const = default;
 };
 
+/// What a run leaves: draws, statistics of each draw, and what it cost. `make_report` diagnoses it.
 struct RunResult {
   std::string model;
   std::string sampler;
@@ -245,10 +251,14 @@ class Run {
   /// Whether its target has stopped it inside a round, so that it cannot be saved.
   [[nodiscard]] bool is_broken() const;
 
+  /// What is sampled.
   [[nodiscard]] const Model& model() const;
+  /// The chains.
   [[nodiscard]] const Engine& engine() const;
+  /// As used, with what was left open filled in.
   [[nodiscard]] const RunOptions& options() const;
   [[nodiscard]] Collective* collective() const;  ///< the ranks, where there are several
+  /// Recorded draws of each chain so far.
   [[nodiscard]] std::size_t draws() const;
   [[nodiscard]] std::uint64_t steps() const;  ///< of each chain, warm-up included
   /// Levels of all variables, chain by chain.
@@ -266,12 +276,14 @@ class Run {
   /// such a run, or where the run was broken off inside a round. Among ranks it is the root that gets the bytes, unless
   /// draws go to all; all of them load the same, and may be more or fewer than those that saved it.
   [[nodiscard]] std::string save() const;
+  /// Takes over the state that `save` gave.
   void load(std::string_view bytes);
 
   /// The same without the draws that the sink has, which are read back from there: `load_rest` is followed by
   /// `take_draws` of as many. Draws that do not fit into memory stay with the sink. Throws InputError where the model
   /// gives the states of the chains another log p than they had: it is not the one that the run was made with.
   [[nodiscard]] std::string save_rest() const;
+  /// Takes over the state that `save_rest` gave.
   void load_rest(std::string_view bytes);
   /// Among ranks the block is the root's; gives the number of its draws.
   std::size_t take_draws(const DrawBatch& block);

@@ -22,8 +22,10 @@ enum class FunctionKind { sqrt, barker, min, max, table };
 /// What a learned function maximises (poise/extend/learning/learning_objective.hpp).
 enum class LearningObjectiveKind { variance, entropy, mi, mi_bound };
 
+/// First-order optimisers of the learning objective.
 enum class OptimizerKind { adam, sgd };
 
+/// How a balancing function is learned.
 struct LearnOptions {
   LearningObjectiveKind objective = LearningObjectiveKind::variance;
   OptimizerKind optimizer = OptimizerKind::adam;
@@ -64,6 +66,7 @@ struct SamplerSettings {
 
 class OwnKernel;
 
+/// A sampler and its settings. `parse_sampler` makes one from its name.
 struct Sampler {
   std::string name = "auto";  ///< the spec as given
   std::size_t row = 0;        ///< in the registry; beyond it for a kernel of one's own

@@ -25,6 +25,7 @@ namespace poise {
 
 class OptionVisitor;
 
+/// How the posterior of inclusion is sampled and what is reported of it.
 struct SelectOptions {
   std::string sampler = "wtgs";
   std::size_t chains = 4;
@@ -48,6 +49,7 @@ struct SelectOptions {
 /// addition finds, the others with a few at random.
 enum class SelectStart { mixed, empty, greedy, random };
 
+/// How the work is seen from outside.
 struct SelectHooks {
   std::function<void(const Progress&)> progress;
   const std::atomic<bool>* stop = nullptr;
@@ -57,6 +59,7 @@ struct SelectHooks {
   SelectStart start = SelectStart::mixed;
 };
 
+/// What the posterior says of one variable.
 struct SelectedVariable {
   std::string name;
   double prior = 0.0;   ///< P(included)
@@ -70,6 +73,7 @@ struct SelectedVariable {
   double high = 0.0;
 };
 
+/// A smallest group of correlated variables that contains a signal with the probability `coverage`.
 struct CredibleSet {
   std::vector<Index> variables;  ///< the most probable first
   std::vector<double> share;     ///< of the draws with one of the set, those with this variable
@@ -77,6 +81,7 @@ struct CredibleSet {
   double purity = 0.0;           ///< least absolute correlation within
 };
 
+/// A set of included variables and its posterior probability.
 struct SelectedModel {
   std::vector<Index> variables;
   double probability = 0.0;  ///< fraction of draws
@@ -84,6 +89,7 @@ struct SelectedModel {
   double log_bayes_factor = 0.0;  ///< over the model without variables
 };
 
+/// The answer of `select`: variables, credible sets, models and warnings.
 struct SelectionAnswer {
   std::string model;
   std::string response;
@@ -121,7 +127,9 @@ struct SelectionAnswer {
 [[nodiscard]] std::string selection_text(const SelectionAnswer& answer, std::size_t width, std::size_t most);
 /// Tables with blanks between, as FINEMAP writes them: variants (.snp), models (.config) and sets (.cred).
 [[nodiscard]] std::string finemap_snp(const SelectionAnswer& answer);
+/// The table of models in the form of FINEMAP (.config).
 [[nodiscard]] std::string finemap_config(const SelectionAnswer& answer);
+/// The table of credible sets in the form of FINEMAP (.cred).
 [[nodiscard]] std::string finemap_cred(const SelectionAnswer& answer);
 /// A picture, as SVG: inclusion probabilities with two standard errors, credible sets in colours, along `positions`,
 /// else along the column of positions of the summary statistics, else in the order of the data; below it the

@@ -25,9 +25,11 @@ struct ModelSource {
   std::optional<Spec> spec = {};
   ModelFiles files = {};
 
+  /// Whether the model can be made again from what is stored.
   [[nodiscard]] bool is_known() const { return !text.empty() || spec.has_value(); }
 };
 
+/// What a stored run is made of: model, sampler, options and files.
 struct SessionOptions {
   ModelSource source = {};
   std::string sampler = "auto";
@@ -84,6 +86,7 @@ class Session {
   /// Warm-up and sampling. Draws are in the file and the last checkpoint beside it when it returns. `begun` is called
   /// when chains are where a resumed run had left them, with the draws of each.
   void run(const std::function<void(std::size_t)>& begun = {});
+  /// The result of `run`, draws included where they are in memory.
   [[nodiscard]] RunResult& result();
   [[nodiscard]] std::string& state();  ///< see keep_state; empty where the run cannot be continued from memory
   /// The report, which the root stores in the file as well. For ranks that have the draws.

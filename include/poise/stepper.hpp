@@ -29,16 +29,21 @@ class Stepper {
   /// Has everything computed anew at the next step, because the target is no longer what it was.
   void target_changed() { stale_ = true; }
 
+  /// What is sampled.
   [[nodiscard]] const Model& model() const { return run_.model(); }
+  /// How many chains there are.
   [[nodiscard]] std::size_t num_chains() const { return run_.options().chains; }
+  /// Steps after which every variable had a chance to change.
   [[nodiscard]] std::uint64_t steps_per_sweep() const { return run_.engine().traits().steps_per_sweep; }
   /// Levels of all variables, chain by chain.
   [[nodiscard]] std::vector<Value> states() const { return run_.states(); }
   /// Throws InputError where there are not as many as `states` gives, or where a level does not exist.
   void set_states(std::span<const Value> levels);
+  /// log p of every chain.
   [[nodiscard]] std::vector<double> log_prob();
   /// Mean acceptance probability of all steps so far; NaN before the first.
   [[nodiscard]] double acceptance_rate() const;
+  /// Evaluations of the target so far, all chains together.
   [[nodiscard]] Evals evals() const { return total_evals(run_.engine()); }
 
  private:

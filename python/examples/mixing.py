@@ -58,6 +58,7 @@ def main() -> None:
         model = poise.read(path)
         exact = model.marginals("exact")
         figure, axes = plt.subplots(figsize=(5.6, 3.8))
+        axes.set_prop_cycle(color=["#0072b2", "#e66100", "#009e73"])  # told apart by colour-blind readers
         for sampler, label in SAMPLERS.items():
             times, errors, warned = [], [], []
             for halvings in range(5, -1, -1):

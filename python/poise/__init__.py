@@ -22,6 +22,7 @@ from ._errors import (
     ShortWarning,
     StuckWarning,
     UnvisitedWarning,
+    explain,
 )
 from ._diagnostics import Expectation, ess, mcse, rhat
 from ._fit import Fit, load
@@ -75,6 +76,7 @@ __all__ = [
     "clique",
     "compare",
     "ess",
+    "explain",
     "fhmm",
     "finemap",
     "info",

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
+from ._arguments import text
+
 if TYPE_CHECKING:
     from ._fit import Fit
 
@@ -84,6 +87,19 @@ class DisagreementWarning(PoiseWarning):
     """Draws disagree with an exact answer that is known."""
 
     code = "disagreement"
+
+
+def explain(code: str | PoiseWarning) -> str:
+    """What a kind of warning means, how sure it is, and what to do: the text of ``poise explain CODE``. Takes a code, or a
+    warning of ``fit.warnings``.
+
+    >>> import poise
+    >>> print(poise.explain("one_chain").splitlines()[0])
+    one_chain: nothing to compare with
+    """
+    if isinstance(code, PoiseWarning):
+        code = code.code
+    return _core.explanation(text("code", code))
 
 
 _CATEGORIES = {category.code: category for category in PoiseWarning.__subclasses__()}

@@ -1,5 +1,6 @@
 /// Diagnostics of any arrays of chains.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <poise/diagnose.hpp>
 
@@ -30,6 +31,8 @@ void bind_diagnostics(nb::module_& module) {
   bind(module, "ess_mean", &ess_mean);
   bind(module, "mcse_mean", &mcse_mean);
   bind(module, "mcse_sd", &mcse_sd);
+  module.def("warning_codes", &warning_codes);
+  module.def("explanation", [](const std::string& code) { return explanation(code); });
 }
 
 }  // namespace poise::python

@@ -210,8 +210,8 @@ MarginalsAnswer find_marginals(const std::shared_ptr<const Network>& network, co
                                                                text::duration(plan.seconds()))
                                                  : cost + ", too long";
       break;
-    case Method::exact: answer.reason = "exact inference was asked for; it takes " + exact_cost(plan); break;
-    case Method::sample: answer.reason = fmt::format("sampling was asked for; {}", cost); break;
+    case Method::exact: answer.reason = "exact inference was requested; it takes " + exact_cost(plan); break;
+    case Method::sample: answer.reason = fmt::format("sampling was requested; {}", cost); break;
   }
   if (ranks != nullptr) answer.method = ranks->of_root(answer.method);
   if (answer.method == Method::exact && is_root) {

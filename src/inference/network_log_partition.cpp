@@ -101,12 +101,12 @@ NetworkLogPartition find_log_partition(const Network& network, const NetworkLogP
   if (exact) {
     if (!plan.fits(options.memory_limit)) refuse(plan, options);
     answer.reason =
-        fmt::format("{} takes {}", options.method == Method::exact ? "it was asked for; it" : "it", exact_cost(plan));
+        fmt::format("{} takes {}", options.method == Method::exact ? "as requested, it" : "it", exact_cost(plan));
     answer.value = reduced.log_constant + exact_log_partition(reduced.network, plan, options, hooks);
   } else {
     answer.reason =
         fmt::format("{}; exact inference would take {}",
-                    options.method == Method::sample ? "sampling was asked for" : "by tempering", exact_cost(plan));
+                    options.method == Method::sample ? "sampling was requested" : "by tempering", exact_cost(plan));
     temper(network_model(std::make_shared<const Network>(network)), options, hooks, answer);
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

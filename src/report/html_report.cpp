@@ -53,6 +53,7 @@ void add_warnings(HtmlPage& page, const Report& report) {
     for (const Warning& warning : report.warnings) {
       list += fmt::format("<li><b>{}</b> {}.", escaped_html(warning.code), escaped_html(warning.text));
       if (!warning.next.empty()) list += fmt::format(" Try <code>{}</code>.", escaped_html(warning.next));
+      if (has_explanation(warning.code)) list += fmt::format(" More: <code>poise explain {}</code>.", warning.code);
       list += "</li>\n";
     }
     page.add(list + "</ul>\n");

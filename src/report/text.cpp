@@ -137,7 +137,16 @@ std::string wrap(std::string_view words, std::string_view first, std::size_t wid
 
 std::string warnings(std::span<const Warning> warnings, std::size_t width) {
   std::string out = warnings.empty() ? "" : "\n";
-  for (const Warning& warning : warnings) out += wrap(warning.sentence(), "warning: ", width);
+  std::vector<std::string> codes;
+  for (const Warning& warning : warnings) {
+    out += wrap(warning.sentence(), "warning: ", width);
+    // A comparison has a warning of each cause and sampler.
+    if (has_explanation(warning.code) && std::find(codes.begin(), codes.end(), warning.code) == codes.end()) {
+      codes.push_back(warning.code);
+    }
+  }
+  if (!codes.empty())
+    out += wrap(fmt::format("poise explain {}", fmt::join(codes, ", poise explain ")), "more:    ", width);
   return out;
 }
 

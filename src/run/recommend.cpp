@@ -130,16 +130,17 @@ Advice local_advice(const Model& model) {
       return advice;
     }
     if (function.has_log_ratios()) {
-      Advice advice{parse_sampler(LbRow::name), "one call has the ratios of all single changes"};
+      Advice advice{parse_sampler(LbRow::name), "one call gives the ratios of all single changes"};
       advice.finds_thin = true;
       advice.rival = {parse_sampler(DlsbRow::name),
-                      "one call has the ratios of all single changes, and many of them can be made at once"};
+                      "one call gives the ratios of all single changes, and many changes can be made at once"};
       advice.cheaper = gibbs;
       return advice;
     }
   }
   if (std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description)) {
-    return {parse_sampler(WeightedGibbsRow::name), "all flip ratios are known at once, and it flips what is uncertain"};
+    return {parse_sampler(WeightedGibbsRow::name),
+            "all flip ratios are known at once, and it flips the uncertain variables"};
   }
   if (is_rbm(model)) return {parse_sampler(RbmGibbsRow::name), "the units of a layer are independent given the other"};
   return {parse_sampler(GibbsRow::name), "its chains mix, and none of its updates is rejected"};
@@ -163,16 +164,14 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   }
   const char* const independent = "a junction tree is cheap, and its draws are independent";
   if (tree && has_zeros) {
-    return {
-        parse_sampler(ExactRow::name),
-        "zeros may keep single changes from parts of the distribution, and draws by a junction tree are independent"};
+    return {parse_sampler(ExactRow::name),
+            "zeros in tables may block single changes, and draws by a junction tree are independent"};
   }
   if (tree && tree->is_free() && (number_of_states(model) <= kSmall || !is_watched)) {
     return {parse_sampler(ExactRow::name), independent};
   }
   if (has_zeros && runs(TemperRow::name)) {
-    return {parse_sampler(TemperRow::name),
-            "zeros may keep single changes from parts of the distribution, and tempering leads around them"};
+    return {parse_sampler(TemperRow::name), "zeros in tables may block single changes, and tempering gets around them"};
   }
   Advice advice = local_advice(model);
   if (!runs(advice.sampler.name.c_str())) advice = {parse_sampler(GibbsRow::name), "it runs there"};
@@ -189,11 +188,11 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
     const bool is_cheap = tree->is_free() || options.seconds > 0.0;
     replace_by(ExactRow::name, independent, is_cheap ? least_for_exact(model, *tables, *tree, options.chains) : 0.0);
   } else if (has_clusters) {
-    replace_by(WolffRow::name, "chains of single changes were slow, and clusters move what they cannot",
+    replace_by(WolffRow::name, "chains of single changes mixed slowly, and cluster moves mix faster",
                least_for_clusters(model, options.chains));
   } else if (runs(TemperRow::name)) {
-    replace_by(TemperRow::name,
-               "the chains of the local sampler disagreed, so replicas at higher temperatures carry them", 0.0);
+    replace_by(TemperRow::name, "the chains of the local sampler disagreed, and parallel tempering crosses barriers",
+               0.0);
   }
   return advice;
 }

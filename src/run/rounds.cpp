@@ -259,14 +259,14 @@ void Run::Core::note_what_is_held(RunResult& result) const {
   if (agreed.has_sink) return;
   if (options.keep == Keep::draws && !recorder->holds_states()) {
     result.notes.emplace_back(
-        "the states of all draws do not fit the memory for them and were not kept, so the variables one by one are not "
-        "diagnosed; a file keeps them");
+        "the states of all draws exceed the memory limit and were not kept, so single variables are not diagnosed; a "
+        "stored run has them");
   }
   if (recorder->stride() > 1) {
-    result.notes.push_back(
-        fmt::format("the monitors of all draws do not fit the memory for them: one draw in {} was kept and is what is "
-                    "diagnosed, so effective sample sizes are lower bounds",
-                    recorder->stride()));
+    result.notes.push_back(fmt::format(
+        "the monitors of all draws exceed the memory limit: one draw in {} was kept and diagnosed, so effective "
+        "sample sizes are lower bounds",
+        recorder->stride()));
   }
 }
 

@@ -135,9 +135,8 @@ void Run::Core::take(TunableEngine chains_made) {
                           (options.start == Start::given && options.given.size() == model.layout.variables);
   if (same_start && options.chains > 1 && !made.engine->traits().independent) {
     notes.emplace_back(
-        "all chains begin at the same state: R-hat cannot tell whether they have left what lies around it, and is near "
-        "1 "
-        "also where they have not; --init dispersed begins in different parts");
+        "all chains begin at the same state, so R-hat may be near 1 although they have not left its neighbourhood; "
+        "--init dispersed starts them far apart");
   }
   options.given.clear();
   if (options.thin == 0) options.thin = usual_thin();
@@ -150,11 +149,11 @@ void Run::Core::take(TunableEngine chains_made) {
   const bool keeps = options.chains < kEnoughChains && bytes < kMostKept && !made.engine->traits().independent;
   kept.resize(keeps ? options.chains : 0);
   if (sampler.settings.first_order && model.sparse) {
-    notes.emplace_back(model.linear
-                           ? "log p of this model is linear in every variable: first-order ratios are the exact ones, "
-                             "and this sampler is the one without gradients"
-                           : "a move of this model changes few ratios: exact ratios, which cost no more than a "
-                             "gradient, replace first-order ones, and this sampler is the one without gradients");
+    notes.emplace_back(
+        model.linear ? "log p of this model is linear in every variable, so first-order ratios are exact and no "
+                       "gradient is used"
+                     : "a move of this model changes few ratios, so exact ratios, which cost no more than a gradient, "
+                       "replace first-order ones");
   }
 }
 

@@ -94,7 +94,7 @@ TEST(SelectionConsistency, AWrongSampleSizeIsFoundWhereSignalsAreStrong) {
   const Locus locus = drawn_locus(500, 60, 0.97, 3);
   const std::vector<Warning> warnings = warnings_of(locus, 0.1 * locus.n);
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(warnings[0].code, "sample size");
+  EXPECT_EQ(warnings[0].code, "sample_size");
   EXPECT_NE(warnings[0].text.find("about 500 fits"), std::string::npos) << warnings[0].text;
 }
 

@@ -35,7 +35,7 @@ TEST(ReportWarnings, AComparisonHasOneLineForEachCause) {
   EXPECT_EQ(text.find("lb:g=min !"), std::string::npos) << text;
   EXPECT_NE(text.find("\nlsb !"), std::string::npos) << text;
   EXPECT_NE(text.find("\nwarning: Chains disagree for gibbs, lsb; try --sampler temper\n"), std::string::npos) << text;
-  EXPECT_TRUE(text.ends_with("\nwarning: lsb: Few; try x\n")) << text;
+  EXPECT_TRUE(text.ends_with("\nwarning: lsb: Few; try x\nmore:    poise explain rhat, poise explain ess\n")) << text;
 }
 
 TEST(ReportWarnings, CausesThatSamplersShareAreWords) {

@@ -157,7 +157,7 @@ void add_inconsistencies(const SelectionProblem& problem, std::vector<Warning>& 
          "the sign of its z reversed, or without it"});
   }
   if (verdict.better_n) {
-    warnings.push_back({"sample size",
+    warnings.push_back({"sample_size",
                         fmt::format("z scores and R do not go with a sample size of {:.6g}: one about {:.0f} fits far "
                                     "better",
                                     *problem.summary.n, *verdict.better_n),

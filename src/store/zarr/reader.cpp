@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,13 +27,20 @@ namespace poise::zarr {
 
 namespace {
 
+constexpr const char* kNoCheckpoint =
+    "{} has no checkpoint to resume from: a run leaves one after a minute, or from the start with --checkpoint";
+
 constexpr std::size_t kMostChunk = std::size_t{1} << 28;  // bytes of a chunk, unpacked
 constexpr int kAttempts = 10;
 
-/// A whole file; nothing where there is none.
+/// A whole file; nothing where there is none. Whether there is one must be known: a run that is thought to be missing
+/// is begun anew.
 std::optional<std::string> read_bytes(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return std::nullopt;
+  if (descriptor < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    throw std::runtime_error(fmt::format("Cannot read {}: {}.", path, std::generic_category().message(errno)));
+  }
   struct stat status {};
   std::optional<std::string> bytes;
   if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
@@ -300,7 +308,7 @@ StoredPoint read_point(const std::string& path, const std::string& root_file) {
   const std::optional<std::string> text = read_bytes(root_file);
   if (!text) throw InputError(fmt::format("there is no {}", root_file));
   StoredPoint found{parse_root(*text, path), ""};
-  if (found.root.state == 0) throw InputError(fmt::format("{} has no checkpoint to resume from", path));
+  if (found.root.state == 0) throw InputError(fmt::format(kNoCheckpoint, path));
   const std::string file = state_path(path, found.root.state);
   std::optional<std::string> state = read_bytes(file);
   if (!state) throw InputError(fmt::format("{} is missing", file));
@@ -323,7 +331,7 @@ StoredPoint read_last_state(const std::string& path, std::string& note) {
   } catch (const InputError& error) {
     if (::access(previous_root_path(store).c_str(), F_OK) != 0) {
       if (::access(root_path(store).c_str(), F_OK) == 0) throw;
-      throw InputError(fmt::format("{} has no checkpoint to resume from", store));
+      throw InputError(fmt::format(kNoCheckpoint, store));
     }
     StoredPoint before = read_point(store, previous_root_path(store));
     note = fmt::format("{}, so the checkpoint before it is used", error.what());

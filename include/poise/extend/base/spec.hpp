@@ -42,7 +42,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text);
 /// A whole number as people type it: 1000000, or 1e6 where that is exact.
 std::optional<std::int64_t> parse_whole_number(std::string_view text);
 
-/// `found` in single quotes for an error message: shortened when long, bytes that are not printable ASCII as \xNN.
+/// `found` in single quotes for an error message: shortened when long, other bytes than printable ASCII in
+/// hexadecimal.
 std::string quote(std::string_view found);
 
 /// Reads the settings of a spec with types and ranges. A getter gives the default when its key is absent or its value

@@ -49,7 +49,7 @@ struct PlainRow {
 struct AutoRow : PlainRow {
   static constexpr const char* name = "auto";
   static constexpr const char* help =
-      "one of the others that suits the model, replaced in warm-up where its chains do not mix; the default";
+      "one of the others, by the model; replaced in warm-up where its chains do not mix. The default";
   static constexpr const char* refusal =
       "the sampler 'auto' has no chains of its own: let a run choose, or name the sampler";
 };
@@ -81,8 +81,8 @@ struct BalancedRow {
 struct LsbRow : BalancedRow {
   static constexpr const char* name = "lsb";
   static constexpr const char* help =
-      "locally balanced, balancing function learned in warm-up (a monotone spline); lsb:block=4 over the "
-      "configurations of random blocks";
+      "locally balanced single changes by exact ratios, balancing function learned in warm-up (a monotone spline); "
+      "lsb:block=4 over the configurations of random blocks";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.family = FunctionFamily::spline;
     settings.block = read_block(reader);
@@ -98,7 +98,7 @@ struct LsbRow : BalancedRow {
 struct LbRow : BalancedRow {
   static constexpr const char* name = "lb";
   static constexpr const char* help =
-      "locally balanced with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over those of random blocks";
+      "the same with a fixed function: lb:g=sqrt (or barker, min, max); lb:block=4 over random blocks";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.block = read_block(reader);
@@ -108,7 +108,7 @@ struct LbRow : BalancedRow {
 
 struct Lsb1Row : BalancedRow {
   static constexpr const char* name = "lsb1";
-  static constexpr const char* help = "learned mixture of sqrt, barker, min and max";
+  static constexpr const char* help = "LSB 1 of the paper: a learned mixture of sqrt, barker, min and max";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.family = FunctionFamily::mixture;
     return read_learning(reader, settings);
@@ -117,14 +117,16 @@ struct Lsb1Row : BalancedRow {
 
 struct Lsb2Row : BalancedRow {
   static constexpr const char* name = "lsb2";
-  static constexpr const char* help = "learned network: lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20";
+  static constexpr const char* help =
+      "LSB 2 of the paper: a learned network; lsb2:hidden=10, or lsb2:net=monotone,blocks=20,units=20";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) { return read_network_family(reader, settings); }
 };
 
 struct GwgRow : BalancedRow {
   static constexpr const char* name = "gwg";
   static constexpr const char* help =
-      "Gibbs With Gradients: ratios to first order, from one gradient; gwg:g=barker (min, max) for other functions";
+      "Gibbs With Gradients: one variable a step, all ratios to first order from one gradient; gwg:g=sqrt (or barker, "
+      "min, max)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.first_order = true;
     settings.function = read_function(reader, "g");
@@ -134,8 +136,7 @@ struct GwgRow : BalancedRow {
 
 struct FlsbRow : BalancedRow {
   static constexpr const char* name = "flsb";
-  static constexpr const char* help =
-      "the same, balancing function learned (a spline); flsb1 a mixture, flsb2 a network";
+  static constexpr const char* help = "lsb with first-order ratios from one gradient";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.first_order = true;
     settings.family = FunctionFamily::spline;
@@ -145,7 +146,7 @@ struct FlsbRow : BalancedRow {
 
 struct Flsb1Row : BalancedRow {
   static constexpr const char* name = "flsb1";
-  static constexpr const char* help = "learned mixture with first-order ratios";
+  static constexpr const char* help = "lsb1 with first-order ratios";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.first_order = true;
     return Lsb1Row::read(reader, settings);
@@ -154,7 +155,7 @@ struct Flsb1Row : BalancedRow {
 
 struct Flsb2Row : BalancedRow {
   static constexpr const char* name = "flsb2";
-  static constexpr const char* help = "learned network with first-order ratios";
+  static constexpr const char* help = "lsb2 with first-order ratios";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.first_order = true;
     return read_network_family(reader, settings);
@@ -191,9 +192,8 @@ struct FactorisedRow {
 struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
   static constexpr const char* name = "dlmc";
   static constexpr const char* help =
-      "discrete Langevin Monte Carlo: many variables a step, each relaxing for a time tau, for one gradient or one "
-      "look at all ratios; tau is tuned in warm-up (tune=variance, or tune=acceptance,target=0.574) or given: "
-      "dlmc:g=sqrt,tau=0.7";
+      "discrete Langevin Monte Carlo: many variables a step from one gradient; step length tuned in warm-up "
+      "(tune=variance, or tune=acceptance,target=0.574) or given: dlmc:g=sqrt,tau=0.7";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.level = std::log(reader.real("tau", 0.1, 1e-6, 1e6));
@@ -204,7 +204,9 @@ struct DlmcRow : FactorisedRow<FactorisedForm::relaxation> {
 
 struct DlsbRow : FactorisedRow<FactorisedForm::relaxation> {
   static constexpr const char* name = "dlsb";
-  static constexpr const char* help = "the same, balancing function and tau learned together in warm-up (a spline)";
+  static constexpr const char* help =
+      "many variables a step from one gradient (or all ratios): dlmc with balancing function and step length learned "
+      "in warm-up. For models of your own with a gradient";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.many = true;
     settings.family = FunctionFamily::spline;
@@ -222,8 +224,8 @@ struct DlsbRow : FactorisedRow<FactorisedForm::relaxation> {
 struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
   static constexpr const char* name = "dmala";
   static constexpr const char* help =
-      "discrete Metropolis-adjusted Langevin: many variables a step, changes penalised by 1/(2 alpha), which is tuned "
-      "as tau is or given: dmala:g=sqrt,alpha=0.2";
+      "discrete Metropolis-adjusted Langevin: many variables a step, with a penalty 1/(2 alpha) on each change, tuned "
+      "as above or given: dmala:g=sqrt,alpha=0.2";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.level = -0.5 / reader.real("alpha", 0.15, 1e-3, 1e6);
@@ -235,8 +237,7 @@ struct DmalaRow : FactorisedRow<FactorisedForm::langevin> {
 struct PasRow {
   static constexpr const char* name = "pas";
   static constexpr const char* help =
-      "path auxiliary: a path of changes of different variables, of 1 to 2 radius - 1 of them; the radius is tuned as "
-      "tau is or given: pas:g=sqrt,radius=8";
+      "path auxiliary sampler: a path of 1 to 2 radius - 1 changes, tuned as above or given: pas:g=sqrt,radius=8";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.function = read_function(reader, "g");
     settings.level = std::log(static_cast<double>(reader.integer("radius", 8, 1, 1000000)));
@@ -254,7 +255,7 @@ struct PasRow {
 struct GibbsRow {
   static constexpr const char* name = "gibbs";
   static constexpr const char* help =
-      "single-site Gibbs, all variables in turn, colour by colour; gibbs:block=2 for random blocks";
+      "single-site Gibbs, all variables in turn; gibbs:block=2 draws random blocks of variables together";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.block = read_block(reader);
     return {"block"};
@@ -269,7 +270,7 @@ struct GibbsRow {
 
 struct HammingBallRow {
   static constexpr const char* name = "hb";
-  static constexpr const char* help = "Hamming ball on random blocks: hb:block=10,radius=1";
+  static constexpr const char* help = "Hamming ball sampler on random blocks: hb:block=10,radius=1";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.block = static_cast<Index>(reader.integer("block", 10, 1, 1000));
     settings.radius = static_cast<unsigned>(reader.integer("radius", 1, 1, 10));
@@ -290,16 +291,14 @@ struct ClusterRow {
 
 struct SwendsenWangRow : ClusterRow, PlainRow {
   static constexpr const char* name = "sw";
-  static constexpr const char* help =
-      "Swendsen-Wang: all clusters of like variables a step; Ising and Potts models without field that like to be "
-      "alike";
+  static constexpr const char* help = "Swendsen-Wang: all clusters at once, for the same models";
 };
 
 struct WolffRow : ClusterRow {
   static constexpr const char* name = "wolff";
   static constexpr const char* help =
-      "Wolff: one cluster after another, for the same models; a step makes as many as warm-up finds to be a sweep, or "
-      "wolff:clusters=10";
+      "Wolff clusters, one after another, for Ising and Potts models without field whose couplings are not negative; a "
+      "step makes as many as a sweep needs, or wolff:clusters=10";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.clusters = static_cast<std::uint64_t>(reader.integer("clusters", 0, 1, 1000000000));
     return {"clusters"};
@@ -310,8 +309,9 @@ struct WolffRow : ClusterRow {
 struct TemperRow {
   static constexpr const char* name = "temper";
   static constexpr const char* help =
-      "parallel tempering around another sampler, for what does not mix: temper:of=gibbs (or lb, lsb, ..., with their "
-      "settings); networks are collapsed first, to tables of 2^12 entries (collapse=0: not)";
+      "parallel tempering (replica exchange), for models whose chains do not mix: temper:of=gibbs (or lb, lsb, "
+      "rbm-gibbs, ..., with their settings). Networks are first reduced by summing variables out, in tables of 2^12 "
+      "entries (collapse=0: not at all)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.collapse = static_cast<unsigned>(reader.integer("collapse", settings.collapse, 0, 24));
     return {"of", "collapse"};
@@ -323,7 +323,8 @@ struct TemperRow {
 /// For RBMs only: made in src/engines/cpu/chains/rbm_engine.cpp.
 struct RbmGibbsRow : PlainRow {
   static constexpr const char* name = "rbm-gibbs";
-  static constexpr const char* help = "an RBM's own Gibbs: hidden units, then visible ones";
+  static constexpr const char* help =
+      "block Gibbs of a restricted Boltzmann machine: all hidden units, then all visible ones";
   static constexpr const char* refusal =
       "the sampler 'rbm-gibbs' takes restricted Boltzmann machines only, and this model is none";
 };
@@ -332,9 +333,8 @@ struct RbmGibbsRow : PlainRow {
 struct WeightedGibbsRow {
   static constexpr const char* name = "wtgs";
   static constexpr const char* help =
-      "weighted tempered Gibbs, for selection models: a jump process that flips what is uncertain, and k others, a "
-      "unit "
-      "of time: wtgs:k=1";
+      "weighted tempered Gibbs, for variable selection, as a jump process; wtgs:k=1 flips of variables that are "
+      "certain for each unit of time";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.elsewhere = reader.real("k", settings.elsewhere, 1e-3, 1e6);
     return {"k"};
@@ -347,7 +347,8 @@ struct WeightedGibbsRow {
 struct ExactRow {
   static constexpr const char* name = "exact";
   static constexpr const char* help =
-      "independent draws by a junction tree, for networks and Ising models of small width: exact:memory=4 (GiB)";
+      "independent draws by a junction tree, for networks and Ising models of small width, and for other models of at "
+      "most 4096 states; exact:memory=4 (GiB)";
   static SpecKeys read(SpecReader& reader, SamplerSettings& settings) {
     settings.memory = reader.real("memory", settings.memory, 1e-6, 1e6);
     return {"memory"};
@@ -356,10 +357,10 @@ struct ExactRow {
       "the sampler 'exact' takes networks, Ising models, and other models of at most 4096 states, and this is none";
 };
 
-/// In the order of the help.
-using SamplerRows = std::tuple<AutoRow, LsbRow, LbRow, Lsb1Row, Lsb2Row, GwgRow, FlsbRow, Flsb1Row, Flsb2Row, DlmcRow,
-                               DlsbRow, DmalaRow, PasRow, GibbsRow, HammingBallRow, SwendsenWangRow, WolffRow,
-                               TemperRow, RbmGibbsRow, WeightedGibbsRow, ExactRow>;
+/// In the order of the help: what most users need comes first.
+using SamplerRows = std::tuple<AutoRow, GibbsRow, ExactRow, TemperRow, WolffRow, SwendsenWangRow, RbmGibbsRow,
+                               WeightedGibbsRow, DlsbRow, DlmcRow, DmalaRow, PasRow, GwgRow, LsbRow, LbRow, FlsbRow,
+                               Lsb1Row, Lsb2Row, Flsb1Row, Flsb2Row, HammingBallRow>;
 
 /// Calls `use` with std::type_identity<Row> of the row of a sampler; not at all for a kernel of one's own.
 template <class Use>

@@ -72,7 +72,7 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;  // of the law here, of what was drawn
     double threshold = 0.0;
-    bool local = false;
+    bool is_local = false;
     const char* failure = nullptr;
     ProposalCounts proposals;
     Evals evals;
@@ -139,8 +139,8 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
     rng.fill(scratch.words);
     const std::uint64_t last = scratch.words.back();
     scratch.threshold = to_unit(last);
-    scratch.local = last % kLocalEvery == 0;  // bits that the threshold leaves
-    if (scratch.local) {
+    scratch.is_local = last % kLocalEvery == 0;  // bits that the threshold leaves
+    if (scratch.is_local) {
       propose_local(target, state, scratch, std::span<const Index>(scratch.variables.first), rng);
     } else {
       propose_many(target, state, scratch, rng);
@@ -169,7 +169,7 @@ class FactorisedProposal : public GroupedSteps<FactorisedProposal<T>, T> {
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
-    if (scratch.local) return decide_local<T>(state, scratch);
+    if (scratch.is_local) return decide_local<T>(state, scratch);
     return decide_many<T>(state, scratch, [&] { return judge(target, scratch); });
   }
 

@@ -137,7 +137,7 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
     double proposed_log_prob = 0.0;
     double log_forth = 0.0;
     double threshold = 0.0;
-    bool local = false;
+    bool is_local = false;
     const char* failure = nullptr;
     ProposalCounts proposals;
     Evals evals;
@@ -210,9 +210,9 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
   // The parts of a step; the middle one takes a whole group.
 
   void propose(const T& target, const typename T::State& state, Scratch& scratch, Rng& rng) const {
-    scratch.local = rng.uniform() < 1.0 / kLocalEvery;
+    scratch.is_local = rng.uniform() < 1.0 / kLocalEvery;
     scratch.threshold = rng.uniform();
-    if (scratch.local) {
+    if (scratch.is_local) {
       propose_local(target, state, scratch, std::span<const Index>(scratch.first_move), rng);
       return;
     }
@@ -235,7 +235,7 @@ class PathProposal : public GroupedSteps<PathProposal<T>, T> {
   void look_ahead(const T& target, Scratch* one) const { look_ahead(target, std::span<Scratch* const>(&one, 1)); }
 
   StepInfo decide(const T& target, typename T::State& state, Scratch& scratch) const {
-    if (scratch.local) return decide_local<T>(state, scratch);
+    if (scratch.is_local) return decide_local<T>(state, scratch);
     return decide_many<T>(state, scratch, [&] { return judge(target, scratch); });
   }
 
