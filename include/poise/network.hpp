@@ -39,12 +39,16 @@ struct Network {
   std::vector<double> values;
   std::vector<std::size_t> table_start;  ///< a place in `values` for each factor
 
+  /// Number of variables, observed ones included.
   [[nodiscard]] Index num_variables() const { return static_cast<Index>(cardinalities.size()); }
+  /// Number of tables.
   [[nodiscard]] std::size_t num_factors() const { return table_start.size(); }
+  /// Whether evidence fixes variable i.
   [[nodiscard]] bool is_observed(Index i) const { return !observed.empty() && observed[i] != kFree; }
   /// Levels a variable can still take: 1 when it is observed.
   [[nodiscard]] Index levels(Index i) const { return is_observed(i) ? 1 : cardinalities[i]; }
 
+  /// The variables of a factor, in the order of its table.
   [[nodiscard]] std::span<const Index> scope(std::size_t factor) const {
     return {scopes.data() + scope_start[factor], scope_start[factor + 1] - scope_start[factor]};
   }
@@ -54,6 +58,7 @@ struct Network {
     for (const Index i : scope(factor)) size *= cardinalities[i];
     return size;
   }
+  /// The entries of a factor, the level of the last variable changing fastest.
   [[nodiscard]] std::span<const double> table(std::size_t factor) const {
     return {values.data() + table_start[factor], table_size(factor)};
   }
@@ -61,6 +66,7 @@ struct Network {
   /// Appends a factor with a table of its own.
   void add_factor(std::span<const Index> scope, std::span<const double> table);
 
+  /// Whether any entry of a table is zero.
   [[nodiscard]] bool has_zeros() const;
 
   /// "x[3]" or the name.
@@ -90,8 +96,11 @@ struct Marginals {
   std::vector<double> values;
 
   Marginals() = default;
+  /// Zeros for variables with so many levels.
   explicit Marginals(std::span<const Index> cardinalities);
+  /// Number of variables.
   [[nodiscard]] std::size_t num_variables() const { return start.empty() ? 0 : start.size() - 1; }
+  /// The probabilities of the levels of variable i.
   [[nodiscard]] std::span<double> of(Index i) { return {values.data() + start[i], start[i + 1] - start[i]}; }
   [[nodiscard]] std::span<const double> of(Index i) const {
     return {values.data() + start[i], start[i + 1] - start[i]};

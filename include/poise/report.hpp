@@ -78,7 +78,9 @@ struct Report {
   std::vector<std::string> notes;
 };
 
+/// Diagnoses a run whose draws are in memory; time grows with variables * draws.
 [[nodiscard]] Report make_report(const RunResult& result);
+/// The same of a run that was read back whole.
 [[nodiscard]] Report make_report(const StoredRun& stored);
 
 /// Names of observables, with what they are.

@@ -113,9 +113,9 @@ struct SelectionAnswer {
 [[nodiscard]] SelectionAnswer select(const std::shared_ptr<const SelectionProblem>& problem,
                                      const SelectOptions& options, const SelectHooks& hooks = {});
 
-/// Predictions of the average over models, of rows whose columns have the names of the answer's variables.
 /// A table of rows to predict: columns that are not variables of the answer are passed over.
 [[nodiscard]] RegressionTable read_rows_to_predict(const std::string& path, const SelectionAnswer& answer);
+/// Predictions of the average over models, of rows whose columns have the names of the answer's variables.
 [[nodiscard]] std::vector<double> predict(const SelectionAnswer& answer, const RegressionTable& rows);
 
 /// Keys: version, model, response, variables[{name, pip, pip_se, mean, sd,

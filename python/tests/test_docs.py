@@ -134,6 +134,13 @@ def test_every_warning_has_a_page():
         poise.explain("x")
 
 
+def test_the_reference_is_complete():
+    import poise
+
+    page = (DOCS / "reference/python.md").read_text()
+    assert not [name for name in poise.__all__ if not name.startswith("_") and f":: poise.{name}\n" not in page]
+
+
 def test_no_page_names_a_file_of_netcdf_for_out():
     for page in PAGES:
         if page.name not in SYNTAX_ONLY:

@@ -33,6 +33,18 @@ TEST_F(MannersProgram, HelpAndVersionAreCommandsToo) {
   EXPECT_NE(unknown.err.find("did you mean 'sample'?"), std::string::npos) << unknown.err;
 }
 
+TEST_F(MannersProgram, ExplainsEveryKindOfWarning) {
+  const Outcome all = run({"explain"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_NE(all.out.find("\nrhat: chains disagree\n"), std::string::npos) << all.out;
+  const Outcome one = run({"explain", "rhat"});
+  EXPECT_EQ(one.code, 0);
+  EXPECT_TRUE(one.out.starts_with("rhat: chains disagree\n")) << one.out;
+  const Outcome unknown = run({"explain", "nothing"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("unknown warning 'nothing'; codes are "), std::string::npos) << unknown.err;
+}
+
 TEST_F(MannersProgram, HelpIsAsWideAsTheTerminal) {
   launcher_ = {"env", "COLUMNS=70"};
   for (const char* command : {"sample", "marginals", "optimize", "train", "reproduce", "resume"}) {
