@@ -1,5 +1,6 @@
 /// What a model says of levels that no chain was ever at.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@ constexpr std::size_t kBlockSize = 24;
 constexpr std::size_t kBlockStates = 16;
 constexpr double kUpdatesPerBlock = 5000.0;
 constexpr double kLeastBlocks = 8.0;
+/// Values of log p that take no time.
+constexpr double kLeastValues = 64.0;
 constexpr double kMostBlocks = 64.0;
 /// Standard errors from a mean to its bounds.
 constexpr double kErrors = 3.0;
@@ -104,6 +107,49 @@ void bound_by_laws(const Model& model, const CheckedStates& states, std::size_t 
   for (std::size_t k = 0; k < means.size(); ++k) {
     suspects.least[k] = means[k].empty() ? 0.0 : means[k].least();
     suspects.most[k] = means[k].empty() ? 1.0 : means[k].most();
+  }
+}
+
+/// By pairs of constant variables none of which has another possible level, the others given: user code may let them
+/// change together only. Each pair is looked at in one state, those close to each other first.
+void bound_by_pairs(const Model& model, const CheckedStates& states, std::span<const std::uint8_t> constant,
+                    double most_values, Suspects& suspects) {
+  const auto target = target_of(model);
+  std::vector<std::size_t> blocked;
+  for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
+    const Index i = suspects.variables[k];
+    if (constant[i] == 0) continue;
+    const std::size_t here = suspects.first[k] + states.at(0, 0)[i];
+    double most = 0.0;
+    for (std::size_t at = suspects.first[k]; at < suspects.first[k] + model.layout.levels(i); ++at) {
+      if (at != here) most = std::max(most, suspects.most[at]);
+    }
+    if (most == 0.0) blocked.push_back(k);
+  }
+  double tried = 0.0;
+  std::size_t state = 0;
+  for (std::size_t apart = 1; apart < blocked.size(); ++apart) {
+    for (std::size_t b = apart; b < blocked.size(); ++b) {
+      const std::array<std::size_t, 2> pair = {blocked[b - apart], blocked[b]};
+      const std::array<Index, 2> both = {suspects.variables[pair[0]], suspects.variables[pair[1]]};
+      const std::span<const Value> x = states.at(state++ % states.chains, 0);
+      std::vector<Value> changed(x.begin(), x.end());
+      const double before = target->log_prob(target->make_state(x));
+      for (Index first = 0; first < model.layout.levels(both[0]); ++first) {
+        for (Index second = 0; second < model.layout.levels(both[1]); ++second) {
+          if (first == x[both[0]] || second == x[both[1]]) continue;
+          if (++tried > most_values) return;
+          changed[both[0]] = static_cast<Value>(first);
+          changed[both[1]] = static_cast<Value>(second);
+          const double gain = target->log_prob(target->make_state(changed)) - before;
+          const double p = 1.0 / (1.0 + std::exp(-gain));
+          for (const std::size_t at : {suspects.first[pair[0]] + first, suspects.first[pair[1]] + second}) {
+            suspects.least[at] = std::max(suspects.least[at], p);
+            suspects.most[at] = std::max(suspects.most[at], p);
+          }
+        }
+      }
+    }
   }
 }
 
@@ -241,7 +287,11 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
         model.sparse ? states.per_chain : static_cast<std::size_t>(std::clamp(affordable, std::min(most, 4.0), most));
     bound_by_laws(model, states, per_chain, suspects);
     const double blocks = std::clamp(budget / (kBlockStates * kUpdatesPerBlock), kLeastBlocks, kMostBlocks);
-    if (network) bound_by_blocks(*network, states, constant, blocks, suspects);
+    if (network) {
+      bound_by_blocks(*network, states, constant, blocks, suspects);
+    } else {
+      bound_by_pairs(model, states, constant, std::max(budget, kLeastValues), suspects);
+    }
   }
   for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
     const Index i = suspects.variables[k];

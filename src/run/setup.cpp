@@ -9,6 +9,7 @@
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/divided_engine.hpp"
 #include "engines/rows.hpp"
+#include "run/quench.hpp"
 #include "run/run_core.hpp"
 #include "run/start.hpp"
 
@@ -26,6 +27,8 @@ constexpr std::size_t kEnoughChains = 64;
 /// they are: on random small models, right runs of 1000 draws warn of few effective draws, or of R-hat, twice as often
 /// with one step, and as often as single-site samplers with four.
 constexpr std::uint64_t kManyFlipSteps = 4;
+/// Of a limit in seconds, what finding starts may take.
+constexpr double kQuenchFraction = 0.02;
 
 std::uint64_t steps_of(std::size_t draws, std::uint64_t thin, const char* what) {
   std::uint64_t steps = 0;
@@ -46,6 +49,29 @@ std::uint64_t cores_key() {
   std::string bytes(host.data());
   bytes.append(reinterpret_cast<const char*>(&cores), sizeof cores);
   return std::hash<std::string>()(bytes);
+}
+
+/// Every second pair of tempered chains begins where others were cooled to, so that chains that stay on different sides
+/// of a first-order transition disagree. The two of a pair exchange parts of their states, and begin alike.
+void quench_half(const Model& model, const RunOptions& options, EngineOptions& starting) {
+  const bool on_gpu = model.fibers() != nullptr && options.device == Device::cuda;
+  if (options.start != Start::uniform || on_gpu) return;
+  std::vector<std::size_t> chosen;
+  for (std::size_t c = 0; c < starting.starts.size(); ++c) {
+    if ((starting.first_chain + c) / 2 % 2 == 1) chosen.push_back(c);
+  }
+  if (chosen.empty()) return;
+  const std::uint64_t first = starting.first_chain + chosen.front();
+  const std::vector<Value> states = quenched_states(model, {.chains = chosen.size(),
+                                                            .seed = options.seed,
+                                                            .first_chain = first / 4 * 2 + first % 2,
+                                                            .seconds = kQuenchFraction * options.seconds});
+  if (states.empty()) return;
+  const std::size_t n = model.layout.variables;
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    const auto begin = states.begin() + static_cast<std::ptrdiff_t>(k * n);
+    starting.starts[chosen[k]].assign(begin, begin + static_cast<std::ptrdiff_t>(n));
+  }
 }
 
 /// What a rank says of itself before the run begins.
@@ -111,7 +137,11 @@ double Run::Core::agree(double seconds) {
 
 void Run::Core::make_chains() {
   const FirstStates states = is_row<TemperRow>(sampler) ? FirstStates::any : FirstStates::possible;
-  const auto make = [&] { return make_engine(model, sampler, engine_options(model, options, states, division)); };
+  const auto make = [&] {
+    EngineOptions starting = engine_options(model, options, states, division);
+    if (is_row<TemperRow>(sampler)) quench_half(model, options, starting);
+    return make_engine(model, sampler, starting);
+  };
   if (!division) return take(make());
   TunableEngine own;
   bool target_stopped = false;

@@ -11,7 +11,8 @@ namespace poise {
 
 namespace {
 
-/// Random states that are tried for a chain whose start has probability zero.
+/// Random states that are tried for a chain whose start has probability zero: before the two extreme ones, and after.
+constexpr unsigned kFirstRandomStarts = 10;
 constexpr unsigned kRandomStarts = 100;
 
 /// Every free variable at its lowest or highest level.
@@ -85,11 +86,15 @@ EngineOptions engine_options(const Model& model, const RunOptions& options, Firs
   made.reference = uniform_state(model, rng);
   const bool asked_for = options.start == Start::given || options.start == Start::zeros;
   if (asked_for || model.into_support) return made;
+  // Where single changes cannot reach all of the support, chains that begin in the same part of it agree: random states
+  // go first, and every second chain tries the highest levels before the lowest.
   made.other_start = [&model, seed = options.seed, first = made.first_chain, random = Rng(0, 0)](
                          std::size_t c, unsigned attempt) mutable -> std::vector<Value> {
-    if (attempt < 2) return extreme_state(model, attempt == 1);
-    if (attempt == 2) random = make_rng(seed, Stream::retry, first + c);
-    if (attempt >= 2 + kRandomStarts) return {};
+    if (attempt == 0) random = make_rng(seed, Stream::retry, first + c);
+    if (attempt == kFirstRandomStarts || attempt == kFirstRandomStarts + 1) {
+      return extreme_state(model, (first + c + attempt - kFirstRandomStarts) % 2 == 1);
+    }
+    if (attempt >= kFirstRandomStarts + 2 + kRandomStarts) return {};
     return uniform_state(model, random);
   };
   return made;

@@ -68,7 +68,7 @@ TEST(Start, OtherStatesAreTriedWhereTheFirstHasNoProbability) {
 TEST(Start, ARefusalSaysWhatWasTried) {
   const std::string sentence =
       refusal([&] { run(somewhere(40, [](auto x) { return ones(x) == 7; }), parse_sampler("gibbs"), few_draws()); });
-  EXPECT_TRUE(holds(sentence, "lowest and the highest level of every variable, and 100 random states were tried"))
+  EXPECT_TRUE(holds(sentence, "lowest and the highest level of every variable, and 110 random states were tried"))
       << sentence;
   RunOptions options = few_draws();
   options.start = Start::given;

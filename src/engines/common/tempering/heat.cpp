@@ -90,7 +90,7 @@ class NetworkHeat final : public Heat {
   [[nodiscard]] Description at(double beta) const override {
     if (beta == 1.0) return model_;
     auto heated = std::make_shared<Network>(network());
-    const double hardening = kHardening * std::log1p(-beta);
+    const double hardening = beta < 1.0 ? kHardening * std::log1p(-beta) : -std::numeric_limits<double>::infinity();
     for (std::size_t e = 0; e < logs_.size(); ++e) {
       heated->values[e] = std::exp(beta * logs_[e] + (zeros_.empty() || zeros_[e] == 0.0 ? 0.0 : hardening));
     }

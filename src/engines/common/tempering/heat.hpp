@@ -31,7 +31,8 @@ class Heat {
  public:
   virtual ~Heat() = default;
 
-  /// The model at an inverse temperature from 0 to 1; at 1 the model itself.
+  /// The model at an inverse temperature from 0 to 1; at 1 the model itself. Ising models, networks and callback
+  /// targets can be colder too; zeros of tables remain zeros there.
   [[nodiscard]] virtual Description at(double beta) const = 0;
   /// log Z at beta = 0, or not a number where it is not known.
   [[nodiscard]] virtual double log_hot() const = 0;
