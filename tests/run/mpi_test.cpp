@@ -159,10 +159,11 @@ TEST_F(Mpi, ARankThatDiesEndsTheRunAndTheCheckpointStands) {
     EXPECT_GT(outcome.code, 0) << "the launcher ended by itself";
     EXPECT_NE(outcome.err.find("Killed"), std::string::npos) << outcome.err;
     EXPECT_EQ(count(outcome.err, "poise: rank "), 1) << outcome.err;
-    EXPECT_EQ(count(outcome.err,
-                    " of this run was killed, and the run ends with it; 'poise resume run.zarr' continues from the last "
-                    "checkpoint, if there is one.\n"),
-              1)
+    EXPECT_EQ(
+        count(outcome.err,
+              " of this run was killed, and the run ends with it; 'poise resume run.zarr' continues from the last "
+              "checkpoint, if there is one.\n"),
+        1)
         << outcome.err;
     expect_that_it_resumes("lsb");
   }
