@@ -61,7 +61,6 @@ Words read_words(int count, char** words) {
 }
 
 void run(Words words, std::optional<Checkpoint> resumed, Collective* ranks) {
-  const bool is_root = ranks == nullptr || ranks->is_root();
   RunOptions options;
   options.chains = std::stoul(words.at("chains"));
   options.draws = std::stoul(words.at("draws"));
@@ -74,20 +73,17 @@ void run(Words words, std::optional<Checkpoint> resumed, Collective* ranks) {
   }
   const bool resumes = words.contains("resumed");
   words["resumed"] = "";
-  std::optional<CheckpointedSink> sink;
-  if (is_root) {
-    sink.emplace(words.at("out"), model, options, checkpoints, nlohmann::json(words), std::move(resumed));
-  }
-  CheckpointedSink* const file = sink ? &*sink : nullptr;
-  RunHooks hooks{.sink = file, .collective = ranks};
-  hooks.after_round = [&](const Run& now) { CheckpointedSink::after_round(file, now); };
+  CheckpointedSink sink(words.at("out"), model, options, checkpoints, nlohmann::json(words), std::move(resumed), 0,
+                        ranks);
+  RunHooks hooks{.sink = &sink, .collective = ranks};
+  hooks.after_round = [&](const Run& now) { sink.after_round(now); };
   Run made(model, parse_sampler(words.at("sampler")), options, hooks);
-  if (resumes) CheckpointedSink::load(file, made);
+  if (resumes) sink.load(made);
   made.warm_up();
   made.sample(options.draws - made.draws());
-  CheckpointedSink::after_last_round(file, made, true);
+  sink.after_last_round(made, true);
   const RunResult result = made.finish();
-  if (sink) sink->finish("{}");
+  if (ranks == nullptr || ranks->is_root()) sink.finish("{}");
 }
 
 /// The words of the checkpoint, told to all ranks.
@@ -98,7 +94,11 @@ void resume(const std::string& path, Collective* ranks) {
   if (is_root) found = read_checkpoint(path, note);
   if (found && found->finished && is_complete(path)) throw InputError("the run is finished");
   std::string command = found ? found->command.dump() : "";
-  if (ranks != nullptr) command = ranks->of_root(command);
+  if (ranks != nullptr) {
+    command = ranks->of_root(command);
+    const std::size_t draws = ranks->of_root(found ? found->draws : 0);
+    if (!found) found = {nullptr, draws, false, ""};
+  }
   run(nlohmann::json::parse(command).get<Words>(), std::move(found), ranks);
 }
 

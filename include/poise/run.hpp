@@ -111,10 +111,12 @@ struct RunHooks {
   const std::atomic<bool>* stop = nullptr;             ///< set to true to end early; what was drawn is kept
   std::function<void(const Run&)> after_round = {};    ///< called between any two rounds; may save the run
   /// The ranks that make the run together, all with the same model, sampler and options: chains are divided among them,
-  /// and draws are those of one process. Progress and sink are the root's; `after_round` is called on all. Every
-  /// function of the run that is not const is called by all ranks, and so are those that look at chains.
+  /// and draws are those of one process. Progress is the root's, and so is the sink; others may have one as well, which
+  /// is begun and written to as the root's is. `after_round` is called on all. Every function of the run that is not
+  /// const is called by all ranks, and so are those that look at chains.
   Collective* collective = nullptr;
-  /// Where the states of all draws go; monitors are known everywhere.
+  /// Where the states of all draws go, unless sinks take those of their own rank and no memory holds them; monitors are
+  /// known everywhere.
   Collective::To draws_to = Collective::To::root;
 };
 

@@ -80,6 +80,11 @@ class Sink {
                      const std::string& settings) = 0;
   /// Whether blocks are to have the bits of two-valued variables.
   [[nodiscard]] virtual bool wants_bits() const { return false; }
+  /// Where ranks divide the chains among them: whether the sink of each rank takes the states of that rank's chains.
+  /// Those of other chains are then undefined in its blocks. The same on all ranks.
+  [[nodiscard]] virtual bool takes_own_states() const { return false; }
+  /// Called before `begin` where it does: which chains these are.
+  virtual void set_own_chains(std::size_t /*first*/, std::size_t /*count*/) {}
   /// The next draws of all chains.
   virtual void write(const DrawBatch& block) = 0;
   /// Called once after the last block, also when the run was interrupted. `results` is the final JSON report.

@@ -15,6 +15,7 @@
 #include <poise/report.hpp>
 #include "base/options.hpp"
 #include "run/checkpoint.hpp"
+#include "run/recorder.hpp"
 #include "store/run_file.hpp"
 
 namespace poise {
@@ -241,22 +242,30 @@ struct Session::Work {
     if (options.out.empty()) return;
     SessionOptions decided = options;  // so that a resumed run need not decide again
     decided.run.device = device_of_run(model, sampler, options.run);
-    if (hooks.collective == nullptr || hooks.collective->is_root()) {
-      nlohmann::json command = resumes ? resumed->command : command_of(model, decided, hooks.observers);
-      command["options"] = options_json(decided.run);
-      std::optional<Checkpoint> before;
-      if (resumes) before = {command, resumed->draws, resumed->finished, std::move(resumed->state)};
-      sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command), std::move(before),
-                   hooks.observers.size());
-    }
-    hooks.sink = file();
-    hooks.after_round = [this](const Run& now) { CheckpointedSink::after_round(file(), now); };
+    nlohmann::json command = resumes ? resumed->command : command_of(model, decided, hooks.observers);
+    command["options"] = options_json(decided.run);
+    std::optional<Checkpoint> before;
+    if (resumes) before = {command, resumed->draws, resumed->finished, std::move(resumed->state)};
+    sink.emplace(options.out, model, options.run, options.checkpoints, std::move(command), std::move(before),
+                 hooks.observers.size(), hooks.collective);
+    hooks.sink = &*sink;
+    hooks.after_round = [this](const Run& now) { sink->after_round(now); };
     if (hooks.collective == nullptr || !options.checkpoints.enabled) return;
     hooks.collective->say_on_loss(
         fmt::format("'poise resume {}' continues from the last checkpoint, if there is one", options.out));
   }
 
-  [[nodiscard]] CheckpointedSink* file() { return sink ? &*sink : nullptr; }
+  /// Whether this rank ends the store.
+  [[nodiscard]] bool finishes() const { return sink && (hooks.collective == nullptr || hooks.collective->is_root()); }
+  /// Brings states that ranks have written themselves into the result of the root, where they fit: to diagnose them
+  /// there takes less time than from the store, and pictures are made of them.
+  void read_states() {
+    Trace& trace = result.trace;
+    if (!finishes() || !sink->takes_own_states() || trace.dropped > 0 || !trace.x.empty()) return;
+    const double bytes = bytes_per_draw(model, options.run.keep) * static_cast<double>(trace.draws * trace.chains);
+    if (trace.draws == 0 || bytes > memory_for_draws(options.run)) return;
+    trace.x = read_run(options.out, {.series = false}).trace.x;
+  }
 };
 
 Session::Session(Model model, SessionOptions options, RunHooks hooks, const std::shared_ptr<Checkpoint>& resumed)
@@ -277,7 +286,7 @@ void Session::run(const std::function<void(std::size_t)>& begun) {
   Work& work = *work_;
   const RunOptions& options = work.options.run;
   Run run(work.model, work.sampler, options, work.hooks);
-  if (work.resumes) CheckpointedSink::load(work.file(), run);
+  if (work.resumes) work.sink->load(run);
   if (!work.state_before.empty()) {
     run.load_rest(work.state_before);
     run.take_draws(std::exchange(work.draws_before, {}));
@@ -286,7 +295,7 @@ void Session::run(const std::function<void(std::size_t)>& begun) {
   run.warm_up();
   const std::size_t wanted = options.seconds > 0.0 ? std::numeric_limits<std::size_t>::max() : options.draws;
   run.sample(wanted - std::min(wanted, run.draws()));
-  if (work.hooks.after_round) CheckpointedSink::after_last_round(work.file(), run, !run.stopped());
+  if (work.sink) work.sink->after_last_round(run, !run.stopped());
   const bool is_small = options.chains * work.model.layout.variables <= kMostKept;
   if (work.keeps_state && is_small && !run.stopped()) work.state = run.save_rest();
   work.result = run.finish();
@@ -300,18 +309,19 @@ void Session::run(const std::function<void(std::size_t)>& begun) {
 
 Report Session::finish() {
   Work& work = *work_;
-  if (work.sink) work.sink->close_draws();
   // Where all ranks have the draws, they may read the file: not before it is complete, nor while it is written to.
   const bool all_read =
       work.hooks.collective != nullptr && work.hooks.draws_to == Collective::To::all && !work.options.out.empty();
   const auto wait_for_all = [&] { return all_read && work.hooks.collective->any(false); };
   wait_for_all();
+  work.read_states();
   FileReportOptions reading{.threads = work.options.run.threads};
   if (work.options.run.memory > 0.0) reading.memory = work.options.run.memory;
   Report report =
       work.options.out.empty() ? make_report(work.result) : make_report(work.result, work.options.out, reading);
   wait_for_all();
-  if (work.sink) work.sink->finish(report_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (work.finishes())
+    work.sink->finish(report_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return report;
 }
 

@@ -53,52 +53,43 @@ bool is_complete(const std::string& path) { return !is_store(path) || !zarr::rea
 
 CheckpointedSink::CheckpointedSink(std::string path, const Model& model, const RunOptions& run,
                                    const CheckpointOptions& options, nlohmann::json command,
-                                   std::optional<Checkpoint> resumed, std::size_t observers)
+                                   std::optional<Checkpoint> resumed, std::size_t observers, Collective* ranks)
     : path_(std::move(path)),
       options_(options),
       command_(std::move(command)),
       resumed_(std::move(resumed)),
-      store_(path_, model, run, observers),
+      ranks_(ranks != nullptr && ranks->size() > 1 ? ranks : nullptr),
+      store_(path_, model, run, observers, ranks_),
       keeps_from_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options.first)),
       due_(keeps_from_) {
-  if (!options_.enabled) return;
-  if (resumed_) {
+  if (options_.enabled && resumed_) {
     due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options.interval);
     store_.take_back(resumed_->draws);
-  } else if (has_unfinished_run(path_)) {
+  } else if (options_.enabled && is_root() && has_unfinished_run(path_)) {
     throw InputError(
         fmt::format("{0} has an unfinished run: 'poise resume {0}' continues it; to begin anew, delete {0}", path_));
   }
+  store_.meet();
 }
 
-CheckpointedSink::~CheckpointedSink() {
+void CheckpointedSink::load(Run& run) {
+  const std::string path = ranks_ != nullptr ? ranks_->of_root(path_) : path_;
   try {
-    store_.settle();
-  } catch (const std::exception&) {
-    // No caller is left to be told.
-  }
-}
-
-void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
-  Collective* const ranks = run.collective();
-  std::string path = sink != nullptr ? sink->path_ : "";
-  if (ranks != nullptr) path = ranks->of_root(path);
-  try {
-    if (ranks == nullptr) {
-      run.load_rest(sink->resumed_->state);
+    if (ranks_ == nullptr) {
+      run.load_rest(resumed_->state);
     } else {
-      run.load_rest(ranks->of_root(sink != nullptr ? sink->resumed_->state : ""));
+      run.load_rest(ranks_->of_root(is_root() ? resumed_->state : ""));
     }
   } catch (const InputError&) {
     throw;
   } catch (const std::runtime_error& error) {
     throw InputError(fmt::format("{} cannot be resumed: {}", path, error.what()));
   }
-  if (sink != nullptr) {
-    sink->store_.read(sink->resumed_->draws, [&](const DrawBatch& block) {
+  if (is_root()) {
+    store_.read(resumed_->draws, [&](const DrawBatch& block) {
       if (block.count > 0) run.take_draws(block);
     });
-    if (ranks != nullptr) run.take_draws({});  // which says that there are no more
+    if (ranks_ != nullptr) run.take_draws({});  // which says that there are no more
   } else {
     while (run.take_draws({}) > 0) continue;
   }
@@ -106,7 +97,6 @@ void CheckpointedSink::load(CheckpointedSink* sink, Run& run) {
 
 void CheckpointedSink::begin(const VariableLayout& layout, std::size_t chains,
                              const std::vector<std::string>& monitor_names, const std::string& settings) {
-  store_.settle();
   store_.begin(layout, chains, monitor_names, settings);
 }
 
@@ -114,52 +104,36 @@ void CheckpointedSink::write(const DrawBatch& block) { store_.write(block); }
 
 void CheckpointedSink::finish(const std::string& results) { store_.finish(results); }
 
-void CheckpointedSink::after_round(CheckpointedSink* sink, const Run& run) {
+void CheckpointedSink::after_round(const Run& run) {
+  if (!options_.enabled) return;
   // A launcher kills ranks about a second after it has told them to stop, and a busy machine may take longer to write
   // the last state. So a run on ranks has one on the disk before its first draw.
-  const bool is_first =
-      sink != nullptr && sink->options_.enabled && run.collective() != nullptr && !sink->resumed_ && !sink->has_first_;
-  bool due = is_first || (sink != nullptr && sink->options_.enabled && Clock::now() >= sink->due_);
-  if (run.collective() != nullptr) due = run.collective()->of_root(due);
+  const bool is_first = ranks_ != nullptr && !resumed_ && !has_first_;
+  bool due = is_first || Clock::now() >= due_;
+  if (ranks_ != nullptr) due = ranks_->of_root(due);
   if (!due) return;
-  save(sink, run, false);
-  if (sink == nullptr) return;
-  sink->due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(sink->options_.interval);
+  save(run, false);
+  due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.interval);
   if (!is_first) return;
-  sink->store_.settle();
-  sink->has_first_ = true;
+  store_.settle();
+  has_first_ = true;
 }
 
-void CheckpointedSink::after_last_round(CheckpointedSink* sink, const Run& run, bool finished) {
-  bool wanted = false;
-  if (sink != nullptr && sink->options_.enabled) {
-    wanted = sink->options_.always || sink->resumed_ || !finished || Clock::now() >= sink->keeps_from_;
-    if (!wanted) sink->store_.forget_states();
-  }
-  if (run.collective() != nullptr) wanted = run.collective()->of_root(wanted);
-  if (wanted) save(sink, run, finished);
-  if (sink != nullptr) sink->store_.settle();
+void CheckpointedSink::after_last_round(const Run& run, bool finished) {
+  bool wanted = options_.enabled && (options_.always || resumed_ || !finished || Clock::now() >= keeps_from_);
+  if (ranks_ != nullptr) wanted = ranks_->of_root(wanted);
+  if (options_.enabled && !wanted) store_.forget_states();
+  if (wanted) save(run, finished);
+  store_.close_draws();
 }
 
-void CheckpointedSink::save(CheckpointedSink* sink, const Run& run, bool finished) {
-  if (run.collective() == nullptr) {
-    sink->write_state(run, finished, [&] { return run.save_rest(); });
-    return;
-  }
-  if (run.is_broken()) {
-    if (sink != nullptr) sink->write_state(run, finished, [&] { return run.save_rest(); });  // which says why not
-    return;
-  }
-  std::string state = run.save_rest();
-  if (sink != nullptr) sink->write_state(run, finished, [&] { return std::move(state); });
-}
-
-void CheckpointedSink::write_state(const Run& run, bool finished, const std::function<std::string()>& state) {
+void CheckpointedSink::save(const Run& run, bool finished) {
   store_.settle();
   Checkpoint made{command_, run.draws(), finished, ""};
   try {
-    made.state = state();
+    made.state = run.save_rest();
   } catch (const std::exception& error) {
+    if (ranks_ != nullptr && !run.is_broken()) throw;  // others do not know of it
     note_failure(error.what());
     return;
   }

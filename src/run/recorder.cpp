@@ -43,6 +43,8 @@ void Recorder::share(const Division& division, Collective::To to) {
     accepted_[c] = *next;
   }
   if (keep_ != Keep::draws) return;
+  const bool wanted = to == Collective::To::all && holds_states_;
+  if (states_stay_ && !wanted) return;
   if (!packs_) return division.gather(std::span(block_.x), all, count * layout_.variables, to);
   division.gather(std::span(block_.bits), all, count * bits_width(), to);
   if (to == Collective::To::root && !division.collective().is_root()) return;
@@ -99,6 +101,7 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
       packs_(holding.packs && options.keep == Keep::draws && bit_labels(model.layout).has_bits()),
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
+      states_stay_(holding.states_stay),
       memory_(holding.memory),
       statistics_of_model_(model.statistics.size()),
       log_constant_(model.log_constant),

@@ -40,6 +40,7 @@ class Recorder {
     bool packs = false;      ///< the bits of two-valued variables are wanted: by the sink, or by ranks for each other
     unsigned threads = 1;    ///< that may take draws in
     std::vector<Observer> observers = {};
+    bool states_stay = false;  ///< each rank's sink takes those of its own chains
   };
   Recorder(const Model& model, const RunOptions& options, const Holding& holding);
 
@@ -60,7 +61,7 @@ class Recorder {
   void advance_and_record(Engine& engine, ChainGroup group, std::uint64_t steps, std::size_t draws);
   /// The draws since `begin_block` that all chains have: chains stay equally long. Good until the next `begin_block`.
   /// Where chains are divided among ranks all of them call it, and afterwards have the numbers of all chains; states go
-  /// where `to` says.
+  /// where `to` says, unless they stay with sinks and nobody holds them.
   [[nodiscard]] const DrawBatch& end_block(const Division* division, Collective::To to);
 
   /// The draws of a block that was recorded before, after those that there are.
@@ -128,6 +129,7 @@ class Recorder {
   bool packs_;
   bool hands_on_;
   bool has_states_;
+  bool states_stay_;
   double memory_;
   std::vector<std::string> names_;
   std::size_t statistics_of_model_;

@@ -147,6 +147,9 @@ void Run::Core::begin_sampling() {
 void Run::Core::begin_sink() {
   if (hooks.sink == nullptr || sink_begun) return;
   sink_begun = true;
+  if (division != nullptr && hooks.sink->takes_own_states()) {
+    hooks.sink->set_own_chains(division->own().first, division->own().count);
+  }
   // A file name in a spec may hold bytes that are not UTF-8; JSON may not.
   constexpr auto replace = nlohmann::json::error_handler_t::replace;
   RunResult head;

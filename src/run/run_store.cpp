@@ -31,16 +31,111 @@ StoreOptions shape_of(const Model& model, const RunOptions& options, std::size_t
 
 }  // namespace
 
-RunStore::RunStore(std::string path, const Model& model, const RunOptions& run, std::size_t observers)
-    : path_(std::move(path)), options_(shape_of(model, run, observers)), writer_(path_, options_) {}
+RunStore::RunStore(std::string path, const Model& model, const RunOptions& run, std::size_t observers,
+                   Collective* ranks)
+    : path_(std::move(path)), options_(shape_of(model, run, observers)), ranks_(ranks) {
+  if (ranks_ == nullptr || ranks_->is_root()) writer_.emplace(path_, options_);
+}
 
 void RunStore::take_back(std::size_t draws) {
+  resumed_ = draws;
+  if (!writer_) return;
   std::string note;
   root_ = zarr::read_last_state(path_, note).root;
   if (read_checkpoint(path_, note).draws != draws) {
     throw InputError(fmt::format("{} was changed by another program just now.", path_));
   }
-  writer_.resume(root_, draws);
+  writer_->resume(root_, draws);
+}
+
+void RunStore::meet() {
+  if (ranks_ == nullptr || options_.variables == 0 || !zarr::share_folder(path_, *ranks_, held_)) return;
+  part_.emplace(path_, options_.threads);
+  if (writer_) writer_->leave_states();
+}
+
+void RunStore::begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
+                     const std::string& settings) {
+  settle();
+  if (writer_) writer_->begin(layout, chains, monitor_names, settings);
+  begun_ = true;
+  if (!part_) return;
+  // Once they have heard of it, nothing of an earlier run is left that the root would remove.
+  const std::string stored = ranks_->of_root(writer_ && resumed_ > 0 ? zarr::root_text(root_) : std::string());
+  if (!writer_ && resumed_ > 0) root_ = zarr::parse_root(stored, path_);
+  part_->begin(layout, chains, own_, resumed_ > 0 ? std::optional(root_) : std::nullopt, resumed_);
+}
+
+void RunStore::write(const DrawBatch& block) {
+  if (part_) with_part([&] { part_->write(block); });
+  if (writer_) writer_->write(block);
+  if (part_) agree();
+}
+
+/// What goes wrong with a part ends the run as a failure of the root does, in the same words.
+template <class Body>
+void RunStore::with_part(Body&& body) {
+  try {
+    body();
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    std::string what = error.what();
+    while (!what.empty() && what.back() == '.') what.pop_back();
+    const std::string kept = durable_ == 0 ? "" : fmt::format("; {} draws of each chain are in {}", durable_, path_);
+    throw std::runtime_error(fmt::format("{}{}.", what, kept));
+  }
+}
+
+void RunStore::agree() {
+  struct News {
+    std::uint64_t is_busy, is_due, durable;
+  };
+  News mine{};
+  with_part([&] { mine.is_busy = part_->is_busy(); });
+  if (writer_) mine.is_due = writer_->is_due();
+  if (writer_) mine.durable = writer_->committed_draws();
+  const std::vector<News> all = ranks_->of_all(mine);
+  durable_ = all[0].durable;
+  if (waits_) {
+    if (std::all_of(all.begin(), all.end(), [](const News& one) { return one.is_busy == 0; })) release();
+  } else if (all[0].is_due != 0) {
+    std::shared_future<void> others = start_parts();
+    if (writer_) writer_->commit(std::move(others));
+  }
+}
+
+std::shared_future<void> RunStore::start_parts() {
+  with_part([&] { part_->start(); });
+  waits_ = true;
+  if (!writer_) return {};
+  parts_.emplace();
+  return parts_->get_future().share();
+}
+
+void RunStore::release() {
+  waits_ = false;
+  if (!parts_) return;
+  parts_->set_value();
+  parts_.reset();
+}
+
+void RunStore::settle() {
+  if (waits_) {
+    with_part([&] { part_->wait(); });
+    static_cast<void>(ranks_->any(false));
+    release();
+  }
+  if (writer_) writer_->settle();
+}
+
+void RunStore::close_draws() {
+  settle();
+  if (part_) {
+    static_cast<void>(start_parts());
+    settle();
+  }
+  if (writer_) writer_->close_draws();
 }
 
 void RunStore::read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit) {
@@ -58,6 +153,10 @@ void RunStore::read(std::size_t draws, const std::function<void(const DrawBatch&
   }
 }
 
-void RunStore::save(const Checkpoint& checkpoint) { writer_.save(checkpoint_bytes(checkpoint)); }
+void RunStore::save(const Checkpoint& checkpoint) {
+  std::shared_future<void> others;
+  if (part_ && begun_) others = start_parts();
+  if (writer_) writer_->save(checkpoint_bytes(checkpoint), std::move(others));
+}
 
 }  // namespace poise

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include <poise/collective.hpp>
 #include <poise/run.hpp>
+#include "base/state_file.hpp"
+#include "store/zarr/part.hpp"
 #include "store/zarr/writer.hpp"
 
 namespace poise {
@@ -20,38 +26,66 @@ struct Checkpoint {
 };
 
 /// A Zarr store that is its own journal.
+///
+/// Where there are ranks all of them make one and call the same, but for `read` and `finish`. Where they see the same
+/// folder, each writes the states of its own chains. The root writes all else, and commits what the others have told to
+/// be on the disk; where they do not, it writes all.
 class RunStore final : public Sink {
  public:
   /// Takes hold of the store at a path. `observers` of the caller add a monitor each. Throws InputError where it cannot
   /// be written, or where another program holds it.
-  RunStore(std::string path, const Model& model, const RunOptions& run, std::size_t observers);
+  RunStore(std::string path, const Model& model, const RunOptions& run, std::size_t observers, Collective* ranks);
 
   /// Before anything else: goes back to the draws that go with a state. Throws InputError where they are not there.
   void take_back(std::size_t draws);
-  /// Gives the first draws of each chain, which must be there, batch by batch.
+  /// Then, before `begin`: ranks find out who writes.
+  void meet();
+  /// At the root: gives the first draws of each chain, which must be there, batch by batch.
   void read(std::size_t draws, const std::function<void(const DrawBatch&)>& visit);
-  /// Puts a state on the disk behind the draws so far, in the background. It may come before `begin`.
+  /// Puts a state on the disk behind the draws so far, in the background. It may come before `begin`. Of ranks the root
+  /// has it.
   void save(const Checkpoint& checkpoint);
   /// Waits for that.
-  void settle() { writer_.settle(); }
+  void settle();
   /// After the last draw: what is stored can be read from here on.
-  void close_draws() { writer_.close_draws(); }
+  void close_draws();
   /// No state is to be left; before `finish`.
-  void forget_states() { writer_.forget_states(); }
+  void forget_states() {
+    if (writer_) writer_->forget_states();
+  }
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
-             const std::string& settings) override {
-    writer_.begin(layout, chains, monitor_names, settings);
-  }
-  [[nodiscard]] bool wants_bits() const override { return writer_.wants_bits(); }
-  void write(const DrawBatch& block) override { writer_.write(block); }
-  void finish(const std::string& results) override { writer_.finish(results); }
+             const std::string& settings) override;
+  [[nodiscard]] bool wants_bits() const override { return writer_ && writer_->wants_bits(); }
+  [[nodiscard]] bool takes_own_states() const override { return part_.has_value(); }
+  void set_own_chains(std::size_t first, std::size_t count) override { own_ = {first, count}; }
+  void write(const DrawBatch& block) override;
+  /// At the root.
+  void finish(const std::string& results) override { writer_->finish(results); }
 
  private:
+  template <class Body>
+  void with_part(Body&& body);
+  /// Lets the root commit, once all parts are on the disk.
+  void release();
+  /// Has the parts follow the commit that the root is to begin; gives what it waits for.
+  [[nodiscard]] std::shared_future<void> start_parts();
+  /// What ranks tell each other between two rounds.
+  void agree();
+
   std::string path_;
   StoreOptions options_;
-  zarr::Root root_;  // of the state that the run is resumed from
-  zarr::Writer writer_;
+  Collective* ranks_;
+  std::size_t resumed_ = 0;             // draws
+  zarr::Root root_;                     // of the state that the run is resumed from
+  std::optional<zarr::Writer> writer_;  // at the root
+  std::optional<Lock> held_;            // at other ranks
+  std::optional<zarr::Part> part_;      // where ranks see the same folder
+  Range own_;
+  bool begun_ = false;
+  bool waits_ = false;                       // a commit, for the parts
+  std::optional<std::promise<void>> parts_;  // at the root: are on the disk
+  std::uint64_t durable_ = 0;                // draws of each chain, as the root last said
 };
 
 }  // namespace poise

@@ -188,12 +188,13 @@ void Run::Core::take(TunableEngine chains_made) {
 }
 
 void Run::Core::make_recorder() {
-  const bool has_states =
-      hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
+  const bool states_stay = division != nullptr && hooks.sink != nullptr && hooks.sink->takes_own_states();
+  const bool has_states = hooks.collective == nullptr || hooks.draws_to == Collective::To::all ||
+                          (hooks.collective->is_root() && !states_stay);
   const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
-  recorder.emplace(
-      model, options,
-      Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads, hooks.observers});
+  recorder.emplace(model, options,
+                   Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads,
+                                     hooks.observers, states_stay});
 }
 
 void Run::Core::share_out() {

@@ -36,6 +36,8 @@ struct ReadOptions {
   std::size_t most_draws = all;  ///< 0: only what is known of the run
   std::size_t first_variable = 0;
   std::size_t most_variables = all;
+  std::size_t first_chain = 0;  ///< of states; series are read of all chains
+  std::size_t most_chains = all;
 };
 
 /// A run as it was stored, or a part of it: `trace.dropped` counts the draws that were left out, and x has the

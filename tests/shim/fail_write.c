@@ -1,6 +1,7 @@
 /* Makes one call below the store of a run fail, or the program die in it: POISE_FAULT=N:HOW for the N-th such call, HOW
-   being fail, tear (half of a write is made, then the program is killed) or kill. Loaded before the C library; leaves
-   the file 'triggered', with the name of the call, where it struck. */
+   being fail, tear (half of a write is made, then the program is killed) or kill; with POISE_FAULT_RANK=R in rank R of
+   those that mpirun has started only. Loaded before the C library; leaves the file 'triggered', with the name of the
+   call, where it struck. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,6 +49,9 @@ static const char* at(int folder, const char* name, char* path, size_t size) {
 /* What to do in this call: NULL for nothing. */
 static const char* fault(const char* name) {
   const char* wanted = getenv("POISE_FAULT");
+  const char* wanted_rank = getenv("POISE_FAULT_RANK");
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (wanted_rank != NULL && (rank == NULL || strcmp(rank, wanted_rank) != 0)) return NULL;
   if (wanted == NULL || atomic_fetch_add(&calls, 1) + 1 != strtol(wanted, NULL, 10)) return NULL;
   const int marker = open("triggered", O_WRONLY | O_CREAT, 0600);
   if (marker >= 0) {

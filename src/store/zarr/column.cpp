@@ -53,6 +53,25 @@ std::size_t states_chunk_draws(const StateShape& states, std::size_t chains) {
   return std::clamp<std::size_t>(std::min(fitting, waiting), 1, kMostDraws);
 }
 
+Array states_array(const VariableLayout& layout, std::size_t chains) {
+  const StateShape states = state_shape(layout);
+  Array x{"posterior/x",     "int8", {chains, 0}, {1, states_chunk_draws(states, chains)}, states.fill,
+          {"chain", "draw"}, ""};
+  const auto add = [&](const char* name, std::size_t length) {
+    x.shape.push_back(length);
+    x.chunk.push_back(length);
+    x.dimensions.emplace_back(name);
+  };
+  if (layout.is_lattice()) {
+    add("row", layout.rows);
+    add("column", layout.columns);
+  } else {
+    // Not "variable": xarray, and with it the summary of ArviZ, uses that name for a dimension of its own.
+    add("x_variable", layout.variables);
+  }
+  return x;
+}
+
 std::vector<std::size_t> series_chunk(std::size_t chains) {
   const std::size_t draws = std::clamp(kWaitingNumbers / chains, kFewestInSeries, kMostInSeries);
   return {std::clamp<std::size_t>(kChunkNumbers / draws, 1, chains), draws};
@@ -66,9 +85,16 @@ Column::Column(Array array, Source source, const StateShape& states, std::size_t
       width_(source == Source::states ? states.bytes() : sizeof(double)),
       held_(array_.shape[0]) {}
 
-void Column::add(const DrawBatch& block) {
+Column::Column(Array array, const StateShape& states, Range chains) : Column(std::move(array), Source::states, states) {
+  first_chain_ = chains.first;
+  held_.resize(chains.count);
+}
+
+void Column::add(const DrawBatch& block, std::size_t first_chain) {
   const std::size_t bytes = block.count * width_;
+  const std::size_t first = first_chain_ - first_chain;  // in the block
   const auto take = [&](const std::uint8_t* from) {
+    from += first * bytes;
     for (std::size_t chain = 0; chain < held_.size(); ++chain) {
       held_[chain].insert(held_[chain].end(), from + chain * bytes, from + (chain + 1) * bytes);
     }
@@ -83,8 +109,8 @@ void Column::add(const DrawBatch& block) {
       } else if (!block.bits.empty()) {
         take(block.bits.data());
       } else {
-        std::vector<std::uint8_t> packed(held_.size() * bytes);
-        for (std::size_t row = 0; row < held_.size() * block.count; ++row) {
+        std::vector<std::uint8_t> packed((first + held_.size()) * bytes);
+        for (std::size_t row = first * block.count; row < (first + held_.size()) * block.count; ++row) {
           const auto labels = std::span(block.x).subspan(row * states_.variables, states_.variables);
           if (pack_labels(labels, states_.low, states_.high, packed.data() + row * width_)) continue;
           throw std::invalid_argument("zarr::Writer: a draw of two-valued variables has a third label");
@@ -101,7 +127,9 @@ std::vector<Column::Chunk> Column::chunks(bool all) const {
   for (std::size_t draw = 0; draw < waiting_; draw += chunk_draws()) {
     const std::size_t draws = std::min(chunk_draws(), waiting_ - draw);
     if (draws < chunk_draws() && !all) break;
-    for (std::size_t chain = 0; chain < held_.size(); chain += array_.chunk[0]) found.push_back({chain, draw, draws});
+    for (std::size_t chain = 0; chain < held_.size(); chain += array_.chunk[0]) {
+      found.push_back({first_chain_ + chain, draw, draws});
+    }
   }
   return found;
 }
@@ -118,7 +146,7 @@ std::string Column::encoded(const Chunk& chunk) const {
 }
 
 std::string Column::encoded_states(const Chunk& chunk) const {
-  const std::uint8_t* const from = held_[chunk.first_chain].data() + chunk.first_draw * width_;
+  const std::uint8_t* const from = held_[chunk.first_chain - first_chain_].data() + chunk.first_draw * width_;
   if (states_.has_bits()) {
     const LabelBits labels{{from, chunk.draws * width_}, chunk.draws, states_.variables, states_.low, states_.high};
     return encode(labels, (chunk_draws() - chunk.draws) * states_.variables, states_.fill);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/trace.hpp>
+#include "store/run_file.hpp"
 #include "store/zarr/metadata.hpp"
 
 namespace poise::zarr {
@@ -24,6 +25,8 @@ struct StateShape {
 
 /// Draws in a chunk of states, which is of one chain and has all variables.
 [[nodiscard]] std::size_t states_chunk_draws(const StateShape& states, std::size_t chains);
+/// The array of the states of so many chains, none of which has a draw yet.
+[[nodiscard]] Array states_array(const VariableLayout& layout, std::size_t chains);
 /// Chains and draws in a chunk of a series.
 [[nodiscard]] std::vector<std::size_t> series_chunk(std::size_t chains);
 
@@ -33,13 +36,16 @@ class Column {
 
   /// `monitor` is which one.
   Column(Array array, Source source, const StateShape& states, std::size_t monitor = 0);
+  /// The states of some of the chains.
+  Column(Array array, const StateShape& states, Range chains);
 
   [[nodiscard]] Array& array() { return array_; }
   [[nodiscard]] Source source() const { return source_; }
   [[nodiscard]] std::size_t chunk_draws() const { return array_.chunk[1]; }
   /// Says how many draws of each chain were written before; a multiple of those in a chunk.
   void begin_at(std::size_t draws) { written_ = draws; }
-  void add(const DrawBatch& block);
+  /// The first chain of the block is number `first_chain`.
+  void add(const DrawBatch& block, std::size_t first_chain = 0);
 
   struct Chunk {
     std::size_t first_chain = 0;
@@ -61,10 +67,11 @@ class Column {
   Source source_;
   StateShape states_;
   std::size_t monitor_;
-  std::size_t width_;        // bytes of a draw of a chain
-  std::size_t written_ = 0;  // draws in full chunks
+  std::size_t width_;            // bytes of a draw of a chain
+  std::size_t first_chain_ = 0;  // of those that are here
+  std::size_t written_ = 0;      // draws in full chunks
   std::size_t waiting_ = 0;
-  std::vector<std::vector<std::uint8_t>> held_;  // by chains
+  std::vector<std::vector<std::uint8_t>> held_;  // by chains, from the first one on
 };
 
 }  // namespace poise::zarr

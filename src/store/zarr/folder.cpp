@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -29,6 +28,7 @@ namespace {
 constexpr const char* kOwn = ".poise";  // what is no part of the Zarr group
 constexpr const char* kStates = "state.";
 constexpr const char* kTemporary = ".tmp";
+constexpr const char* kRanks = "rank.";
 
 [[noreturn]] void fail(const std::string& path) {
   throw std::runtime_error(fmt::format("Cannot write {}: {}.", path, std::generic_category().message(errno)));
@@ -113,14 +113,31 @@ Folder::Folder(const std::string& path) : path_(without_slash(path)) {
   if (::mkdir(at(kOwn).c_str(), 0777) != 0 && errno != EEXIST) refuse(std::generic_category().message(errno));
   if (!had_own) sync_directory(path_);  // which says whose the folder is, before there is anything else
   held_.emplace(at(kOwn) + "/lock");
+  remove_ranks();
+}
+
+void Folder::remove_ranks() const {
+  std::error_code ignored;
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(at(kOwn), ignored)) {
+    if (entry.path().filename().string().starts_with(kRanks)) found.push_back(entry.path().string());
+  }
+  for (const std::string& one : found) const Lock gone(one);
 }
 
 Folder::~Folder() {
   if (!held_ || !fs::exists(at(kOwn) + "/lock")) return;
   std::error_code ignored;
   const auto entries = std::distance(fs::directory_iterator(path_, ignored), fs::directory_iterator());
-  const auto own = std::distance(fs::directory_iterator(at(kOwn), ignored), fs::directory_iterator());
-  if (entries != 1 || own != 1) return;
+  if (entries != 1) return;
+  std::vector<std::string> held;  // by ranks that end as this one does
+  for (const auto& entry : fs::directory_iterator(at(kOwn), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "lock") continue;
+    if (!name.starts_with(kRanks)) return;
+    held.push_back(entry.path().string());
+  }
+  for (const std::string& one : held) ::unlink(one.c_str());
   ::unlink(held_->path().c_str());
   ::rmdir(at(kOwn).c_str());
   if (made_) ::rmdir(path_.c_str());
@@ -150,28 +167,45 @@ void Folder::remove_leftovers() const {
   for (const fs::path& one : found) fs::remove(one, ignored);
 }
 
-void Folder::make_group(const std::string& name) const {
+void make_group(const std::string& store, const std::string& name) {
   for (std::size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
-    make_directory(at(name.substr(0, end)));
+    make_directory(store + '/' + name.substr(0, end));
   }
-  make_directory(at(name));
+  make_directory(store + '/' + name);
 }
 
-std::pair<std::string, std::string> Folder::write(const std::string& name, std::string_view content) {
+NewFile write_new(const std::string& store, const std::string& name, std::string_view content) {
   // Several commits may wait for versions of the same file.
   static std::atomic<std::uint64_t> number = 0;
   std::string temporary = fmt::format("{}.{}{}", name, ++number, kTemporary);
-  write_whole(at(temporary), content);
+  write_whole(store + '/' + temporary, content);
   return {std::move(temporary), name};
 }
 
-void Folder::make_durable(const Commit& commit) const {
+std::set<std::string> put_in_place(const std::string& store, const std::vector<NewFile>& files) {
   std::set<std::string> folders;
-  for (const auto& [from, to] : commit.files) sync(at(from));
-  for (const auto& [from, to] : commit.files) {
-    rename_to(at(from), at(to));
-    folders.insert(directory_of(at(to)));
+  for (const auto& [from, to] : files) sync(store + '/' + from);
+  for (const auto& [from, to] : files) {
+    rename_to(store + '/' + from, store + '/' + to);
+    folders.insert(directory_of(store + '/' + to));
   }
+  return folders;
+}
+
+void sync_folders(const std::set<std::string>& folders) {
+  for (const std::string& folder : folders) sync(folder);
+}
+
+std::string rank_path(const std::string& store, int rank) {
+  return fmt::format("{}/{}/{}{}", store, kOwn, kRanks, rank);
+}
+std::string probe_path(const std::string& store, const std::string& name) {
+  return fmt::format("{}/{}/{}{}", store, kOwn, name, kTemporary);
+}
+void write_probe(const std::string& path) { write_whole(path, ""); }
+
+void Folder::make_durable(const Commit& commit) const {
+  std::set<std::string> folders = put_in_place(path_, commit.files);
   if (commit.is_first) {
     for (const auto& entry : fs::recursive_directory_iterator(path_)) {
       if (entry.is_directory()) folders.insert(entry.path().string());
@@ -179,6 +213,7 @@ void Folder::make_durable(const Commit& commit) const {
     folders.insert(path_);
     sync_directory(directory_of(path_));
   }
+  if (commit.others.valid()) commit.others.get();
   if (commit.state) {
     const std::string state = state_path(path_, commit.state->first);
     write_whole(state, commit.state->second);
@@ -186,7 +221,7 @@ void Folder::make_durable(const Commit& commit) const {
     if (!commit.previous_root.empty()) write_renamed(previous_root_path(path_), commit.previous_root);
     folders.insert(at(kOwn));
   }
-  for (const std::string& folder : folders) sync(folder);
+  sync_folders(folders);
   write_renamed(root_path(path_), commit.root);
   sync(path_);
   if (commit.state) remove_states(commit.state->first);

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,16 +26,36 @@ namespace poise::zarr {
 [[nodiscard]] std::string previous_root_path(const std::string& store);
 [[nodiscard]] std::string state_path(const std::string& store, std::uint64_t number);
 
-/// What is to become durable together; all paths are below the folder.
+/// Written under the first name and wanted under the second; both are below the folder.
+using NewFile = std::pair<std::string, std::string>;
+
+// Failures to write are a std::runtime_error that names the path.
+
+void make_group(const std::string& store, const std::string& name);
+/// Writes a file under a name of its own.
+[[nodiscard]] NewFile write_new(const std::string& store, const std::string& name, std::string_view content);
+/// Waits until files are on the disk and gives them their names. Gives the folders, which are not synced yet.
+[[nodiscard]] std::set<std::string> put_in_place(const std::string& store, const std::vector<NewFile>& files);
+void sync_folders(const std::set<std::string>& folders);
+
+/// Ranks of a run that write into the same folder hold a file each, so that no other program takes the folder while one
+/// of them is left.
+[[nodiscard]] std::string rank_path(const std::string& store, int rank);
+/// A file that tells the folder from all others.
+[[nodiscard]] std::string probe_path(const std::string& store, const std::string& name);
+void write_probe(const std::string& path);
+
+/// What is to become durable together.
 struct Commit {
-  std::vector<std::pair<std::string, std::string>> files;  ///< written under the first name, wanted under the second
+  std::vector<NewFile> files;
   std::optional<std::pair<std::uint64_t, std::string>> state;  ///< number and content of a new state
   std::string previous_root;                                   ///< of the last state; empty: none
   std::string root;
   bool is_first = false;  ///< no folder below has been synced yet
+  /// Files of others that the root counts on are on the disk when it is ready; not valid: there are none.
+  std::shared_future<void> others;
 };
 
-/// Failures to write are a std::runtime_error that names the path.
 class Folder {
  public:
   /// Makes the folder where there is none and takes hold of it. Throws an InputError where another program has, where
@@ -49,14 +72,18 @@ class Folder {
   void clear();
   /// Removes files that killed programs have not given their names.
   void remove_leftovers() const;
-  void make_group(const std::string& name) const;
+  void make_group(const std::string& name) const { zarr::make_group(path_, name); }
   /// Writes a file that the next commit is to have; gives what goes into `Commit::files`.
-  [[nodiscard]] std::pair<std::string, std::string> write(const std::string& name, std::string_view content);
+  [[nodiscard]] NewFile write(const std::string& name, std::string_view content) const {
+    return write_new(path_, name, content);
+  }
   void make_durable(const Commit& commit) const;
   /// Removes all states and what belongs to them: no root names them any more.
   void forget_states() const;
 
  private:
+  /// Removes what ranks that were killed have held. Throws an InputError where one is left.
+  void remove_ranks() const;
   /// Removes states before the last two; with 0, all.
   void remove_states(std::uint64_t last) const;
   [[nodiscard]] std::string at(const std::string& name) const { return path_ + '/' + name; }

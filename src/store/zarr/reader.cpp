@@ -111,7 +111,8 @@ class Reader {
       check_counts(trace);
     }
     if (options.draws && run.has_states) {
-      read_states(run, range_of(options.first_variable, options.most_variables, run.layout.variables));
+      read_states(run, range_of(options.first_chain, options.most_chains, chains_),
+                  range_of(options.first_variable, options.most_variables, run.layout.variables));
     }
     return run;
   }
@@ -190,14 +191,14 @@ class Reader {
     }
   }
 
-  /// Calls visit(chains, draws, bytes) for every chunk that has some of the draws.
+  /// Calls visit(chains, draws, bytes) for every chunk that has some of the draws of some of the chains.
   template <class Visit>
-  void each_chunk(const Array& array, std::size_t bytes, Visit&& visit) const {
+  void each_chunk(const Array& array, std::size_t bytes, Range of, Visit&& visit) const {
     if (range_.count == 0) return;
     for (const std::size_t length : array.chunk) bytes *= length;
     std::vector<char> unpacked(bytes);
     const std::size_t length = array.chunk[1];
-    for (std::size_t chain = 0; chain < chains_; chain += array.chunk[0]) {
+    for (std::size_t chain = of.first; chain < of.first + of.count; chain += array.chunk[0]) {
       for (std::size_t k = range_.first / length; k * length < range_.first + range_.count; ++k) {
         const Range chains{chain, std::min(array.chunk[0], chains_ - chain)};
         const Range draws{k * length, length};
@@ -214,10 +215,10 @@ class Reader {
   }
 
   /// Whether all chunks are there: memory is taken once they are.
-  void expect_chunks(const Array& array) const {
+  void expect_chunks(const Array& array, Range of) const {
     if (range_.count == 0) return;
     const std::size_t length = array.chunk[1];
-    for (std::size_t chain = 0; chain < chains_; chain += array.chunk[0]) {
+    for (std::size_t chain = of.first; chain < of.first + of.count; chain += array.chunk[0]) {
       for (std::size_t k = range_.first / length; k * length < range_.first + range_.count; ++k) {
         std::vector<std::size_t> key(array.chunk.size(), 0);
         key[0] = chain / array.chunk[0];
@@ -230,9 +231,9 @@ class Reader {
     }
   }
 
-  [[nodiscard]] std::size_t entries(std::size_t width) const {
+  [[nodiscard]] std::size_t entries(std::size_t chains, std::size_t width) const {
     std::size_t count = 0;
-    if (__builtin_mul_overflow(chains_, range_.count, &count) || __builtin_mul_overflow(count, width, &count) ||
+    if (__builtin_mul_overflow(chains, range_.count, &count) || __builtin_mul_overflow(count, width, &count) ||
         count > std::numeric_limits<std::size_t>::max() / 16) {
       fail("declares more data than there can be: it is damaged");
     }
@@ -247,9 +248,10 @@ class Reader {
 
   template <class Number>
   void read_series(const Array& array, std::vector<Number>& values) const {
-    expect_chunks(array);
-    values.resize(entries(1));
-    each_chunk(array, sizeof(Number), [&](Range chains, Range draws, const char* bytes) {
+    const Range all{0, chains_};
+    expect_chunks(array, all);
+    values.resize(entries(chains_, 1));
+    each_chunk(array, sizeof(Number), all, [&](Range chains, Range draws, const char* bytes) {
       const Range wanted = common(draws);
       for (std::size_t k = 0; k < chains.count; ++k) {
         const char* const from = bytes + (k * draws.count + wanted.first - draws.first) * sizeof(Number);
@@ -266,7 +268,7 @@ class Reader {
     fail_draws({at / range_.count, 1}, {range_.first + at % range_.count, 1}, "are missing in their chunk");
   }
 
-  void read_states(StoredRun& run, Range columns) const {
+  void read_states(StoredRun& run, Range of, Range columns) const {
     const Array& x = growing("posterior/x", "int8", run.layout.is_lattice() ? 4 : 3);
     const std::size_t width = run.layout.variables;
     const int fill = x.fill.is_number_integer() ? x.fill.get<int>() : 0;
@@ -276,16 +278,16 @@ class Reader {
     for (Index level = 0; level < levels; ++level) {
       has_fill = has_fill && run.layout.label(static_cast<Value>(level)) != fill;
     }
-    expect_chunks(x);
-    run.trace.x.resize(entries(columns.count));
-    each_chunk(x, 1, [&](Range chains, Range draws, const char* bytes) {
+    expect_chunks(x, of);
+    run.trace.x.resize(entries(of.count, columns.count));
+    each_chunk(x, 1, of, [&](Range chains, Range draws, const char* bytes) {
       const Range wanted = common(draws);
       const char* const from = bytes + (wanted.first - draws.first) * width;
       if (has_fill && width > 0 && std::memchr(from, fill, wanted.count * width) != nullptr) {
         fail_draws(chains, wanted, "are missing in their chunk");
       }
       std::int8_t* const to =
-          run.trace.x.data() + (chains.first * range_.count + wanted.first - range_.first) * columns.count;
+          run.trace.x.data() + ((chains.first - of.first) * range_.count + wanted.first - range_.first) * columns.count;
       if (columns.count == width) {
         std::memcpy(to, from, wanted.count * width);
         return;

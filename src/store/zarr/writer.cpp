@@ -79,7 +79,7 @@ Writer::Writer(const std::string& path, const StoreOptions& options)
 
 Writer::~Writer() {
   try {
-    if (phase_ == Phase::open) close_draws();
+    if (phase_ == Phase::open && !leaves_states_to_others_) close_draws();
     if (committing_.valid()) committing_.get();
   } catch (const std::exception&) {
     // No caller is left to be told; what was committed before is in the store.
@@ -186,7 +186,7 @@ void Writer::take_up_draws() {
   take("sample_stats/n_steps", Column::Source::n_steps, 0);
   has_blocks_ = true;
   has_states_ = root_.find("posterior/x") != nullptr;
-  if (has_states_) take("posterior/x", Column::Source::states, 0);
+  if (has_states_ && !leaves_states_to_others_) take("posterior/x", Column::Source::states, 0);
 }
 
 void Writer::add_column(const Array& array, Column::Source source, std::size_t monitor) {
@@ -233,27 +233,14 @@ void Writer::define(const std::vector<std::string>& monitor_names) {
 
 void Writer::define_states() {
   has_states_ = true;
-  Array x{"posterior/x",     "int8", {chains_, 0}, {1, states_chunk_draws(states_, chains_)}, states_.fill,
-          {"chain", "draw"}, ""};
-  const auto add = [&](const char* name, std::size_t length) {
-    x.shape.push_back(length);
-    x.chunk.push_back(length);
-    x.dimensions.emplace_back(name);
-  };
-  if (layout_.is_lattice()) {
-    add("row", layout_.rows);
-    add("column", layout_.columns);
-  } else {
-    // Not "variable": xarray, and with it the summary of ArviZ, uses that name for a dimension of its own.
-    add("x_variable", layout_.variables);
-    if (!layout_.names.empty()) {
-      const std::size_t n = layout_.names.size();
-      write_array({"posterior/x_variable", "string", {n}, {n}, "", {"x_variable"}, ""});
-      files_.push_back(folder_.write("posterior/x_variable/c.0", texts(layout_.names)));
-    }
+  if (!layout_.is_lattice() && !layout_.names.empty()) {
+    const std::size_t n = layout_.names.size();
+    write_array({"posterior/x_variable", "string", {n}, {n}, "", {"x_variable"}, ""});
+    files_.push_back(folder_.write("posterior/x_variable/c.0", texts(layout_.names)));
   }
+  const Array x = states_array(layout_, chains_);
   write_array(x);
-  add_column(x, Column::Source::states);
+  if (!leaves_states_to_others_) add_column(x, Column::Source::states);
 }
 
 void Writer::check(const DrawBatch& block) const {
@@ -277,12 +264,21 @@ void Writer::write(const DrawBatch& block) {
     for (Column& column : columns_) column.add(block);
     draws_ += block.count;
     write_chunks(false);
-    const bool in_flight =
-        committing_.valid() && committing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-    if (in_flight) return;
-    wait();
-    if (std::chrono::steady_clock::now() >= due_) start(take_commit(Metadata::of_root));
   });
+  if (!leaves_states_to_others_ && is_due()) commit({});
+}
+
+bool Writer::is_due() {
+  if (phase_ != Phase::open || draws_ == committed_) return false;
+  const bool in_flight =
+      committing_.valid() && committing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (in_flight) return false;
+  guarded([&] { wait(); });
+  return std::chrono::steady_clock::now() >= due_;
+}
+
+void Writer::commit(std::shared_future<void> others) {
+  guarded([&] { start(take_commit(Metadata::of_root), std::move(others)); });
 }
 
 /// Chunks that are full or, for `all`, also those that are not.
@@ -336,7 +332,8 @@ Commit Writer::take_commit(Metadata metadata) {
   return commit;
 }
 
-void Writer::start(Commit commit) {
+void Writer::start(Commit commit, std::shared_future<void> others) {
+  commit.others = std::move(others);
   committing_ = std::async(std::launch::async, [this, made = std::move(commit)] {
     const auto begun = std::chrono::steady_clock::now();
     folder_.make_durable(made);
@@ -364,7 +361,7 @@ void Writer::settle() {
   guarded([&] { wait(); });
 }
 
-void Writer::save(std::string state) {
+void Writer::save(std::string state, std::shared_future<void> others) {
   if (phase_ == Phase::closed) return;
   guarded([&] {
     wait();
@@ -374,7 +371,7 @@ void Writer::save(std::string state) {
     Commit commit = take_commit(Metadata::of_all);
     commit.previous_root = std::exchange(last_state_root_, commit.root);
     commit.state = {root_.state, std::move(state)};
-    start(std::move(commit));
+    start(std::move(commit), std::move(others));
   });
 }
 

@@ -35,13 +35,20 @@ class Writer final : public Sink {
   /// To be called before `begin`: the store is continued behind the first draws of each chain. `root` is what it says
   /// of itself, with the state that the run is resumed from.
   void resume(Root root, std::size_t draws);
+  /// To be called before `begin`: the chunks of states are written by others, and nothing is committed but by `commit`,
+  /// `save` and `close_draws`.
+  void leave_states() { leaves_states_to_others_ = true; }
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
   [[nodiscard]] bool wants_bits() const override { return true; }
   void write(const DrawBatch& block) override;
+  /// Whether it is time to commit the draws so far.
+  [[nodiscard]] bool is_due();
+  /// Does so in the background, once what others write is on the disk.
+  void commit(std::shared_future<void> others);
   /// Commits the draws so far with a state, in the background. May be called before `begin`.
-  void save(std::string state);
+  void save(std::string state, std::shared_future<void> others = {});
   /// Waits until the last commit is on the disk, and throws what went wrong with it.
   void settle();
   /// Commits all draws.
@@ -71,7 +78,7 @@ class Writer final : public Sink {
   void write_chunks(bool all);
   void check(const DrawBatch& block) const;
   [[nodiscard]] Commit take_commit(Metadata metadata);
-  void start(Commit commit);
+  void start(Commit commit, std::shared_future<void> others);
 
   StoreOptions options_;
   Folder folder_;
@@ -85,17 +92,18 @@ class Writer final : public Sink {
   bool cleared_ = false;  // an earlier run is gone, or is continued
   bool is_resumed_ = false;
   bool leaves_states_ = true;
+  bool leaves_states_to_others_ = false;
   bool new_folders_ = false;
   bool has_states_ = false;
   bool has_blocks_ = false;
   std::size_t resumed_draws_ = 0;
 
-  std::size_t draws_ = 0;                                   // per chain that came
-  std::size_t committed_ = 0;                               // of these, in the last commit
-  std::size_t durable_ = 0;                                 // in the last one that is on the disk
-  std::size_t numbered_ = 0;                                // draws whose numbers were written
-  std::vector<std::pair<std::string, std::string>> files_;  // of the next commit
-  std::string last_state_root_;                             // the root as it was committed with the last state
+  std::size_t draws_ = 0;        // per chain that came
+  std::size_t committed_ = 0;    // of these, in the last commit
+  std::size_t durable_ = 0;      // in the last one that is on the disk
+  std::size_t numbered_ = 0;     // draws whose numbers were written
+  std::vector<NewFile> files_;   // of the next commit
+  std::string last_state_root_;  // the root as it was committed with the last state
   std::future<void> committing_;
   std::chrono::steady_clock::duration prepared_{};  // what the last commit took of the run's time
   std::chrono::steady_clock::duration took_{};      // and of its own
