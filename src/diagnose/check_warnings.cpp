@@ -178,8 +178,8 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
   }
   if (names.empty()) return {};
   return {{"stuck",
-           fmt::format("{} never changed and could not, as zeros in the tables leave one level with the others as they "
-                       "were: unless evidence determines that, the chains are stuck and marginals are wrong",
+           fmt::format("{} never changed and could not, as zeros leave one level with the others as they were: unless "
+                       "the model or its evidence determines that, the chains are stuck and marginals are wrong",
                        list_of(names)),
            remedy(checks, run)}};
 }

@@ -29,7 +29,7 @@ void add_exact_checks(const Model& model, std::span<const double> frequencies, s
   // Only networks are known to fall into parts without being made one.
   const bool is_network = std::holds_alternative<NetworkDescription>(model.description);
   if (!is_network && layout.variables > variables) return;
-  const std::shared_ptr<const Network> network = tables_to_check(model);
+  const std::shared_ptr<const Network> network = tables_to_check(model, updates);
   if (!network) return;
   const std::vector<ExactPart> parts =
       cheap_parts(*network, kFreeEntries + kEntriesPerUpdate * count, static_cast<std::size_t>(variables));

@@ -20,6 +20,8 @@ constexpr double kFreeOperations = 1 << 21;
 constexpr double kOperationsPerUpdate = 8.0;
 /// The part of a run that checks may take.
 constexpr double kFraction = 0.01;
+/// User code is enumerated where that takes this part of the values of the run: one call, where the run makes many.
+constexpr double kFractionOfCode = 0.02;
 /// Variables of a block, the states that its laws are computed at, and the updates that one of these takes as long as:
 /// some 50 microseconds.
 constexpr std::size_t kBlockSize = 24;
@@ -236,9 +238,11 @@ bool has_clusters(const Model& model) {
 
 }  // namespace
 
-std::shared_ptr<const Network> tables_to_check(const Model& model) {
+std::shared_ptr<const Network> tables_to_check(const Model& model, std::uint64_t updates) {
   const bool is_network = std::holds_alternative<NetworkDescription>(model.description);
-  if (model.fibers() != nullptr || (!is_network && model.layout.variables > kMostConverted)) return nullptr;
+  if (!is_network && model.layout.variables > kMostConverted) return nullptr;
+  const bool is_user_code = model.fibers() != nullptr;
+  if (is_user_code && number_of_states(model) > kFractionOfCode * static_cast<double>(updates)) return nullptr;
   try {
     return as_network(model);
   } catch (const InputError&) {
@@ -272,7 +276,7 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
   suspects.least.resize(levels);
   suspects.most.resize(levels);
   const double budget = kFraction * static_cast<double>(updates);
-  const std::shared_ptr<const Network> network = tables_to_check(model);
+  const std::shared_ptr<const Network> network = tables_to_check(model, updates);
   std::optional<Marginals> marginals;
   if (network) marginals = cheap_marginals(*network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
   checks.exact = marginals.has_value();

@@ -97,8 +97,8 @@ class LawReader {
 void add_local_gains(const Model& model, const CheckedStates& states, std::uint64_t seed, ModelChecks& checks);
 
 /// The model as tables, which show what single changes do not; null where it has none, or where they would take longer
-/// than the run.
-[[nodiscard]] std::shared_ptr<const Network> tables_to_check(const Model& model);
+/// than the run: all states of user code may be at most a fiftieth of its `updates`.
+[[nodiscard]] std::shared_ptr<const Network> tables_to_check(const Model& model, std::uint64_t updates);
 
 /// What the model says of levels that no chain was at: `visited` has a number for each level of each variable, one for
 /// an observed one, and is not 0 where some chain was. Networks and Ising models have exact marginals where a junction

@@ -15,6 +15,7 @@
 #include "exact/junction_tree.hpp"
 #include "models/as_network.hpp"
 #include "models/user/batch_target.hpp"
+#include "run/quench.hpp"
 #include "run/start.hpp"
 
 namespace poise {
@@ -292,12 +293,19 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   return Verdict::undecided;
 }
 
+std::vector<std::size_t> Watcher::scouts_to_quench() const {
+  std::vector<std::size_t> chosen;
+  for (std::size_t c = 0; c < kScouts; ++c) {
+    if (c % 4 == 3 || (model_.fibers() != nullptr && c % 4 == 1)) chosen.push_back(c);
+  }
+  return chosen;
+}
+
 std::unique_ptr<Run> Watcher::make_scouts(std::uint64_t step, double seconds) const {
   RunOptions options;
   options.chains = kScouts;
-  // Of every four one begins with all variables at their lowest level, and one with all at their highest: there an
-  // ordered mode is found that random states, all in a disordered one, do not lead to. User code may be undefined
-  // there.
+  // Random states may all lead to a disordered mode. Of every four scouts one begins with all variables at their lowest
+  // level and one with all at their highest; user code may be undefined there.
   options.start = model_.fibers() != nullptr ? Start::uniform : Start::dispersed;
   options.warmup = is_row<DlsbRow>(advice_.sampler) ? step : 0;  // finds the length of its steps
   options.thin = 1;
@@ -310,6 +318,17 @@ std::unique_ptr<Run> Watcher::make_scouts(std::uint64_t step, double seconds) co
   try {
     auto scouts = std::make_unique<Run>(model_, advice_.sampler, options);
     scouts->warm_up();
+    const std::vector<std::size_t> chosen = scouts_to_quench();
+    const std::vector<Value> cooled = quenched_states(
+        model_, {.chains = chosen.size(), .seed = seed_, .first_chain = kFirstScout, .seconds = 0.25 * seconds});
+    if (cooled.empty()) return scouts;
+    std::vector<Value> states = scouts->states();
+    const auto n = static_cast<std::ptrdiff_t>(model_.layout.variables);
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      std::copy_n(cooled.begin() + static_cast<std::ptrdiff_t>(k) * n, n,
+                  states.begin() + static_cast<std::ptrdiff_t>(chosen[k]) * n);
+    }
+    scouts->restart(states);
     return scouts;
   } catch (const InputError&) {
     return nullptr;  // nobody can say where else the distribution is
@@ -329,7 +348,8 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       if (scouts->is_broken()) return false;
       watch.record(scouts->engine());
     }
-    if (watch.points() < kFewestPoints || watch.look().r_hat <= kStuck) return false;
+    if (watch.points() < kFewestPoints) return false;
+    if (std::max(watch.look().r_hat, watch.r_hat_along_differences()) <= kStuck) return false;
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
     if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
     watch.halve();

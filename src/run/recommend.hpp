@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <poise/run.hpp>
 #include "run/watch.hpp"
@@ -81,6 +82,8 @@ class Watcher {
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
   /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree(const Engine& engine, std::uint64_t step, std::optional<double> spent) const;
+  /// Scouts that begin where cooled chains were: every fourth one, or every second one of user code.
+  [[nodiscard]] std::vector<std::size_t> scouts_to_quench() const;
   /// Null where there are no other states to begin with. `seconds`: the most that they may take; 0: no limit.
   [[nodiscard]] std::unique_ptr<Run> make_scouts(std::uint64_t step, double seconds) const;
   /// A run of another sampler from where the chains of the engine are.

@@ -84,6 +84,18 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
   return out;
 }
 
+/// Of user code nothing but its values is known. Two variables and more that had no other possible level wherever the
+/// chains were, alone or in pairs, may change together with others, so they are not taken for certain. One alone is.
+void report_impossible(RunResult& result) {
+  std::vector<ModelChecks::Constant>& constant = result.checks.constant;
+  const auto impossible =
+      std::stable_partition(constant.begin(), constant.end(), [](const auto& one) { return one.most > 0.0; });
+  if (result.checks.exact || constant.end() - impossible < 2) return;
+  for (auto one = impossible; one != constant.end(); ++one) result.frozen.push_back(one->variable);
+  std::sort(result.frozen.begin(), result.frozen.end());
+  constant.erase(impossible, constant.end());
+}
+
 /// Whether the sampler makes Gibbs updates of single variables, which then gain nothing by construction.
 bool is_gibbs(const Sampler& sampler) {
   if (sampler.tempers()) return !sampler.of || is_gibbs(*sampler.of);
@@ -121,6 +133,7 @@ void add_checks(const Model& model, const Sampler& sampler, std::span<const std:
   if (states.levels.empty() || result.options.draws == 0) return;
   try {
     add_level_checks(model, visited, states, result.updates, result.checks);
+    if (model.fibers() != nullptr && !result.independent) report_impossible(result);
     if (!result.independent) add_exact_checks(model, result.empirical_marginals, result.updates, result.checks);
     if (!is_gibbs(sampler)) add_local_gains(model, states, result.options.seed, result.checks);
   } catch (const RunStopped&) {

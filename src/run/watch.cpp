@@ -120,6 +120,35 @@ Watch::Look Watch::look() const {
   return look;
 }
 
+double Watch::r_hat_along_differences() const {
+  const std::size_t chains = levels_.size();
+  const std::size_t width = looked_at_.size();
+  const std::size_t earlier = points_ - later();
+  if (earlier == 0 || width == 0) return 1.0;
+  std::vector<double> means(chains * width, 0.0);
+  std::vector<double> mean(width, 0.0);
+  for (std::size_t c = 0; c < chains; ++c) {
+    for (std::size_t k = 0; k < earlier * width; ++k) {
+      const double share = levels_[c][k] / static_cast<double>(earlier);
+      means[c * width + k % width] += share;
+      mean[k % width] += share / static_cast<double>(chains);
+    }
+  }
+  const std::vector<std::int8_t> x = later_levels();
+  std::vector<double> along(chains * later());
+  double largest = 1.0;
+  for (std::size_t c = 0; c < chains; ++c) {
+    for (std::size_t row = 0; row < along.size(); ++row) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < width; ++i) sum += (means[c * width + i] - mean[i]) * x[row * width + i];
+      along[row] = sum;
+    }
+    const double r_hat = split_r_hat({along.data(), chains, later()});
+    if (!std::isnan(r_hat)) largest = std::max(largest, r_hat);
+  }
+  return largest;
+}
+
 bool Watch::contradicts(const std::vector<ExactPart>& known) const {
   const std::vector<std::int8_t> x = later_levels();
   const std::size_t width = looked_at_.size();

@@ -42,6 +42,9 @@ class Watch {
     bool settled = false;
   };
   [[nodiscard]] Look look() const;
+  /// The largest split R-hat of the later half along directions in which chains were apart in the earlier one. Modes
+  /// that differ a little in each of many variables are far apart along these, and near in every single variable.
+  [[nodiscard]] double r_hat_along_differences() const;
   /// Whether the later half contradicts what is known.
   [[nodiscard]] bool contradicts(const std::vector<ExactPart>& known) const;
 

@@ -40,9 +40,13 @@ SmallModel rbm(Dice& dice, const Folder& folder);
 SmallModel user_values(Dice& dice, const Folder& folder);
 SmallModel user_gradient(Dice& dice, const Folder& folder);
 SmallModel user_ratios(Dice& dice, const Folder& folder);
+SmallModel user_support(Dice& dice, const Folder& folder);
 SmallModel own_target(Dice& dice, const Folder& folder);
 
 /// A model that only tells log p and the log ratios of single changes: nothing of its structure can be seen.
 [[nodiscard]] Model hidden_in_user_code(const SmallModel& small);
+
+/// log p = strength m^3 / n^2 by user code, with m the sum of spins relative to a planted state of n.
+[[nodiscard]] Model planted_user_triples(const std::vector<double>& planted, double strength, bool has_gradient);
 
 }  // namespace poise::laws

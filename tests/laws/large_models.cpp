@@ -206,15 +206,50 @@ LargeModel mixture(Dice& dice) {
   return made;
 }
 
+/// All triples by user code, beside the first-order transition: the disordered phase, where random states lead, is one
+/// of two. log p depends on the overlap with a planted state alone.
+LargeModel first_order(Dice& dice) {
+  const Index n = dice.pick<Index>({60, 150});
+  const double wanted = dice.pick({0.3, 0.6, 0.95});
+  const bool has_gradient = dice.chance(0.5);
+  const std::vector<double> planted = draw_signs(dice, n);
+  const double size = n;
+  const auto mean_of = [=](double strength) {
+    std::vector<double> logs;
+    for (Index ups = 0; ups <= n; ++ups) {
+      const double m = 2.0 * ups - size;
+      logs.push_back(strength * m * m * m / (size * size) - std::lgamma(ups + 1.0) - std::lgamma(size - ups + 1.0));
+    }
+    const double log_z = log_sum(logs);
+    double mean = 0.0;
+    for (Index ups = 0; ups <= n; ++ups) mean += std::exp(logs[ups] - log_z) * (2.0 * ups - size) / size;
+    return mean;
+  };
+  double low = 0.1;
+  double high = 5.0;
+  for (int k = 0; k < 40; ++k) {
+    const double middle = 0.5 * (low + high);
+    (mean_of(middle) < wanted ? low : high) = middle;
+  }
+  LargeModel made;
+  made.model = planted_user_triples(planted, low, has_gradient);
+  std::vector<double> means = planted;
+  for (double& one : means) one *= mean_of(low);
+  made.known.marginals = of_means(means);
+  made.recipe = fmt::format("{} spins, overlap {}{}", n, wanted, has_gradient ? ", with a gradient" : "");
+  return made;
+}
+
 struct LargeKind {
   const char* name;
   LargeModel (*make)(Dice& dice);
 };
-constexpr std::array<LargeKind, 5> kLargeKinds = {{{"large lattice", square_lattice},
+constexpr std::array<LargeKind, 6> kLargeKinds = {{{"large lattice", square_lattice},
                                                    {"planted tree", planted_tree},
                                                    {"planted overlap", planted_overlap},
                                                    {"archipelago", archipelago},
-                                                   {"mixture", mixture}}};
+                                                   {"mixture", mixture},
+                                                   {"first order", first_order}}};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace poise::laws {
 
 namespace {
 
-constexpr std::array<Kind, 20> kKinds = {{{"lattice", lattice},
+constexpr std::array<Kind, 21> kKinds = {{{"lattice", lattice},
                                           {"potts", potts},
                                           {"user-values", user_values},
                                           {"islands", islands},
@@ -32,7 +32,8 @@ constexpr std::array<Kind, 20> kKinds = {{{"lattice", lattice},
                                           {"high-order", high_order},
                                           {"bernoulli", bernoulli},
                                           {"own-target", own_target},
-                                          {"hidden-markov", hidden_markov}}};
+                                          {"hidden-markov", hidden_markov},
+                                          {"user-support", user_support}}};
 
 }  // namespace
 

@@ -1,5 +1,8 @@
 /// RBMs, and targets that are code of users: callbacks with values, gradients or ratios, and C++ classes.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,18 +91,18 @@ Quadratic draw_quadratic(Dice& dice, std::size_t variables, double strength) {
 
 class UserGradient final : public UserCode {
  public:
-  UserGradient(std::vector<Index> cardinalities, Quadratic numbers)
-      : UserCode(std::move(cardinalities), [numbers](std::span<const Value> x) { return numbers.log_prob(x); }),
-        numbers_(std::move(numbers)) {}
+  using Derivative = std::function<double(std::span<const Value> x, std::size_t i)>;
+  UserGradient(std::vector<Index> cardinalities, LogProb log_prob, Derivative derivative)
+      : UserCode(std::move(cardinalities), std::move(log_prob)), derivative_(std::move(derivative)) {}
   [[nodiscard]] bool has_gradient() const override { return true; }
   void gradient(std::span<const Value> rows, std::span<double> log_p, std::span<double> out) override {
     UserCode::log_prob(rows, log_p);
     const std::size_t n = cardinalities_.size();
-    for (std::size_t k = 0; k < out.size(); ++k) out[k] = numbers_.derivative(rows.subspan(k / n * n, n), k % n);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = derivative_(rows.subspan(k / n * n, n), k % n);
   }
 
  private:
-  Quadratic numbers_;
+  Derivative derivative_;
 };
 
 /// log p = sum of a field for every level of every variable + J_ij for every pair at the same level. Derivatives are by
@@ -223,8 +226,9 @@ SmallModel user_gradient(Dice& dice, const Folder& /*folder*/) {
   const Quadratic numbers = draw_quadratic(dice, cardinalities.size(), strength);
   SmallModel made;
   if (dice.chance(0.6)) {
-    made = from_code(std::make_shared<UserGradient>(cardinalities, numbers), cardinalities,
-                     [numbers](std::span<const Value> x) { return numbers.log_prob(x); });
+    const LogProb log_prob = [numbers](std::span<const Value> x) { return numbers.log_prob(x); };
+    const auto derivative = [numbers](std::span<const Value> x, std::size_t i) { return numbers.derivative(x, i); };
+    made = from_code(std::make_shared<UserGradient>(cardinalities, log_prob, derivative), cardinalities, log_prob);
   } else {
     Alike alike{{}, numbers.coupling};
     for (const Index levels : cardinalities) {
@@ -235,6 +239,43 @@ SmallModel user_gradient(Dice& dice, const Folder& /*folder*/) {
                      [alike](std::span<const Value> x) { return alike.log_prob(x); });
   }
   made.recipe = describe(cardinalities, strength);
+  return made;
+}
+
+/// User code with states of probability zero between others: parity checks, pairs that must agree, as few or as many
+/// ones as allowed, permutations, and chains with levels that are never left.
+SmallModel user_support(Dice& dice, const Folder& /*folder*/) {
+  const Index form = dice.below(5);
+  const bool has_levels = form >= 3;
+  const Index n = has_levels ? dice.between(3, form == 3 ? 4 : 6) : 2 * dice.between(3, 6);
+  const Index levels = form == 3 ? n : form == 4 ? 3 : 2;
+  const Quadratic numbers = draw_quadratic(dice, n, dice.pick({0.01, 0.3}));
+  std::vector<std::array<Index, 3>> sums;
+  for (Index k = 0; k < n / 2; ++k) sums.push_back({dice.below(n), dice.below(n), dice.below(n)});
+  const LogProb log_prob = [=](std::span<const Value> x) {
+    bool possible = true;
+    const auto ones = static_cast<Index>(std::count(x.begin(), x.end(), 1));
+    switch (form) {
+      case 0:
+        for (const auto& [i, j, k] : sums) possible = possible && (x[i] + x[j] + x[k]) % 2 == 0;
+        break;
+      case 1:
+        for (Index i = 0; i < n; i += 2) possible = possible && x[i] == x[i + 1];
+        break;
+      case 2: possible = ones <= n / 4 || ones + n / 4 >= n; break;
+      case 3:
+        for (Value level = 0; level < levels; ++level)
+          possible = possible && std::count(x.begin(), x.end(), level) == 1;
+        break;
+      default:
+        for (Index i = 1; i < n; ++i) possible = possible && (x[i - 1] == 0 || x[i] == x[i - 1]);
+    }
+    return possible ? numbers.log_prob(x) : kMinusInfinity;
+  };
+  const std::vector<Index> cardinalities(n, levels);
+  SmallModel made = from_code(std::make_shared<UserCode>(cardinalities, log_prob), cardinalities, log_prob);
+  const std::array<const char*, 5> names = {"parity", "pairs", "few or many", "permutation", "absorbing"};
+  made.recipe = fmt::format("{}, {} variables of {} levels", names[form], n, levels);
   return made;
 }
 
@@ -258,6 +299,25 @@ SmallModel own_target(Dice& dice, const Folder& /*folder*/) {
   };
   made.recipe = describe(made.cardinalities, strength);
   return made;
+}
+
+Model planted_user_triples(const std::vector<double>& planted, double strength, bool has_gradient) {
+  const std::vector<Index> cardinalities(planted.size(), 2);
+  const auto overlap = [planted](std::span<const Value> x) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] == 1 ? planted[i] : -planted[i];
+    return sum;
+  };
+  const double scale = strength / static_cast<double>(planted.size() * planted.size());
+  const LogProb log_prob = [=](std::span<const Value> x) { return scale * std::pow(overlap(x), 3.0); };
+  if (!has_gradient) {
+    return callback_model("triples", {cardinalities, {}}, std::make_shared<UserCode>(cardinalities, log_prob), {});
+  }
+  const auto derivative = [=](std::span<const Value> x, std::size_t i) {
+    return 6.0 * scale * std::pow(overlap(x), 2.0) * planted[i];
+  };
+  return callback_model("triples", {cardinalities, {}},
+                        std::make_shared<UserGradient>(cardinalities, log_prob, derivative), {});
 }
 
 Model hidden_in_user_code(const SmallModel& small) {

@@ -1,19 +1,25 @@
 /// The sampler `auto` on user targets: what their calls cost, where short runs of others begin, and what stops them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poise/extend/models/batch_function.hpp>
 #include <poise/model.hpp>
+#include <poise/report.hpp>
 #include <poise/run.hpp>
 #include <poise/sampler.hpp>
 #include "engines/rows.hpp"
 #include "models/user/batch_target.hpp"
+#include "run/quench.hpp"
 #include "run/recommend.hpp"
 #include "run/start.hpp"
 
@@ -219,6 +225,83 @@ TEST(AutoUser, WhatCostsLessIsWatchedToo) {
   const RunResult again = finished(resumed);
   EXPECT_EQ(again.sampler, "temper");
   EXPECT_EQ(again.trace.x, result.trace.x);
+}
+
+/// log p as a function of one row.
+class OfRows final : public BatchFunction {
+ public:
+  using Row = std::function<double(std::span<const Value>)>;
+  explicit OfRows(Row row) : row_(std::move(row)) {}
+  void log_prob(std::span<const Value> rows, std::span<double> out) override {
+    const std::size_t n = rows.size() / out.size();
+    for (std::size_t r = 0; r < out.size(); ++r) out[r] = row_(rows.subspan(r * n, n));
+  }
+
+ private:
+  Row row_;
+};
+
+Model of_rows(Index variables, OfRows::Row row) {
+  return callback_model("rows", {std::vector<Index>(variables, 2), {}}, std::make_shared<OfRows>(std::move(row)), {});
+}
+
+double ones(std::span<const Value> x) { return static_cast<double>(std::count(x.begin(), x.end(), 1)); }
+
+TEST(AutoUser, ColdChainsFindThePhaseThatRandomStatesDoNotLeadTo) {
+  // m^3 of 150 spins at its first-order transition: from random states m stays near 0.
+  constexpr Index kVariables = 150;
+  const Model model = of_rows(kVariables, [](std::span<const Value> x) {
+    const double m = 2.0 * ones(x) - kVariables;
+    return 0.68 * m * m * m / (kVariables * kVariables);
+  });
+  const std::vector<Value> states = quenched_states(model, {.chains = 4, .seed = 1});
+  ASSERT_EQ(states.size(), 4U * kVariables);
+  EXPECT_GT(ones(states), 0.7 * 4.0 * kVariables);
+  EXPECT_EQ(quenched_states(model, {.chains = 4, .seed = 1}), states);
+  RunOptions options = options_of(4, 50);
+  options.seed = 1;
+  EXPECT_EQ(run_auto(model, options).sampler, "temper");
+}
+
+TEST(AutoUser, ChainsBeginInDifferentPartsOfTheSupport) {
+  const Model model = of_rows(30, [](std::span<const Value> x) {
+    return ones(x) <= 3.0 || ones(x) >= 27.0 ? 0.0 : -std::numeric_limits<double>::infinity();
+  });
+  const poise::Run run(model, parse_sampler("gibbs"), options_of(4, 10));
+  const std::vector<Value> states = run.states();
+  EXPECT_NE(std::vector<Value>(states.begin(), states.begin() + 30),
+            std::vector<Value>(states.begin() + 30, states.begin() + 60));
+}
+
+TEST(AutoUser, VariablesThatOnlyChangeTogetherAreStuck) {
+  // Pairs that agree, and sums of four that are even: what two changes lead to, and what only more do.
+  const auto possible = [](bool is) { return is ? 0.0 : -std::numeric_limits<double>::infinity(); };
+  const OfRows::Row pairs = [=](std::span<const Value> x) {
+    bool all = true;
+    for (std::size_t i = 0; i < x.size(); i += 2) all = all && x[i] == x[i + 1];
+    return possible(all);
+  };
+  const OfRows::Row halves = [=](std::span<const Value> x) { return possible(ones(x) == 0.0 || ones(x) == 16.0); };
+  for (const OfRows::Row& row : {pairs, halves}) {
+    RunOptions options = options_of(4, 100);
+    options.start = Start::zeros;
+    const Report report = make_report(run(of_rows(16, row), parse_sampler("gibbs"), options));
+    ASSERT_FALSE(report.warnings.empty());
+    EXPECT_EQ(report.warnings.front().code, "stuck");
+  }
+}
+
+TEST(AutoUser, SmallTargetsAreComparedWithAllTheirStates) {
+  // Two modes; both chains begin in the one with a twentieth of the probability and stay.
+  const Model model = of_rows(8, [](std::span<const Value> x) {
+    const double count = ones(x);
+    return std::log(std::exp(-20.0 * count) + 19.0 * std::exp(-20.0 * (8.0 - count)));
+  });
+  RunOptions options = options_of(2, 1000);
+  options.start = Start::zeros;
+  const Report report = make_report(run(model, parse_sampler("gibbs"), options));
+  ASSERT_FALSE(report.warnings.empty());
+  EXPECT_EQ(report.warnings.front().code, "stuck");
 }
 
 }  // namespace poise::auto_user_test
