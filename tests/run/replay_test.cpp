@@ -18,13 +18,13 @@
 #include "base/file.hpp"
 #include "run/checkpoint.hpp"
 #include "store/run_file.hpp"
-#include "support/program.hpp"
+#include "support/mpi_program.hpp"
 
 namespace poise::replay_test {
 
 namespace fs = std::filesystem;
+using testing_program::MpiProgramTest;
 using testing_program::Outcome;
-using testing_program::ProgramTest;
 
 struct Call {
   char kind = 0;  // c(reate empty), o(pen), w(rite at the end), s(ync), r(ename), u(nlink), m(kdir)
@@ -183,7 +183,7 @@ class Disk {
   std::map<std::string, std::vector<Change>> changes_;  // by folder
 };
 
-class Replay : public ProgramTest {
+class Replay : public MpiProgramTest {
  protected:
   static testing_program::Arguments sample(const std::string& out) {
     return {"sample",    "ising:size=5x7,lambda=0.3",
@@ -214,15 +214,28 @@ class Replay : public ProgramTest {
       }
     }
   }
+
+  /// Of a run on so many ranks; resumed by one process.
+  void drop_what_was_not_synced(int ranks);
 };
 
 #ifndef POISE_SANITIZED
-TEST_F(Replay, WhateverWasNotSyncedMayBeLost) {
+TEST_F(Replay, WhateverWasNotSyncedMayBeLost) { drop_what_was_not_synced(1); }
+
+/// Each of which writes the states of a chain.
+TEST_F(Replay, WhateverTwoRanksHadNotSyncedMayBeLost) {
+  if (!has_launcher()) GTEST_SKIP() << "there is no mpirun";
+  drop_what_was_not_synced(2);
+}
+
+void Replay::drop_what_was_not_synced(int ranks) {
+  use_ranks(ranks);
   ::setenv("LD_PRELOAD", POISE_SHIM, 1);
   ::setenv("POISE_RECORD", in_work("record").c_str(), 1);
   const Outcome recorded = run(sample("run.zarr"));
   ::unsetenv("LD_PRELOAD");
   ::unsetenv("POISE_RECORD");
+  use_ranks(1);
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   const StoredRun whole = read_run(in_work("run.zarr"));
   ASSERT_EQ(whole.trace.draws, 400U);
