@@ -148,7 +148,7 @@ CheckpointOptions read_checkpoint_options(const CheckpointFlags& flags, const st
   if (out.empty() && options.always) {
     problems.add("--checkpoint: a run is resumed from its file, so it needs --out RUN.zarr");
   }
-  if (options.always) options.first = options.interval;
+  if (options.always) options.first = {};  // before the first draw
   return options;
 }
 

@@ -203,7 +203,7 @@ std::shared_ptr<Fit> sample(const Model& model, const std::string& sampler, cons
   SessionOptions options{.source = model_source(source), .sampler = sampler, .run = run_options(settings), .out = out};
   read_settings(settings, options.checkpoints);
   options.checkpoints.enabled = !settings.contains("checkpoint") || options.checkpoints.always;
-  if (options.checkpoints.always) options.checkpoints.first = options.checkpoints.interval;
+  if (options.checkpoints.always) options.checkpoints.first = {};  // before the first draw
   return sample_together(model, options, progress, observers);
 }
 
