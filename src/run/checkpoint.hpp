@@ -41,7 +41,6 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return store_.wants_bits(); }
   void write(const DrawBatch& block) override;
   /// After the last draw: the store can be read from here on.
   void close_draws() { store_.close_draws(); }

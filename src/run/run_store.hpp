@@ -43,7 +43,6 @@ class RunStore final : public Sink {
              const std::string& settings) override {
     writer_.begin(layout, chains, monitor_names, settings);
   }
-  [[nodiscard]] bool wants_bits() const override { return writer_.wants_bits(); }
   void write(const DrawBatch& block) override { writer_.write(block); }
   void finish(const std::string& results) override { writer_.finish(results); }
 

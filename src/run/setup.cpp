@@ -161,10 +161,9 @@ void Run::Core::take(TunableEngine chains_made) {
 void Run::Core::make_recorder() {
   const bool has_states =
       hooks.collective == nullptr || hooks.draws_to == Collective::To::all || hooks.collective->is_root();
-  const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
-  recorder.emplace(
-      model, options,
-      Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads, hooks.observers});
+  recorder.emplace(model, options,
+                   Recorder::Holding{agreed.memory, agreed.has_sink, has_states, made.engine->traits().gives_bits,
+                                     options.threads, hooks.observers});
 }
 
 void Run::Core::share_out() {

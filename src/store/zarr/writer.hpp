@@ -38,7 +38,6 @@ class Writer final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return true; }
   void write(const DrawBatch& block) override;
   /// Commits the draws so far with a state, in the background. May be called before `begin`.
   void save(std::string state);
