@@ -66,7 +66,7 @@ Sample read_sample(const std::string& path, const Choice& choice) {
   sample.path = path;
   sample.chains = trace.chains;
   sample.stored = trace.chains * trace.draws;
-  const DrawsView draws{trace.x.data(), trace.chains, trace.draws, run.layout.variables};
+  const DrawsView draws = draws_view(trace.x, trace.chains, trace.draws);
   std::vector<ChainsView> monitors;
   for (const auto& series : trace.monitors) monitors.push_back({series.data(), trace.chains, trace.draws});
   sample.thinning = find_thinning(draws, monitors);

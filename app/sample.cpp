@@ -69,9 +69,9 @@ void check_pictures(const Outputs& outputs, const Model& model, const RunOptions
 
 /// Without a file the states serve the summary of the variables alone; it is left out where they do not fit.
 void keep_what_fits(const Model& model, RunOptions& options) {
-  const double states =
-      static_cast<double>(options.chains) * static_cast<double>(options.draws) *
-      (static_cast<double>(model.layout.variables) + 8.0 * (4.0 + static_cast<double>(model.statistics.size())));
+  const double states = static_cast<double>(options.chains) * static_cast<double>(options.draws) *
+                        (static_cast<double>(States(model.layout).row_bytes()) +
+                         8.0 * (4.0 + static_cast<double>(model.statistics.size())));
   if (options.keep != Keep::draws || options.seconds > 0.0 || states <= options.memory) return;
   options.keep = Keep::monitors;
   if (!is_root()) return;
@@ -91,9 +91,9 @@ Image draw_sheet(const RunResult& result) {
   const std::size_t zoom = std::max<std::size_t>(1, 56 / std::max(layout.rows, layout.columns));
   std::vector<Image> pictures;
   for (std::size_t k = 0; k < shown; ++k) {
-    const std::size_t first = k * draws / shown * layout.variables;
+    const std::size_t first = k * draws / shown;
     Grid grid{layout.rows, layout.columns, std::vector<double>(layout.variables)};
-    for (std::size_t i = 0; i < layout.variables; ++i) grid.values[i] = result.trace.x[first + i];
+    for (std::size_t i = 0; i < layout.variables; ++i) grid.values[i] = result.trace.x.label(first, i);
     pictures.push_back(enlarge(paint(grid, layout.label(0), layout.label(static_cast<Value>(levels - 1))), zoom));
   }
   return contact_sheet(pictures, 10);
@@ -106,9 +106,9 @@ Image draw_images(const Model& model, const RunResult& result) {
   observed.resize(variables, 0.0);
   std::vector<std::int8_t> draw(variables);
   std::vector<double> mean(variables);
-  const std::size_t last = (result.trace.draws - 1) * variables;
+  const std::size_t last = result.trace.draws - 1;
   for (std::size_t i = 0; i < variables; ++i) {
-    draw[i] = result.trace.x[last + i] == result.layout.label(1) ? 1 : -1;
+    draw[i] = result.trace.x.label(last, i) == result.layout.label(1) ? 1 : -1;
     mean[i] = 2 * result.empirical_marginals[i] - 1;
   }
   return segmentation_panels(result.layout.rows, result.layout.columns, observed, draw, mean);

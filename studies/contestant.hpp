@@ -65,10 +65,10 @@ class JointEngine final : public Engine {
       const auto row = [&](auto span, std::size_t width) {
         return span.empty() ? span : span.subspan(offset * width, part.count * width);
       };
-      member.observe(part,
-                     {row(out.log_prob, 1), row(out.statistics, traits_.statistics), row(out.distance, 1),
-                      row(out.accepted, 1), row(out.levels, traits_.variables), row(out.frozen, traits_.variables),
-                      row(out.empirical_marginals, traits_.entries), row(out.evals, 1), row(out.proposals, 1)});
+      member.observe(part, {row(out.log_prob, 1), row(out.statistics, traits_.statistics), row(out.distance, 1),
+                            row(out.accepted, 1), row(out.levels, traits_.variables),
+                            row(out.bits, (traits_.variables + 7) / 8), row(out.frozen, traits_.variables),
+                            row(out.empirical_marginals, traits_.entries), row(out.evals, 1), row(out.proposals, 1)});
     });
   }
 
@@ -104,7 +104,10 @@ class JointEngine final : public Engine {
   static EngineTraits traits_of(const std::vector<std::unique_ptr<Engine>>& members) {
     EngineTraits traits = members[0]->traits();
     traits.chains = 0;
-    for (const auto& member : members) traits.chains += member->traits().chains;
+    for (const auto& member : members) {
+      traits.chains += member->traits().chains;
+      traits.gives_bits = traits.gives_bits && member->traits().gives_bits;
+    }
     traits.group = traits.chains;  // whoever watches sees all chains at the same step
     return traits;
   }

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/states.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -126,13 +127,26 @@ struct SeriesSummary {
 
 // All variables of a model.
 
-/// Draws of all variables: the label of `variable` is at ((chain * draws) + draw) * variables + variable.
+/// Draws of all variables, in row chain * draws + draw: labels, a byte each, or bits as in States.
 struct DrawsView {
   const std::int8_t* data = nullptr;
   std::size_t chains = 0;
   std::size_t draws = 0;  ///< per chain
   std::size_t variables = 0;
+  const std::uint8_t* bits = nullptr;  ///< instead of `data`; rows are whole bytes
+  std::int8_t low = 0, high = 1;       ///< labels of a bit
+
+  [[nodiscard]] bool has_states() const { return data != nullptr || bits != nullptr; }
+  /// Of a row of bits.
+  [[nodiscard]] std::size_t row_bytes() const { return (variables + 7) / 8; }
+  [[nodiscard]] std::int8_t label(std::size_t row, std::size_t variable) const {
+    if (bits == nullptr) return data[row * variables + variable];
+    return (bits[row * row_bytes() + variable / 8] >> variable % 8 & 1U) != 0 ? high : low;
+  }
 };
+
+/// States of a trace, which must outlive the view.
+[[nodiscard]] DrawsView draws_view(const States& states, std::size_t chains, std::size_t draws);
 
 /// Draws of all variables that need not be in memory at once: some variables at a time are.
 class ColumnSource {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <poise/states.hpp>
 #include <poise/types.hpp>
 
 namespace poise {
@@ -45,14 +46,10 @@ struct SpinScale {
 /// Everything is stored chain by chain: entry (chain, draw) of `count` draws is at chain * count + draw.
 struct DrawBatch {
   std::size_t count = 0;                      ///< draws per chain in this block
-  std::vector<std::int8_t> x;                 ///< labels: ((chain * count) + draw) * variables + variable
+  States x;                                   ///< row chain * count + draw
   std::vector<std::vector<double>> monitors;  ///< one array per monitor, in the order of Trace::monitor_names
   std::vector<double> acceptance_rate;        ///< mean acceptance probability over the steps of the draw
   std::vector<std::int64_t> n_steps;          ///< steps taken for the draw
-  /// x once more where a sink wants it and variables have two levels: a bit for each, the higher label set, every draw
-  /// from a byte of its own on. A draw is packed when it is made, by the thread that made it and while it is in the
-  /// cache.
-  std::vector<std::uint8_t> bits;
 };
 
 /// All that was recorded of one phase, in memory, or as much of it as there is room for. monitors[0] is always
@@ -66,7 +63,7 @@ struct Trace {
   std::vector<std::vector<double>> monitors;  ///< [monitor][chain * draws + draw]
   std::vector<double> acceptance_rate;        ///< [chain * draws + draw]
   std::vector<std::int64_t> n_steps;          ///< [chain * draws + draw]
-  std::vector<std::int8_t> x;                 ///< [(chain * draws + draw) * variables + variable]; empty when not kept
+  States x;                                   ///< row chain * draws + draw; empty when not kept
 
   [[nodiscard]] std::size_t all_draws() const { return draws + dropped; }
 };
@@ -78,8 +75,6 @@ class Sink {
   /// Called once before the first block. `settings` is a JSON object: what was run.
   virtual void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
                      const std::string& settings) = 0;
-  /// Whether blocks are to have the bits of two-valued variables.
-  [[nodiscard]] virtual bool wants_bits() const { return false; }
   /// Where ranks divide the chains among them: whether the sink of each rank takes the states of that rank's chains.
   /// Those of other chains are then undefined in its blocks. The same on all ranks.
   [[nodiscard]] virtual bool takes_own_states() const { return false; }

@@ -78,7 +78,7 @@ struct Compared {
 Compared compared(const Fit& fit, std::size_t most, bool correlated) {
   const Trace& trace = fit.stored.trace;
   if (trace.x.empty() || trace.draws == 0) throw InputError("mmd: a run has no draws in memory, expected states");
-  const DrawsView draws{trace.x.data(), trace.chains, trace.draws, fit.stored.layout.variables};
+  const DrawsView draws = draws_view(trace.x, trace.chains, trace.draws);
   std::vector<ChainsView> monitors;
   for (const auto& series : trace.monitors) monitors.push_back({series.data(), trace.chains, trace.draws});
   Compared out{find_thinning(draws, monitors), trace.chains * trace.draws, {}};

@@ -29,6 +29,7 @@ namespace nb = nanobind;
 struct Fit {
   StoredRun stored;
   Report report;
+  std::vector<std::int8_t> labels;          ///< of two-valued draws, once they were looked at
   std::vector<double> empirical_marginals;  ///< empty when read from a file
   std::optional<RunMarginals> marginals;    ///< where they were asked for
   std::vector<WarmupPoint> warmup_trace;

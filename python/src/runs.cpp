@@ -245,7 +245,7 @@ void save(const Fit& fit, const std::string& path) {
   shape.threads = std::max(1U, std::thread::hardware_concurrency());
   zarr::Writer store(path, shape);
   store.begin(fit.stored.layout, trace.chains, trace.monitor_names, settings_text(fit));
-  store.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps, {}});
+  store.write({trace.draws, trace.x, trace.monitors, trace.acceptance_rate, trace.n_steps});
   if (!fit.stored.results.is_null()) store.finish(json_text(fit.stored.results));
 }
 
@@ -255,7 +255,7 @@ std::shared_ptr<Fit> load(const std::string& path, double gibibytes) {
   const double memory = gibibytes * 1024.0 * 1024.0 * 1024.0;
   fit->stored = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   const Trace& head = fit->stored.trace;
-  const double width = (fit->stored.has_states ? static_cast<double>(fit->stored.layout.variables) : 0.0) +
+  const double width = (fit->stored.has_states ? static_cast<double>(States(fit->stored.layout).row_bytes()) : 0.0) +
                        8.0 * static_cast<double>(head.monitor_names.size() + 2);
   if (static_cast<double>(head.chains) * static_cast<double>(head.all_draws()) * width <= memory) {
     fit->stored = read_run(path);
@@ -284,10 +284,13 @@ nb::object draws(const std::shared_ptr<Fit>& fit) {
   const VariableLayout& layout = fit->stored.layout;
   if (trace.x.empty() && trace.all_draws() > 0) return nb::none();
   const nb::object owner = nb::cast(fit);
+  if (trace.x.has_bits() && fit->labels.empty()) fit->labels = trace.x.unpack();
+  const auto* const labels =
+      trace.x.has_bits() ? fit->labels.data() : reinterpret_cast<const std::int8_t*>(trace.x.bytes().data());
   if (layout.is_lattice()) {
-    return nb::cast(view(trace.x.data(), {trace.chains, trace.draws, layout.rows, layout.columns}, owner));
+    return nb::cast(view(labels, {trace.chains, trace.draws, layout.rows, layout.columns}, owner));
   }
-  return nb::cast(view(trace.x.data(), {trace.chains, trace.draws, layout.variables}, owner));
+  return nb::cast(view(labels, {trace.chains, trace.draws, layout.variables}, owner));
 }
 
 nb::dict monitors(const std::shared_ptr<Fit>& fit) {

@@ -23,6 +23,19 @@ def test_draws_are_views(fit):
     assert set(np.unique(first)) == {-1, 1}
 
 
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (3, 3), (7, 9), (5, 13)])
+def test_two_valued_draws_are_labels(size):
+    labels = poise.sample(
+        poise.ising(size=size, coupling=0.2), "gibbs", draws=9, chains=2, warmup=5, seed=1, progress=False
+    ).draws
+    assert labels.dtype == np.int8
+    assert labels.shape == (2, 9, *size)
+    assert labels.flags.c_contiguous
+    assert set(np.unique(labels)) <= {-1, 1}
+    with pytest.raises(ValueError, match="read-only"):
+        labels[0, 0, 0, 0] = 1
+
+
 def test_draws_outlive_the_fit():
     draws = poise.sample(poise.ising(size=4, coupling=0.2), draws=50, seed=3, progress=False).draws
     gc.collect()

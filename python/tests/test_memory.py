@@ -5,9 +5,9 @@ import pytest
 
 import poise
 
-MODEL = poise.ising(size=20, coupling=0.3)
+MODEL = poise.ising(size=60, coupling=0.3)
 SETTINGS = {"sampler": "gibbs", "draws": 300, "chains": 2, "seed": 5, "progress": False}
-LITTLE = 150_000 / 2**30  # GiB; the states take 240000 bytes, and diagnosing a series about 80000
+LITTLE = 150_000 / 2**30  # GiB; the states take 270000 bytes, and diagnosing a series about 80000
 LESS = 20_000 / 2**30
 
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include <poise/extend/base/hot.hpp>
@@ -24,19 +23,6 @@ constexpr double kBatchesPerDegree = 3.0;
 constexpr std::size_t kMostRows = 255;
 /// Values of labels that are known before all draws are looked at.
 constexpr std::size_t kFirstRows = 16;
-
-std::uint64_t ones_between(const BitChains& series, std::size_t chain, std::size_t begin, std::size_t end) {
-  if (begin >= end) return 0;
-  const std::uint64_t* words = series.words(chain);
-  const std::size_t first = begin / 64, last = (end - 1) / 64;
-  const std::uint64_t low = ~std::uint64_t{0} << (begin % 64);
-  const std::uint64_t high = ~std::uint64_t{0} >> (63 - (end - 1) % 64);
-  if (first == last) return static_cast<std::uint64_t>(std::popcount(words[first] & low & high));
-  std::uint64_t sum = static_cast<std::uint64_t>(std::popcount(words[first] & low)) +
-                      static_cast<std::uint64_t>(std::popcount(words[last] & high));
-  for (std::size_t k = first + 1; k < last; ++k) sum += static_cast<std::uint64_t>(std::popcount(words[k]));
-  return sum;
-}
 
 /// Means of the batches of all half-chains about the means of these.
 class BatchDeviations {
@@ -228,11 +214,9 @@ VariableRow estimated_row(std::span<const std::uint32_t> ones, std::uint64_t tra
 }
 
 VariableRow estimated_row(const BitChains& series, const BatchCuts& cuts) {
-  std::vector<std::uint32_t> ones;
+  std::vector<std::uint32_t> ones(series.chains() * cuts.slots());
   for (std::size_t chain = 0; chain < series.chains(); ++chain) {
-    for (std::size_t slot = 0; slot < cuts.slots(); ++slot) {
-      ones.push_back(static_cast<std::uint32_t>(ones_between(series, chain, cuts.begin(slot), cuts.end(slot))));
-    }
+    series.count(chain, cuts.ends(), std::span(ones).subspan(chain * cuts.slots(), cuts.slots()));
   }
   return estimated_row(ones, series.transitions(), series.chains(), cuts);
 }

@@ -24,6 +24,8 @@ class BatchCuts {
   [[nodiscard]] std::size_t slots() const { return ends_.size() - 1; }
   [[nodiscard]] std::size_t begin(std::size_t slot) const { return ends_[slot]; }
   [[nodiscard]] std::size_t end(std::size_t slot) const { return ends_[slot + 1]; }
+  /// Where slots end; the next one begins there.
+  [[nodiscard]] std::span<const std::size_t> ends() const { return std::span(ends_).subspan(1); }
   /// The first batch of a half; what is left over is behind its batches.
   [[nodiscard]] std::size_t first_slot(std::size_t half) const { return half == 0 ? 0 : batches_ + 2; }
 

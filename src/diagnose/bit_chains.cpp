@@ -32,6 +32,19 @@ POISE_INLINE std::uint64_t count_pairs_as_built(const std::uint64_t* words, std:
   return sum;
 }
 
+POISE_INLINE void count_between_as_built(const std::uint64_t* words, std::span<const std::size_t> ends,
+                                         std::uint32_t* ones) {
+  std::uint64_t whole = 0, before = 0;
+  std::size_t word = 0;
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    for (; word < ends[k] / 64; ++word) whole += static_cast<std::uint64_t>(std::popcount(words[word]));
+    const std::uint64_t begun = words[word] & ((std::uint64_t{1} << ends[k] % 64) - 1);
+    const std::uint64_t now = whole + static_cast<std::uint64_t>(std::popcount(begun));
+    ones[k] = static_cast<std::uint32_t>(now - before);
+    before = now;
+  }
+}
+
 // The counting loops are compiled for vectors of counts, for one count at a time and without the popcount instruction,
 // and chosen when the program starts. Sanitizers do not get along with that.
 #if defined(__x86_64__) && !defined(POISE_SANITIZED)
@@ -44,6 +57,10 @@ POISE_INLINE std::uint64_t count_pairs_as_built(const std::uint64_t* words, std:
   std::uint64_t count_pairs_##name(const std::uint64_t* words, std::size_t count, std::size_t lag) { \
     return count_pairs_as_built(words, count, lag);                                                  \
   }
+__attribute__((target("popcnt"))) void count_between_one(const std::uint64_t* words, std::span<const std::size_t> ends,
+                                                         std::uint32_t* ones) {
+  count_between_as_built(words, ends, ones);
+}
 POISE_COUNTING(vectors, "avx512f,avx512vl,avx512vpopcntdq,popcnt")
 POISE_COUNTING(one, "popcnt")
 #undef POISE_COUNTING
@@ -55,12 +72,19 @@ std::uint64_t count_ones(const std::uint64_t* words, std::size_t count) {
   if (kHasVectors && kInstructionSet == InstructionSet::avx512) return count_ones_vectors(words, count);
   return kHasOne ? count_ones_one(words, count) : count_ones_as_built(words, count);
 }
+/// Reads the word behind the last end, too.
+void count_between(const std::uint64_t* words, std::span<const std::size_t> ends, std::uint32_t* ones) {
+  kHasOne ? count_between_one(words, ends, ones) : count_between_as_built(words, ends, ones);
+}
 /// Number of i with bits i and i + lag both set. Reads word `count`, which is zero.
 std::uint64_t count_pairs(const std::uint64_t* words, std::size_t count, std::size_t lag) {
   if (kHasVectors && kInstructionSet == InstructionSet::avx512) return count_pairs_vectors(words, count, lag);
   return kHasOne ? count_pairs_one(words, count, lag) : count_pairs_as_built(words, count, lag);
 }
 #else
+void count_between(const std::uint64_t* words, std::span<const std::size_t> ends, std::uint32_t* ones) {
+  count_between_as_built(words, ends, ones);
+}
 std::uint64_t count_ones(const std::uint64_t* words, std::size_t count) { return count_ones_as_built(words, count); }
 /// Number of i with bits i and i + lag both set. Reads word `count`, which is zero.
 std::uint64_t count_pairs(const std::uint64_t* words, std::size_t count, std::size_t lag) {
@@ -216,6 +240,10 @@ std::uint64_t BitChains::ones() const { return std::accumulate(ones_.begin(), on
 
 void BitChains::count() {
   for (std::size_t chain = 0; chain < chains(); ++chain) ones_[chain] = count_ones(words(chain), word_count());
+}
+
+void BitChains::count(std::size_t chain, std::span<const std::size_t> ends, std::span<std::uint32_t> ones) const {
+  count_between(words(chain), ends, ones.data());
 }
 
 // A transition has a one on one side only: of the k ones, those at the ends of a chain have one neighbour, all others

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace poise::diagnose_detail {
@@ -27,6 +28,9 @@ class BitChains {
   /// Bit i of a chain becomes (bytes[i] == value).
   void fill_equal(std::size_t chain, const std::int8_t* bytes, std::int8_t value);
 
+  /// Draws 64 `word` and so on of a chain; none beyond its end is set.
+  void set_word(std::size_t chain, std::size_t word, std::uint64_t bits) { words_[chain * stride_ + word] = bits; }
+
   /// Makes this the half-chains of `whole`, which must be another object: 2k and 2k + 1 are those of chain k.
   void take_halves(const BitChains& whole);
 
@@ -42,6 +46,9 @@ class BitChains {
 
   /// To be called after the chains were filled.
   void count();
+
+  /// Ones of a chain up to each of these ends from the one before; ends ascend.
+  void count(std::size_t chain, std::span<const std::size_t> ends, std::span<std::uint32_t> ones) const;
 
   /// Draws that differ from the draw before, over all chains.
   [[nodiscard]] std::uint64_t transitions() const;

@@ -2,7 +2,9 @@
 #include <poise/mmd.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace poise {
 namespace {
@@ -14,8 +16,31 @@ bool is_constant(ChainsView series) {
   return std::all_of(series.data, series.data + series.size(), [&](double value) { return value == series.data[0]; });
 }
 
+void bits_that_differ(const std::int8_t* reference, const DrawsView& draws, std::vector<double>& out) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const std::size_t bytes = draws.row_bytes();
+  std::vector<std::uint8_t> packed(bytes, 0);
+  for (std::size_t i = 0; i < draws.variables; ++i) {
+    const unsigned bit = reference[i] == draws.high ? 1U << i % 8 : 0U;
+    packed[i / 8] = static_cast<std::uint8_t>(packed[i / 8] | bit);
+  }
+  const std::uint8_t* row = draws.bits;
+  for (double& value : out) {
+    int differ = 0;
+    for (std::size_t k = 0; k < bytes; k += kWord) {
+      std::uint64_t a = 0, b = 0;
+      std::memcpy(&a, row + k, std::min(kWord, bytes - k));
+      std::memcpy(&b, packed.data() + k, std::min(kWord, bytes - k));
+      differ += std::popcount(a ^ b);
+    }
+    value = differ;
+    row += bytes;
+  }
+}
+
 /// Distances of all draws from one state.
 void distances_from(const std::int8_t* reference, const DrawsView& draws, std::vector<double>& out) {
+  if (draws.bits != nullptr) return bits_that_differ(reference, draws, out);
   const std::int8_t* x = draws.data;
   for (double& value : out) {
     std::uint32_t differ = 0;
@@ -60,8 +85,7 @@ std::vector<std::int8_t> evenly_spaced(DrawsView draws, std::size_t count) {
   out.reserve(kept * draws.variables);
   for (std::size_t k = 0; k < kept; ++k) {
     const std::size_t draw = (2 * k + 1) * total / (2 * kept);  // in the middle of its share
-    const std::int8_t* x = draws.data + draw * draws.variables;
-    out.insert(out.end(), x, x + draws.variables);
+    for (std::size_t i = 0; i < draws.variables; ++i) out.push_back(draws.label(draw, i));
   }
   return out;
 }

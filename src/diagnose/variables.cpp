@@ -7,12 +7,14 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "base/thread_pool.hpp"
 
 #include "diagnose/batch_counts.hpp"
 #include "diagnose/bit_chains.hpp"
+#include "diagnose/bit_columns.hpp"
 #include "diagnose/effective_size.hpp"
 
 namespace poise {
@@ -24,7 +26,9 @@ using detail::undefined;
 /// Columns copied at a time: a cache line of each draw, fewer when the chains are so long that the copy would be huge.
 std::size_t block_width(const ColumnSource& draws) {
   constexpr std::size_t copy_limit = std::size_t{1} << 26;
-  const std::size_t fitting = copy_limit / std::max<std::size_t>(draws.chains() * draws.draws(), 1);
+  const bool are_bits = draws.in_memory() != nullptr && draws.in_memory()->bits != nullptr;
+  const std::size_t values = draws.chains() * draws.draws();
+  const std::size_t fitting = (are_bits ? 8 * copy_limit : copy_limit) / std::max<std::size_t>(values, 1);
   return std::clamp<std::size_t>(fitting, 1, 64);
 }
 
@@ -41,6 +45,7 @@ class MemoryColumns final : public ColumnSource {
   /// Transposes tile by tile: sixteen draws of the block stay in the cache while its columns are written.
   void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const override {
     constexpr std::size_t tile = 16;
+    if (draws_.bits != nullptr) throw std::logic_error("columns of bits are taken by take_columns");
     const std::size_t total = draws_.chains * draws_.draws;
     for (std::size_t begin = 0; begin < total; begin += tile) {
       const std::size_t end = std::min(begin + tile, total);
@@ -67,9 +72,14 @@ class RowMaker {
         draws_(draws.draws()),
         total_(chains_ * draws_),
         stride_(total_ + 64),
-        columns_(block_width(draws) * stride_) {}
+        rows_(rows_of_bits(draws)) {
+    if (rows_ == nullptr) columns_.resize(block_width(draws) * stride_);
+  }
+
+  static bool is_of_bits(const ColumnSource& draws) { return rows_of_bits(draws) != nullptr; }
 
   std::vector<VariableRow> block(std::size_t first, std::size_t count) {
+    if (rows_ != nullptr) return block_of_bits(first, count);
     source_.copy(first, count, columns_.data(), stride_);
     std::vector<VariableRow> rows;
     rows.reserve(count);
@@ -79,6 +89,36 @@ class RowMaker {
   }
 
  private:
+  static const DrawsView* rows_of_bits(const ColumnSource& draws) {
+    const DrawsView* const memory = draws.in_memory();
+    return memory != nullptr && memory->bits != nullptr ? memory : nullptr;
+  }
+
+  std::vector<VariableRow> block_of_bits(std::size_t first, std::size_t count) {
+    bits_.resize(std::max(bits_.size(), count));
+    detail::take_columns(*rows_, first, std::span(bits_).first(count));
+    std::vector<VariableRow> rows;
+    rows.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto variable = static_cast<Index>(first + i);
+      const auto [low, high] = std::minmax(rows_->low, rows_->high);
+      const std::uint64_t ones = bits_[i].ones();
+      if (ones == 0 || ones == total_) {
+        rows.push_back(detail::constant_row(variable, ones == 0 ? low : high));
+      } else {
+        rows.push_back(two_valued_row(variable, bits_[i], low, high));
+      }
+    }
+    return rows;
+  }
+
+  VariableRow two_valued_row(Index variable, const detail::BitChains& series, std::int8_t low, std::int8_t high) {
+    VariableRow row = indicator_row(series);
+    row.variable = variable;
+    detail::label_row(row, low, high);
+    return row;
+  }
+
   void add_rows(Index variable, const std::int8_t* series, std::vector<VariableRow>& rows) {
     std::int8_t low = series[0];
     std::int8_t high = series[0];
@@ -93,31 +133,32 @@ class RowMaker {
     std::size_t others = 0;
     for (std::size_t i = 0; i < total_; ++i) others += (series[i] != low && series[i] != high) ? 1U : 0U;
     if (others == 0) {
-      VariableRow row = indicator_row(series, high);
-      row.variable = variable;
-      detail::label_row(row, low, high);
-      rows.push_back(row);
+      rows.push_back(two_valued_row(variable, is_at(series, high), low, high));
       return;
     }
     std::array<bool, 256> seen{};
     for (std::size_t i = 0; i < total_; ++i) seen[static_cast<std::size_t>(series[i] + 128)] = true;
     for (int level = low; level <= high; ++level) {
       if (!seen[static_cast<std::size_t>(level + 128)]) continue;
-      VariableRow row = indicator_row(series, static_cast<std::int8_t>(level));
+      VariableRow row = indicator_row(is_at(series, static_cast<std::int8_t>(level)));
       row.variable = variable;
       row.level = static_cast<std::int8_t>(level);
       rows.push_back(row);
     }
   }
 
-  VariableRow indicator_row(const std::int8_t* series, std::int8_t level) {
+  const detail::BitChains& is_at(const std::int8_t* series, std::int8_t level) {
     whole_.reset(chains_, draws_);
     for (std::size_t chain = 0; chain < chains_; ++chain) whole_.fill_equal(chain, series + chain * draws_, level);
     whole_.count();
-    if (cuts_ != nullptr) return detail::estimated_row(whole_, *cuts_);
-    halves_.take_halves(whole_);
+    return whole_;
+  }
+
+  VariableRow indicator_row(const detail::BitChains& whole) {
+    if (cuts_ != nullptr) return detail::estimated_row(whole, *cuts_);
+    halves_.take_halves(whole);
     VariableRow row{};
-    const auto ones = static_cast<double>(whole_.ones());
+    const auto ones = static_cast<double>(whole.ones());
     const auto total = static_cast<double>(total_);
     row.mean = ones / total;
     const detail::BitMixing mixing = detail::mixing_of(halves_);
@@ -125,7 +166,7 @@ class RowMaker {
     row.r_hat = mixing.r_hat;
     row.chance = mixing.chance;
     row.mcse = std::sqrt(ones * (total - ones) / (total * (total - 1)) / row.ess);
-    row.transitions = whole_.transitions();
+    row.transitions = whole.transitions();
     row.status = detail::status_of(chains_, draws_, row.transitions);
     return row;
   }
@@ -135,7 +176,9 @@ class RowMaker {
   std::size_t chains_;
   std::size_t draws_;
   std::size_t total_;
-  std::size_t stride_;  // past the length, so that columns of 4096 draws do not fall on the same cache lines
+  std::size_t stride_;     // past the length, so that columns of 4096 draws do not fall on the same cache lines
+  const DrawsView* rows_;  // where draws are rows of bits
+  std::vector<detail::BitChains> bits_;
   std::vector<std::int8_t> columns_;
   detail::BitChains whole_;
   detail::BitChains halves_;
@@ -238,7 +281,7 @@ void with_makers(const ColumnSource& draws, const detail::BatchCuts* cuts, std::
 
 /// The rows of the variables that are loaded, in their order.
 void add_rows(const ColumnSource& draws, Stretch loaded, const detail::BatchCuts* cuts, ThreadPool& pool, Rows& rows) {
-  const DrawsView* const memory = cuts != nullptr ? draws.in_memory() : nullptr;
+  const DrawsView* const memory = cuts != nullptr && !RowMaker::is_of_bits(draws) ? draws.in_memory() : nullptr;
   std::size_t width = block_width(draws);
   if (memory != nullptr) {  // counts of a tile should fit the cache
     constexpr std::size_t kTileBytes = std::size_t{1} << 22;
@@ -332,8 +375,14 @@ void rank(VariablesSummary& summary, std::size_t worst_rows, bool exact_only) {
 
 }  // namespace
 
+DrawsView draws_view(const States& states, std::size_t chains, std::size_t draws) {
+  const std::uint8_t* const rows = states.bytes().data();
+  if (states.has_bits()) return {nullptr, chains, draws, states.variables(), rows, states.low(), states.high()};
+  return {reinterpret_cast<const std::int8_t*>(rows), chains, draws, states.variables()};
+}
+
 VariablesSummary summarize_variables(DrawsView draws, const VariablesOptions& options) {
-  MemoryColumns columns(draws.data == nullptr ? DrawsView{nullptr, draws.chains, 0, draws.variables} : draws);
+  MemoryColumns columns(!draws.has_states() ? DrawsView{nullptr, draws.chains, 0, draws.variables} : draws);
   VariablesSummary summary = summarize_variables(columns, options);
   summary.draws = draws.draws;
   return summary;

@@ -61,6 +61,7 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
     here.distance = part(out.distance, 1);
     here.accepted = part(out.accepted, 1);
     here.levels = part(out.levels, traits.variables);
+    here.bits = part(out.bits, (traits.variables + 7) / 8);
     here.frozen = part(out.frozen, traits.variables);
     here.empirical_marginals = part(out.empirical_marginals, traits.entries);
     here.evals = part(out.evals, 1);
@@ -77,6 +78,7 @@ void observe_all(const Engine& engine, ChainGroup group, const Observables& out,
     with(out.distance, 1);
     with(out.accepted, 1);
     with(out.levels, traits.variables);
+    with(out.bits, (traits.variables + 7) / 8);
     with(out.frozen, traits.variables);
     with(out.empirical_marginals, traits.entries);
     with(out.evals, 1);

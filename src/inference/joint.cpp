@@ -115,7 +115,7 @@ Joint JointQuery::from_draws(const RunResult& result, std::span<const double> ef
   for (std::size_t d = 0; d < draws; ++d) {
     std::size_t level = 0;
     for (std::size_t k = 0; k < free_.size(); ++k) {
-      const std::int8_t label = trace.x[d * result.layout.variables + columns[k]];
+      const std::int8_t label = trace.x.label(d, columns[k]);
       level = level * network_->cardinalities[free_[k]] + level_of(result.layout, label);
     }
     levels[d] = static_cast<std::uint32_t>(level);

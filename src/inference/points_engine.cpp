@@ -131,6 +131,8 @@ PointsEngine::PointsEngine(const std::vector<Model>& models, const Sampler& samp
   traits_.chunk = std::max<std::uint64_t>(1, traits_.chunk / sweep_ / points_.size());
   traits_.group = traits_.chains;
   traits_.draws_at_once = 1;
+  traits_.gives_bits =
+      std::all_of(points_.begin(), points_.end(), [](const Point& point) { return point.engine->traits().gives_bits; });
   traits_.together = true;
   for (std::size_t l = 0; l < ladders_; ++l) {
     rungs_.push_back({Ladder(points_.size()), make_rng(options.seed, Stream::swaps, options.first_chain + l)});
@@ -216,8 +218,9 @@ void PointsEngine::observe(ChainGroup group, const Observables& out) const {
     const std::span<double> log_prob = row(out.log_prob, 1);
     point.engine->observe(
         part, {log_prob, row(out.statistics, traits_.statistics), row(out.distance, 1), row(out.accepted, 1),
-               row(out.levels, traits_.variables), row(out.frozen, traits_.variables),
-               row(out.empirical_marginals, traits_.entries), row(out.evals, 1), row(out.proposals, 1)});
+               row(out.levels, traits_.variables), row(out.bits, (traits_.variables + 7) / 8),
+               row(out.frozen, traits_.variables), row(out.empirical_marginals, traits_.entries), row(out.evals, 1),
+               row(out.proposals, 1)});
     for (double& value : log_prob) value += point.constant;
     for (double& value : row(out.accepted, 1)) value /= static_cast<double>(sweep_);
   });

@@ -43,7 +43,7 @@ std::string draws_csv(const Trace& trace, const VariableLayout& layout) {
     fmt::format_to(std::back_inserter(out), "{},{},{}", row / trace.draws, row % trace.draws * trace.stride,
                    trace.monitors[0][row]);
     for (Index i = 0; i < n; ++i) {
-      const std::int8_t label = trace.x[row * n + i];
+      const std::int8_t label = trace.x.label(row, i);
       out += ',';
       if (fields.empty()) {
         fmt::format_to(std::back_inserter(out), "{}", static_cast<int>(label));

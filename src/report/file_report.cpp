@@ -59,10 +59,7 @@ class FileColumns final : public ColumnSource {
         held_((all_draws_ + stride - 1) / stride),
         variables_(head.layout.variables),
         memory_(memory),
-        two_valued_(std::all_of(head.layout.cardinalities.begin(), head.layout.cardinalities.end(),
-                                [](Index levels) { return levels <= 2; })),
-        low_(head.layout.label(0)),
-        high_(two_valued_ ? head.layout.label(1) : low_) {}
+        none_(head.layout) {}
 
   [[nodiscard]] std::size_t chains() const override { return chains_; }
   [[nodiscard]] std::size_t draws() const override { return held_; }
@@ -70,20 +67,19 @@ class FileColumns final : public ColumnSource {
 
   [[nodiscard]] std::size_t load(std::size_t first) override {
     first_ = first;
-    if (two_valued_ && !load_bits()) two_valued_ = false;
-    if (!two_valued_) load_bytes();
+    none_.has_bits() ? load_bits() : load_bytes();
     return count_;
   }
 
   void copy(std::size_t first, std::size_t count, std::int8_t* to, std::size_t stride) const override {
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t column = (first - first_ + i) * chains_;
-      if (!two_valued_) {
+      if (!none_.has_bits()) {
         std::copy_n(bytes_.data() + column * held_, chains_ * held_, to + i * stride);
         continue;
       }
       for (std::size_t chain = 0; chain < chains_; ++chain) {
-        unpack_labels(bits_.data() + (column + chain) * column_bytes_, low_, high_,
+        unpack_labels(bits_.data() + (column + chain) * column_bytes_, none_.low(), none_.high(),
                       {to + i * stride + chain * held_, held_});
       }
     }
@@ -104,28 +100,24 @@ class FileColumns final : public ColumnSource {
     options.series = false;
     options.first_variable = first_;
     options.most_variables = count_;
-    read_in_parts(path_, {chains_, all_draws_, chains_ * count_}, options, visit);
+    const std::size_t bytes = none_.has_bits() ? (count_ + 7) / 8 : count_;
+    read_in_parts(path_, {chains_, all_draws_, chains_ * bytes}, options, visit);
   }
 
-  /// Whether all labels were one of the two. Eight draws at a time where all draws are looked at; one by one at the
-  /// end.
-  [[nodiscard]] bool load_bits() {
+  /// Eight draws at a time where all draws are looked at; one by one at the end.
+  void load_bits() {
     count_ = fitting(1.0);
     column_bytes_ = (held_ + 7) / 8;
     bits_.assign(count_ * chains_ * column_bytes_, 0);
     const std::size_t width = (count_ + 7) / 8;
-    std::vector<std::uint8_t> packed(8 * width);  // eight draws
-    bool known = true;
     read([&](const Trace& part, std::size_t first_draw) {
       const std::size_t whole_draws = stride_ == 1 && first_draw % 8 == 0 ? part.draws / 8 * 8 : 0;
       const std::size_t begin = std::max(whole_draws, (stride_ - first_draw % stride_) % stride_);
       for (std::size_t chain = 0; chain < chains_; ++chain) {
-        const std::int8_t* x = part.x.data() + chain * part.draws * count_;
+        const std::size_t row = chain * part.draws;
         const auto column = [&](std::size_t i) { return bits_.data() + (i * chains_ + chain) * column_bytes_; };
         for (std::size_t draw = 0; draw < whole_draws; draw += 8) {
-          for (std::size_t k = 0; k < 8; ++k) {
-            known = pack_labels({x + (draw + k) * count_, count_}, low_, high_, packed.data() + k * width) && known;
-          }
+          const std::uint8_t* const packed = part.x.row(row + draw).data();
           for (std::size_t i = 0; i < count_; i += 8) {
             std::uint64_t rows = 0;
             for (std::size_t k = 0; k < 8; ++k) rows |= std::uint64_t{packed[k * width + i / 8]} << 8 * k;
@@ -138,16 +130,12 @@ class FileColumns final : public ColumnSource {
         for (std::size_t draw = begin; draw < part.draws; draw += stride_) {
           const std::size_t held = (first_draw + draw) / stride_;
           for (std::size_t i = 0; i < count_; ++i) {
-            const std::int8_t label = x[draw * count_ + i];
-            known = known && (label == low_ || label == high_);
-            const unsigned bit = label == high_ ? 1U << held % 8 : 0U;
+            const unsigned bit = part.x.label(row + draw, i) == none_.high() ? 1U << held % 8 : 0U;
             column(i)[held / 8] = static_cast<std::uint8_t>(column(i)[held / 8] | bit);
           }
         }
       }
     });
-    if (!known) std::vector<std::uint8_t>().swap(bits_);
-    return known;
   }
 
   void load_bytes() {
@@ -156,10 +144,11 @@ class FileColumns final : public ColumnSource {
     read([&](const Trace& part, std::size_t first_draw) {
       const std::size_t begin = (stride_ - first_draw % stride_) % stride_;
       for (std::size_t chain = 0; chain < chains_; ++chain) {
-        const std::int8_t* x = part.x.data() + chain * part.draws * count_;
         for (std::size_t draw = begin; draw < part.draws; draw += stride_) {
           const std::size_t held = (first_draw + draw) / stride_;
-          for (std::size_t i = 0; i < count_; ++i) bytes_[(i * chains_ + chain) * held_ + held] = x[draw * count_ + i];
+          for (std::size_t i = 0; i < count_; ++i) {
+            bytes_[(i * chains_ + chain) * held_ + held] = part.x.label(chain * part.draws + draw, i);
+          }
         }
       }
     });
@@ -172,8 +161,7 @@ class FileColumns final : public ColumnSource {
   std::size_t held_;  // per chain that are looked at
   std::size_t variables_;
   double memory_;
-  bool two_valued_;
-  std::int8_t low_ = 0, high_ = 0;
+  States none_;  // how states are held
 
   std::size_t first_ = 0;  // variables that are loaded
   std::size_t count_ = 0;

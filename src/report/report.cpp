@@ -77,8 +77,8 @@ void add_variables(Report& report, ColumnSource& draws, const VariableLayout& la
 
 void add_variables(Report& report, const Trace& trace, const VariableLayout& layout, unsigned threads) {
   if (trace.x.empty()) return;
-  report.variables = summarize_variables({trace.x.data(), trace.chains, trace.draws, layout.variables},
-                                         {.threads = threads, .worst = 10});
+  report.variables =
+      summarize_variables(draws_view(trace.x, trace.chains, trace.draws), {.threads = threads, .worst = 10});
   leave_out_observed(layout, *report.variables);
 }
 

@@ -275,7 +275,7 @@ Session::~Session() = default;
 
 void Session::continue_from(std::string state, const Trace& draws) {
   work_->state_before = std::move(state);
-  work_->draws_before = {draws.draws, draws.x, draws.monitors, draws.acceptance_rate, draws.n_steps, {}};
+  work_->draws_before = {draws.draws, draws.x, draws.monitors, draws.acceptance_rate, draws.n_steps};
 }
 
 void Session::keep_state() { work_->keeps_state = true; }

@@ -19,9 +19,13 @@ std::size_t Recorder::find_best(ChainGroup group, std::size_t first, std::span<c
       best.draw = draws_ + at;
       best.chain = found = c;
       best.levels.clear();
-      if (draws[k].levels.empty()) continue;
-      const auto levels = draws[k].levels.subspan((c - first) * layout_.variables, layout_.variables);
-      best.levels.assign(levels.begin(), levels.end());
+      if (!draws[k].bits.empty()) {
+        const auto bits = draws[k].bits.subspan((c - first) * block_.x.row_bytes(), block_.x.row_bytes());
+        for (Index i = 0; i < layout_.variables; ++i) best.levels.push_back(bits[i / 8] >> i % 8 & 1U);
+      } else if (!draws[k].levels.empty()) {
+        const auto levels = draws[k].levels.subspan((c - first) * layout_.variables, layout_.variables);
+        best.levels.assign(levels.begin(), levels.end());
+      }
     }
   }
   return found;

@@ -43,7 +43,6 @@ class CheckpointedSink final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return store_.wants_bits(); }
   [[nodiscard]] bool takes_own_states() const override { return store_.takes_own_states(); }
   void set_own_chains(std::size_t first, std::size_t count) override { store_.set_own_chains(first, count); }
   void write(const DrawBatch& block) override;

@@ -43,17 +43,8 @@ void Recorder::share(const Division& division, Collective::To to) {
     accepted_[c] = *next;
   }
   if (keep_ != Keep::draws) return;
-  const bool wanted = to == Collective::To::all && holds_states_;
-  if (states_stay_ && !wanted) return;
-  if (!packs_) return division.gather(std::span(block_.x), all, count * layout_.variables, to);
-  division.gather(std::span(block_.bits), all, count * bits_width(), to);
-  if (to == Collective::To::root && !division.collective().is_root()) return;
-  for (std::size_t row = 0; row < chains() * count; ++row) {
-    const std::size_t chain = row / count;
-    if (chain >= own.first && chain < own.first + own.count) continue;
-    unpack_labels(block_.bits.data() + row * bits_width(), layout_.label(0), layout_.label(1),
-                  std::span(block_.x).subspan(row * layout_.variables, layout_.variables));
-  }
+  if (states_stay_ && !(to == Collective::To::all && holds_states_)) return;
+  division.gather(block_.x.bytes(), all, count * block_.x.row_bytes(), to);
 }
 
 namespace {
@@ -61,6 +52,9 @@ namespace {
 /// Values of log p, all chains together, that the effective sample size of a run under way is estimated from: enough
 /// for two digits, and a few milliseconds' work.
 constexpr std::size_t kRecentValues = std::size_t{1} << 16;
+
+/// Of the states that observers look at together.
+constexpr std::size_t kObservedBytes = std::size_t{16} << 20;
 
 /// More would wait for memory.
 constexpr unsigned kMostThreads = 16;
@@ -92,22 +86,23 @@ void keep_every_second(Values& values) {
 double bytes_per_draw(const Model& model, Keep keep) {
   // log p, the distance, the model's own statistics, acceptance and the number of steps: eight bytes each.
   const double numbers = 8.0 * (4.0 + static_cast<double>(model.statistics.size()));
-  return numbers + (keep == Keep::draws ? static_cast<double>(model.layout.variables) : 0.0);
+  return numbers + (keep == Keep::draws ? static_cast<double>(States(model.layout).row_bytes()) : 0.0);
 }
 
 Recorder::Recorder(const Model& model, const RunOptions& options, const Holding& holding)
     : layout_(model.layout),
       keep_(options.keep),
-      packs_(holding.packs && options.keep == Keep::draws && bit_labels(model.layout).has_bits()),
       hands_on_(holding.hands_on),
       has_states_(holding.has_states),
       states_stay_(holding.states_stay),
+      observes_bits_(holding.gives_bits && States(model.layout).has_bits()),
       memory_(holding.memory),
       statistics_of_model_(model.statistics.size()),
       log_constant_(model.log_constant),
       bytes_numbers_(bytes_per_draw(model, Keep::monitors) + 8.0 * static_cast<double>(holding.observers.size())),
       holds_states_(options.keep == Keep::draws),
       observers_(holding.observers),
+      observed_(model.layout),
       threads_(std::clamp(holding.threads, 1U, kMostThreads)) {
   const std::size_t chains = options.chains;
   names_ = {"log_prob"};
@@ -127,7 +122,8 @@ Recorder::Recorder(const Model& model, const RunOptions& options, const Holding&
   series_.assign(names_.size(), std::vector<std::vector<double>>(chains));
   acceptance_.resize(chains);
   steps_.resize(chains);
-  x_.resize(chains);
+  x_.assign(chains, States(layout_));
+  block_.x = States(layout_);
   accepted_.resize(chains);
   accepted_sum_.resize(chains);
   best_.resize(chains);
@@ -140,14 +136,15 @@ void Recorder::begin(const Engine& engine) { observe_all(engine, {0, chains()}, 
 
 void Recorder::expect(std::size_t draws) {
   const double numbers = static_cast<double>(draws) * static_cast<double>(chains()) * bytes_numbers_;
-  const double states = static_cast<double>(draws) * static_cast<double>(chains()) * layout_.variables;
+  const double states =
+      static_cast<double>(draws) * static_cast<double>(chains()) * static_cast<double>(block_.x.row_bytes());
   if (holds_states_ && numbers + states > memory_) forget_states();
   if (numbers > memory_ || stride_ > 1) return;
   for (std::size_t c = 0; c < chains(); ++c) {
     for (auto& monitor : series_) monitor[c].reserve(draws);
     acceptance_[c].reserve(draws);
     steps_[c].reserve(draws);
-    if (holds_states_ && has_states_) x_[c].reserve(draws * layout_.variables);
+    if (holds_states_ && has_states_) x_[c].reserve(draws);
   }
 }
 
@@ -159,8 +156,7 @@ void Recorder::begin_block(std::size_t draws) {
   block_.acceptance_rate.resize(rows);
   block_.n_steps.resize(rows);
   if (keep_ != Keep::draws) block_.x.clear();
-  if (records_states()) block_states().resize(rows * layout_.variables);
-  block_.bits.resize(packs_ && keep_ == Keep::draws ? rows * bits_width() : 0);
+  if (records_states()) block_states().resize(rows);
   std::fill(filled_.begin(), filled_.end(), 0);
 }
 
@@ -170,7 +166,12 @@ void Recorder::make_room(std::size_t rows) {
   statistics_.resize(rows * statistics_of_model_);
   distance_.resize(rows);
   accepted_now_.resize(rows);
-  if (records_states()) levels_.resize(rows * layout_.variables);
+  if (!records_states()) return;
+  if (observes_bits_) {
+    bits_.resize(rows * block_.x.row_bytes());
+  } else {
+    levels_.resize(rows * layout_.variables);
+  }
 }
 
 Observables Recorder::room_for(std::size_t first, std::size_t rows) {
@@ -182,7 +183,12 @@ Observables Recorder::room_for(std::size_t first, std::size_t rows) {
   out.statistics = slice(statistics_, statistics_of_model_);
   out.distance = slice(distance_, 1);
   out.accepted = slice(accepted_now_, 1);
-  if (records_states()) out.levels = slice(levels_, layout_.variables);
+  if (!records_states()) return out;
+  if (observes_bits_) {
+    out.bits = slice(bits_, block_.x.row_bytes());
+  } else {
+    out.levels = slice(levels_, layout_.variables);
+  }
   return out;
 }
 
@@ -252,16 +258,23 @@ void Recorder::fill(ChainGroup group, std::size_t first, std::span<const Observa
       block_.acceptance_rate[at] = (draw.accepted[k] - accepted_[c]) / static_cast<double>(steps);
       accepted_[c] = draw.accepted[k];
       block_.n_steps[at] = static_cast<std::int64_t>(steps);
-      if (!draw.levels.empty()) {
-        const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
-        write_labels(levels, block_states().data() + at * layout_.variables);
-        if (packs_) {
-          const auto* labels = reinterpret_cast<const std::int8_t*>(levels.data());
-          pack_labels({labels, layout_.variables}, 0, 1, block_.bits.data() + at * bits_width());
-        }
-      }
+      if (records_states()) fill_state(draw, k, block_states().row(at));
       ++at;
     }
+  }
+}
+
+void Recorder::fill_state(const Observables& draw, std::size_t k, std::span<std::uint8_t> to) const {
+  if (!draw.bits.empty()) {
+    const auto bits = draw.bits.subspan(k * to.size(), to.size());
+    std::copy(bits.begin(), bits.end(), to.begin());
+    return;
+  }
+  const std::span<const Value> levels = draw.levels.subspan(k * layout_.variables, layout_.variables);
+  if (block_.x.has_bits()) {
+    pack_labels({reinterpret_cast<const std::int8_t*>(levels.data()), levels.size()}, 0, 1, to.data());
+  } else {
+    write_labels(levels, reinterpret_cast<std::int8_t*>(to.data()));
   }
 }
 
@@ -287,8 +300,12 @@ const DrawBatch& Recorder::end_block(const Division* division, Collective::To to
     shorten_rows(block_.acceptance_rate, chains(), before, after);
     shorten_rows(block_.n_steps, chains(), before, after);
     if (records_states()) {
-      shorten_rows(block_states(), chains(), before * layout_.variables, after * layout_.variables);
-      if (packs_) shorten_rows(block_.bits, chains(), before * bits_width(), after * bits_width());
+      States& states = block_states();
+      for (std::size_t c = 1; c < chains() && after > 0; ++c) {
+        const auto rows = states.bytes().subspan(c * before * states.row_bytes(), after * states.row_bytes());
+        std::copy(rows.begin(), rows.end(), states.row(c * after).data());
+      }
+      states.resize(chains() * after);
     }
     block_.count = after;
   }
@@ -303,10 +320,18 @@ void Recorder::observe_block(ChainGroup own) {
   const std::size_t rows = own.count * block_.count;
   if (rows == 0 || observers_.empty()) return;
   const std::size_t first = own.first * block_.count;
-  const auto states =
-      std::span<const std::int8_t>(block_states()).subspan(first * layout_.variables, rows * layout_.variables);
-  for (std::size_t k = 0; k < observers_.size(); ++k) {
-    observers_[k].values(states, rows, std::span(block_.monitors[1 + statistics_of_model_ + k]).subspan(first, rows));
+  const std::size_t width = layout_.variables;
+  const std::size_t most = std::max<std::size_t>(1, kObservedBytes / std::max<std::size_t>(1, width));
+  for (std::size_t done = 0; done < rows; done += most) {
+    const std::size_t some = std::min(most, rows - done);
+    labels_.resize(some * width);
+    for (std::size_t row = 0; row < some; ++row) {
+      block_states().unpack(first + done + row, std::span(labels_).subspan(row * width, width));
+    }
+    for (std::size_t k = 0; k < observers_.size(); ++k) {
+      const auto values = std::span(block_.monitors[1 + statistics_of_model_ + k]).subspan(first + done, some);
+      observers_[k].values(labels_, some, values);
+    }
   }
 }
 
@@ -338,9 +363,7 @@ void Recorder::add_series(const DrawBatch& block, ChainGroup group) {
     add(block.acceptance_rate, c, acceptance_[c]);
     add(block.n_steps, c, steps_[c]);
     if (!holds_states_ || !has_states_) continue;
-    const std::size_t size = block.count * layout_.variables;
-    const auto states = block.x.begin() + static_cast<std::ptrdiff_t>(c * size);
-    x_[c].insert(x_[c].end(), states, states + static_cast<std::ptrdiff_t>(size));
+    x_[c].append(block.x, c * block.count, block.count);
   }
 }
 
@@ -359,7 +382,7 @@ void Recorder::add_sums(const DrawBatch& block, ChainGroup group) {
 
 double Recorder::held_bytes() const {
   const auto held = static_cast<double>(series_[0][0].size() * chains());
-  return held * (bytes_numbers_ + (holds_states_ ? static_cast<double>(layout_.variables) : 0.0));
+  return held * (bytes_numbers_ + (holds_states_ ? static_cast<double>(block_.x.row_bytes()) : 0.0));
 }
 
 void Recorder::stay_within_memory() {
@@ -370,7 +393,7 @@ void Recorder::stay_within_memory() {
 void Recorder::forget_states() {
   holds_states_ = false;
   if (!hands_on_) keep_ = Keep::monitors;
-  for (auto& values : x_) std::vector<std::int8_t>().swap(values);
+  for (States& states : x_) states.clear();
 }
 
 void Recorder::drop_every_second() {
@@ -404,11 +427,14 @@ Trace Recorder::take() {
   trace.dropped = draws_ - trace.draws;
   trace.monitor_names = names_;
   trace.monitors.resize(names_.size());
+  trace.x = std::move(x_[0]);
+  trace.x.reserve(trace.x.rows() * chains());
   for (std::size_t c = 0; c < chains(); ++c) {
     for (std::size_t k = 0; k < names_.size(); ++k) append(trace.monitors[k], series_[k][c]);
     append(trace.acceptance_rate, acceptance_[c]);
     append(trace.n_steps, steps_[c]);
-    append(trace.x, x_[c]);
+    if (c > 0) trace.x.append(x_[c], 0, x_[c].rows());
+    x_[c] = States(layout_);
   }
   draws_ = 0;
   stride_ = 1;

@@ -34,11 +34,11 @@ class Recorder {
  public:
   /// What is agreed among ranks, and what is not.
   struct Holding {
-    double memory = 0.0;     ///< bytes that what is held may take
-    bool hands_on = false;   ///< there is a sink, so states are recorded also when they are not held
-    bool has_states = true;  ///< the states of all chains come to this rank
-    bool packs = false;      ///< the bits of two-valued variables are wanted: by the sink, or by ranks for each other
-    unsigned threads = 1;    ///< that may take draws in
+    double memory = 0.0;      ///< bytes that what is held may take
+    bool hands_on = false;    ///< there is a sink, so states are recorded also when they are not held
+    bool has_states = true;   ///< the states of all chains come to this rank
+    bool gives_bits = false;  ///< EngineTraits::gives_bits
+    unsigned threads = 1;     ///< that may take draws in
     std::vector<Observer> observers = {};
     bool states_stay = false;  ///< each rank's sink takes those of its own chains
   };
@@ -108,8 +108,8 @@ class Recorder {
   /// Takes note of the best of the draws of a group, whose numbers `fill` has just written; what was observed begins
   /// with chain `first`. Gives the chain whose present state is the best so far, or the number of chains.
   std::size_t find_best(ChainGroup group, std::size_t first, std::span<const Observables> draws);
-  /// Bytes of the bits of one state.
-  [[nodiscard]] std::size_t bits_width() const { return (layout_.variables + 7) / 8; }
+  /// The state of number k of a draw, as a row.
+  void fill_state(const Observables& draw, std::size_t k, std::span<std::uint8_t> to) const;
   void share(const Division& division, Collective::To to);
   void add_series(const DrawBatch& block, ChainGroup group);
   void add_sums(const DrawBatch& block, ChainGroup group);
@@ -120,16 +120,16 @@ class Recorder {
   [[nodiscard]] std::size_t chains() const { return accepted_.size(); }
   [[nodiscard]] bool records_states() const { return keep_ == Keep::draws || !observers_.empty(); }
   /// The states of the block.
-  [[nodiscard]] std::vector<std::int8_t>& block_states() { return keep_ == Keep::draws ? block_.x : observed_; }
+  [[nodiscard]] States& block_states() { return keep_ == Keep::draws ? block_.x : observed_; }
   /// Has the observers look at the states of these chains.
   void observe_block(ChainGroup own);
 
   const VariableLayout& layout_;
   Keep keep_;  // of blocks
-  bool packs_;
   bool hands_on_;
   bool has_states_;
   bool states_stay_;
+  bool observes_bits_;  // two-valued states come as bits
   double memory_;
   std::vector<std::string> names_;
   std::size_t statistics_of_model_;
@@ -141,7 +141,7 @@ class Recorder {
   std::vector<std::vector<std::vector<double>>> series_;  // [monitor][chain][draw / stride]
   std::vector<std::vector<double>> acceptance_;           // [chain][draw / stride]
   std::vector<std::vector<std::int64_t>> steps_;
-  std::vector<std::vector<std::int8_t>> x_;  // [chain][draw * variables + variable], where states are held
+  std::vector<States> x_;  // of chains, where states are held
   std::size_t draws_ = 0;
   std::size_t stride_ = 1;
   bool holds_states_;             // or would, if they came to this rank
@@ -154,7 +154,8 @@ class Recorder {
   std::vector<BestState> best_;  // of groups, at their first chains
 
   std::vector<Observer> observers_;
-  std::vector<std::int8_t> observed_;  // states of the block, where they are not kept
+  States observed_;                  // of the block, where states are not kept
+  std::vector<std::int8_t> labels_;  // those of own chains, for observers
 
   DrawBatch block_;
   std::vector<std::size_t> filled_;  // draws of each chain in it
@@ -168,6 +169,7 @@ class Recorder {
   std::vector<std::int64_t> distance_;
   std::vector<double> accepted_now_;
   std::vector<Value> levels_;
+  std::vector<std::uint8_t> bits_;
 };
 
 }  // namespace poise

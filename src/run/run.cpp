@@ -299,7 +299,7 @@ std::size_t Run::take_draws(const DrawBatch& block) {
   Saver out;
   if (ranks->is_root()) {
     out(block.count, block.monitors, block.acceptance_rate, block.n_steps);
-    out(everywhere ? block.x : std::vector<std::int8_t>());
+    out(everywhere ? block.x : States());
   }
   const std::string bytes_of_root = ranks->of_root(out.take());
   if (ranks->is_root()) {

@@ -144,12 +144,8 @@ void RunStore::read(std::size_t draws, const std::function<void(const DrawBatch&
   for (std::size_t first = 0; first < draws; first += most) {
     const std::size_t count = std::min(most, draws - first);
     Trace trace = zarr::read_store(path_, root_, {.first_draw = first, .most_draws = count}).trace;
-    visit({trace.draws,
-           std::move(trace.x),
-           std::move(trace.monitors),
-           std::move(trace.acceptance_rate),
-           std::move(trace.n_steps),
-           {}});
+    visit({trace.draws, std::move(trace.x), std::move(trace.monitors), std::move(trace.acceptance_rate),
+           std::move(trace.n_steps)});
   }
 }
 

@@ -56,7 +56,6 @@ class RunStore final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return writer_ && writer_->wants_bits(); }
   [[nodiscard]] bool takes_own_states() const override { return part_.has_value(); }
   void set_own_chains(std::size_t first, std::size_t count) override { own_ = {first, count}; }
   void write(const DrawBatch& block) override;

@@ -191,10 +191,9 @@ void Run::Core::make_recorder() {
   const bool states_stay = division != nullptr && hooks.sink != nullptr && hooks.sink->takes_own_states();
   const bool has_states = hooks.collective == nullptr || hooks.draws_to == Collective::To::all ||
                           (hooks.collective->is_root() && !states_stay);
-  const bool packs = division != nullptr || (hooks.sink != nullptr && hooks.sink->wants_bits());
   recorder.emplace(model, options,
-                   Recorder::Holding{agreed.memory, agreed.has_sink, has_states, packs, options.threads,
-                                     hooks.observers, states_stay});
+                   Recorder::Holding{agreed.memory, agreed.has_sink, has_states, made.engine->traits().gives_bits,
+                                     options.threads, hooks.observers, states_stay});
 }
 
 void Run::Core::share_out() {

@@ -218,7 +218,8 @@ std::uint64_t hash_of(const Pinned& row) {
   if (sampler.settings.many) options.thin = Run(model, sampler, options).engine().traits().steps_per_sweep;
   const RunResult result = run(model, sampler, options);
   Hash hash;
-  hash.add(result.trace.x.data(), result.trace.x.size());
+  const std::vector<std::int8_t> labels = result.trace.x.unpack();
+  hash.add(labels.data(), labels.size());
   for (const double log_prob : result.trace.monitors[0]) hash.add(&log_prob, sizeof log_prob);
   return hash.value();
 }

@@ -38,8 +38,11 @@ class Store {
     DrawBatch block;
     block.count = draws;
     block.monitors.resize(monitors.size());
+    block.x = States(layout);
+    std::vector<std::int8_t> labels(layout.variables);
     for (std::size_t entry = 0; entry < chains * draws; ++entry) {
-      for (std::size_t i = 0; i < layout.variables; ++i) block.x.push_back((entry * 7 + i * i) % 3 == 0 ? 1 : -1);
+      for (std::size_t i = 0; i < layout.variables; ++i) labels[i] = (entry * 7 + i * i) % 3 == 0 ? 1 : -1;
+      block.x.append(labels);
       for (std::vector<double>& monitor : block.monitors) monitor.push_back(static_cast<double>(entry % 5));
       block.acceptance_rate.push_back(0.5);
       block.n_steps.push_back(9);

@@ -230,7 +230,7 @@ TEST(Tuning, OfChainsThatHardlyMoveGoesByTheirChanges) {
       run(make_model("potts:size=2x1,levels=4,coupling=3,field=-1"), parse_sampler("dlmc"), options);
   double accepted = 0.0;
   std::size_t changes = 0;
-  const std::vector<std::int8_t>& x = result.trace.x;
+  const States& x = result.trace.x;
   for (std::size_t k = 0; k < result.trace.acceptance_rate.size(); ++k) {
     accepted += result.trace.acceptance_rate[k];
     if (k % result.trace.draws > 0 && (x[2 * k] != x[2 * k - 2] || x[2 * k + 1] != x[2 * k - 1])) ++changes;

@@ -33,7 +33,7 @@ RunOptions short_run(const Trial& trial) {
 
 /// The draws of a run, and how they came about.
 struct Draws {
-  std::vector<std::int8_t> x;
+  States x;
   std::vector<std::vector<double>> monitors;
   std::vector<double> acceptance_rate;
 
@@ -125,7 +125,8 @@ class Identities {
       options.chains = 1;
       options.first_chain = c;
       const Draws one = draws_of(run(model_, sampler_, options).trace);
-      all.x.insert(all.x.end(), one.x.begin(), one.x.end());
+      if (c == 0) all.x = States(model_.layout);
+      all.x.append(one.x, 0, one.x.rows());
       all.acceptance_rate.insert(all.acceptance_rate.end(), one.acceptance_rate.begin(), one.acceptance_rate.end());
       all.monitors.resize(one.monitors.size());
       for (std::size_t m = 0; m < one.monitors.size(); ++m) {

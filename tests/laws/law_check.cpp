@@ -33,11 +33,11 @@ class StateCounts {
 
   void add(const RunResult& result, std::size_t chain, std::size_t draw) {
     const std::size_t n = result.layout.variables;
-    const std::int8_t* labels = result.trace.x.data() + (chain * result.trace.draws + draw) * n;
+    const std::size_t row = chain * result.trace.draws + draw;
     std::size_t place = 0;
     for (Index i = 0; i < n; ++i) {
       Value level = 0;
-      while (result.layout.label(level) != labels[i]) ++level;
+      while (result.layout.label(level) != result.trace.x.label(row, i)) ++level;
       place += truth_.space.strides[i] * level;
     }
     ++counts_[place];

@@ -123,7 +123,8 @@ TEST(QuboTest, DrawsAreWhatTheFunctionTakes) {
     const std::vector<double>& energies = trace.monitors[which - trace.monitor_names.begin()];
     ASSERT_EQ(energies.size(), 40U);
     for (std::size_t draw = 0; draw < energies.size(); ++draw) {
-      const std::int8_t* x = trace.x.data() + 4 * draw;
+      std::vector<std::int8_t> x(4);
+      trace.x.unpack(draw, x);
       EXPECT_NEAR(-x[0] + 1.5 * x[0] * x[1] - 4.5 * x[1] * x[2] + 0.25 * x[3], energies[draw], 1e-12) << spins;
     }
   }

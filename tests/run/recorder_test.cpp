@@ -107,4 +107,33 @@ TEST(Recorder, ManyChainsAreThoseOfSmallerRuns) {
   }
 }
 
+/// States that engines give as bits are their levels: chains as bits and across lanes, few and many, one of a group.
+TEST(Recorder, BitsAreLevels) {
+  for (const char* name : {"ising:size=1x1,lambda=0.3", "ising:size=1x7,lambda=0.3", "ising:size=2x4,lambda=0.3",
+                           "ising:size=3,lambda=0.3", "ising:size=7x9,lambda=0.3", "ising:size=5x13,lambda=0.3",
+                           "potts:size=1x7,levels=2,coupling=0.5", "potts:size=5x13,levels=2,coupling=0.5"}) {
+    const Model model = make_model(name);
+    const std::size_t width = (model.layout.variables + 7) / 8;
+    for (const std::size_t chains : {1, 3, 16, 70, 130}) {
+      const RunOptions options = options_of(chains, Keep::draws);
+      const TunableEngine made = make_engine(model, parse_sampler("gibbs"), engine_options(model, options));
+      for (const ChainGroup& group : made.engine->share_out(1)) made.engine->advance(group, 3);
+      for (const ChainGroup group : {ChainGroup{0, chains}, ChainGroup{chains / 2, 1}}) {
+        std::vector<Value> levels(group.count * model.layout.variables);
+        std::vector<std::uint8_t> bits(group.count * width, 0xff);
+        made.engine->observe(group, {.levels = levels, .bits = bits});
+        if (!made.engine->traits().gives_bits) continue;
+        for (std::size_t k = 0; k < levels.size(); ++k) {
+          const std::size_t chain = k / model.layout.variables, i = k % model.layout.variables;
+          ASSERT_EQ(bits[chain * width + i / 8] >> i % 8 & 1, levels[k]) << name << " " << chains;
+        }
+        for (std::size_t chain = 0; chain < group.count; ++chain) {
+          const unsigned rest = model.layout.variables % 8;
+          if (rest != 0) ASSERT_EQ(bits[(chain + 1) * width - 1] >> rest, 0) << name << " " << chains;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace poise::recorder_test

@@ -88,14 +88,14 @@ TEST(Memory, EverythingThatADrawHoldsIsCounted) {
     return refusal([&] { options.check(model, to_file); }) == "(accepted)";
   };
   const double third = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 3.0;
-  // Eight variables are eight bytes; three monitors, acceptance and steps are forty more.
-  const auto fits = static_cast<std::size_t>(third / 4.0 / 48.0);
+  // Eight variables of two values are one byte; three monitors, acceptance and steps are forty more.
+  const auto fits = static_cast<std::size_t>(third / 4.0 / 41.0);
   EXPECT_TRUE(accepted(fits - 2, Keep::draws, false));
   EXPECT_FALSE(accepted(fits + 2, Keep::draws, false));
   // Monitors are held as far as they fit, and what goes to a file need not be held.
   EXPECT_TRUE(accepted(100 * fits, Keep::monitors, false));
   EXPECT_TRUE(accepted(100 * fits, Keep::draws, true));
-  options.memory = 4.0 * 48.0 * 100.0;
+  options.memory = 4.0 * 41.0 * 100.0;
   EXPECT_TRUE(accepted(100, Keep::draws, false));
   EXPECT_FALSE(accepted(101, Keep::draws, false));
   EXPECT_TRUE(accepted(101, Keep::draws, true));

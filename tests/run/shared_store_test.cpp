@@ -103,17 +103,16 @@ TEST_F(SharedStore, EachRankWritesWhatOneProcessWould) {
       for (const int size : {2, 3, 7}) {
         for (const Collective::To to : {Collective::To::root, Collective::To::all}) {
           const std::string what = fmt::format("{} on {}, {}", model, size, shared ? "shared" : "not shared");
-          expect_no_error(testing::on_ranks(
-                              size,
-                              [&](Collective& ranks) {
-                                const Made mine = make("many.zarr", model, options, &ranks, to);
-                                EXPECT_EQ(mine.shares, shared) << what;
-                                EXPECT_EQ(mine.result.trace.monitors, whole.trace.monitors) << what;
-                                const bool has_states = to == Collective::To::all || (ranks.is_root() && !shared);
-                                EXPECT_EQ(mine.result.trace.x, has_states ? whole.trace.x : std::vector<std::int8_t>())
-                                    << what;
-                              }),
-                          what);
+          expect_no_error(
+              testing::on_ranks(size,
+                                [&](Collective& ranks) {
+                                  const Made mine = make("many.zarr", model, options, &ranks, to);
+                                  EXPECT_EQ(mine.shares, shared) << what;
+                                  EXPECT_EQ(mine.result.trace.monitors, whole.trace.monitors) << what;
+                                  const bool has_states = to == Collective::To::all || (ranks.is_root() && !shared);
+                                  EXPECT_EQ(mine.result.trace.x, has_states ? whole.trace.x : States()) << what;
+                                }),
+              what);
           EXPECT_EQ(stored_bytes(in_work("many.zarr")), stored_bytes(in_work("one.zarr"))) << what;
           EXPECT_EQ(read_run(in_work("many.zarr")).trace.x, whole.trace.x) << what;
           for (int rank = 0; rank < size; ++rank) {

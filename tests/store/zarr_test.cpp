@@ -55,12 +55,15 @@ DrawBatch make_block(const VariableLayout& layout, std::size_t first, std::size_
   DrawBatch block;
   block.count = count;
   block.monitors.resize(kMonitors.size());
+  block.x = States(layout);
+  std::vector<std::int8_t> labels(layout.variables);
   for (std::size_t chain = 0; chain < kChains; ++chain) {
     for (std::size_t draw = first; draw < first + count; ++draw) {
       for (Index i = 0; i < layout.variables; ++i) {
         const std::uint64_t mixed = (chain * 7919 + draw) * 0x9e3779b97f4a7c15 + i * 0xbf58476d1ce4e5b9;
-        block.x.push_back(layout.label(static_cast<Value>((mixed ^ mixed >> 31U) % layout.cardinality(i))));
+        labels[i] = layout.label(static_cast<Value>((mixed ^ mixed >> 31U) % layout.cardinality(i)));
       }
+      block.x.append(labels);
       for (std::size_t k = 0; k < kMonitors.size(); ++k) {
         block.monitors[k].push_back(std::sin(static_cast<double>(chain * 1000 + draw * (k + 1))));
       }

@@ -158,6 +158,7 @@ class CollapsedEngine final : public Engine {
     traits.entries = target.num_moves();
     traits.statistics = target.statistic_names().size();
     traits.independent = core == nullptr;
+    traits.gives_bits = false;
     return traits;
   }
 

@@ -77,7 +77,7 @@ class TileEngine final : public Engine {
 
   void advance_and_observe(ChainGroup group, std::uint64_t steps, std::span<const Observables> draws) override {
     if constexpr (kRecordsManyDraws) {
-      const bool plain = draws.front().levels.empty() && draws.front().frozen.empty() &&
+      const bool plain = draws.front().levels.empty() && draws.front().bits.empty() && draws.front().frozen.empty() &&
                          draws.front().empirical_marginals.empty() && draws.front().evals.empty();
       if (plain) {
         layout_.sweep_and_observe(*target_, tile_of(group), steps, draws);
@@ -186,6 +186,7 @@ class TileEngine final : public Engine {
     EngineTraits traits = EngineTraits::of(target, options.starts.size());
     traits.set_chunk(kChunkUpdates);
     traits.group = Layout::kMostChains;
+    traits.gives_bits = requires { &Tile::get_all_bits; };
     if constexpr (kRecordsManyDraws) traits.draws_at_once = Layout::draws_at_once(traits.chains);
     return traits;
   }
@@ -240,6 +241,7 @@ class TileEngine final : public Engine {
     some.statistics = part(out.statistics, traits_.statistics);
     some.distance = part(out.distance, 1);
     some.levels = part(out.levels, traits_.variables);
+    some.bits = part(out.bits, (traits_.variables + 7) / 8);
     return some;
   }
 

@@ -132,11 +132,10 @@ std::vector<Value> selection_starts(const Model& model, const SelectionTarget& t
 std::vector<DrawnModel> drawn_models(const Trace& trace, Index variables) {
   std::map<std::vector<Index>, double> counts;
   std::vector<Index> set;
-  for (std::size_t draw = 0; draw < trace.x.size() / std::max<Index>(1, variables); ++draw) {
-    const std::int8_t* const x = trace.x.data() + draw * variables;
+  for (std::size_t draw = 0; draw < trace.x.rows(); ++draw) {
     set.clear();
     for (Index j = 0; j < variables; ++j) {
-      if (x[j] > 0) set.push_back(j);
+      if (trace.x.label(draw, j) > 0) set.push_back(j);
     }
     ++counts[set];
   }

@@ -234,7 +234,7 @@ void write_rows(const OutputFile& file, const Array& array, const Source& source
     }
   };
   switch (source.kind) {
-    case Source::Kind::states: return put(trace.x, trace.x.size() / (trace.chains * trace.draws));
+    case Source::Kind::states: return put(trace.x.unpack(), trace.x.variables());
     case Source::Kind::monitor: return put(trace.monitors[source.monitor], 1);
     case Source::Kind::acceptance_rate: return put(trace.acceptance_rate, 1);
     case Source::Kind::n_steps:
@@ -330,7 +330,7 @@ void write_csv(const Run& run, const OutputFile& file) {
         fmt::format_to(std::back_inserter(rows), ",{}", trace.n_steps[entry]);
         for (std::size_t i = 0; i < variables; ++i) {
           rows += ',';
-          rows += fmt::format_int(trace.x[entry * variables + i]).c_str();
+          rows += fmt::format_int(trace.x.label(entry, i)).c_str();
         }
         rows += '\n';
       }

@@ -104,19 +104,10 @@ void Column::add(const DrawBatch& block, std::size_t first_chain) {
     case Source::acceptance_rate: take(as_bytes(block.acceptance_rate)); break;
     case Source::n_steps: take(as_bytes(block.n_steps)); break;
     case Source::states: {
-      if (!states_.has_bits()) {
-        take(as_bytes(block.x));
-      } else if (!block.bits.empty()) {
-        take(block.bits.data());
-      } else {
-        std::vector<std::uint8_t> packed((first + held_.size()) * bytes);
-        for (std::size_t row = first * block.count; row < (first + held_.size()) * block.count; ++row) {
-          const auto labels = std::span(block.x).subspan(row * states_.variables, states_.variables);
-          if (pack_labels(labels, states_.low, states_.high, packed.data() + row * width_)) continue;
-          throw std::invalid_argument("zarr::Writer: a draw of two-valued variables has a third label");
-        }
-        take(packed.data());
+      if (block.x.row_bytes() != width_) {
+        throw std::invalid_argument("zarr::Writer: the states of a block are not those of its layout");
       }
+      take(block.x.bytes().data());
     }
   }
   waiting_ += block.count;

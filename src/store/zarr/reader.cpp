@@ -20,6 +20,7 @@
 
 #include <poise/types.hpp>
 #include "base/file.hpp"
+#include "store/label_bits.hpp"
 #include "store/zarr/codec.hpp"
 #include "store/zarr/folder.hpp"
 
@@ -279,21 +280,27 @@ class Reader {
       has_fill = has_fill && run.layout.label(static_cast<Value>(level)) != fill;
     }
     expect_chunks(x, of);
-    run.trace.x.resize(entries(of.count, columns.count));
+    const BitLabels labels = bit_labels(run.layout);
+    (void)entries(of.count, columns.count);
+    States& states = run.trace.x;
+    states = States(columns.count, labels.low, labels.high);
+    states.resize(of.count * range_.count);
     each_chunk(x, 1, of, [&](Range chains, Range draws, const char* bytes) {
       const Range wanted = common(draws);
       const char* const from = bytes + (wanted.first - draws.first) * width;
       if (has_fill && width > 0 && std::memchr(from, fill, wanted.count * width) != nullptr) {
         fail_draws(chains, wanted, "are missing in their chunk");
       }
-      std::int8_t* const to =
-          run.trace.x.data() + ((chains.first - of.first) * range_.count + wanted.first - range_.first) * columns.count;
-      if (columns.count == width) {
-        std::memcpy(to, from, wanted.count * width);
-        return;
-      }
+      const std::size_t first_row = (chains.first - of.first) * range_.count + wanted.first - range_.first;
       for (std::size_t draw = 0; draw < wanted.count; ++draw) {
-        std::memcpy(to + draw * columns.count, from + draw * width + columns.first, columns.count);
+        const char* const row = from + draw * width + columns.first;
+        std::uint8_t* const to = states.row(first_row + draw).data();
+        if (!labels.has_bits()) {
+          std::memcpy(to, row, columns.count);
+        } else if (!pack_labels({reinterpret_cast<const std::int8_t*>(row), columns.count}, labels.low, labels.high,
+                                to)) {
+          fail_draws(chains, {wanted.first + draw, 1}, "have a label that is none of the two of their variables");
+        }
       }
     });
   }

@@ -174,12 +174,8 @@ void Writer::take_up_draws() {
     const bool of_states = source == Column::Source::states;
     Trace trace =
         read_store(folder_.path(), root_, {.draws = of_states, .series = !of_states, .first_draw = full}).trace;
-    column.add({trace.draws,
-                std::move(trace.x),
-                std::move(trace.monitors),
-                std::move(trace.acceptance_rate),
-                std::move(trace.n_steps),
-                {}});
+    column.add({trace.draws, std::move(trace.x), std::move(trace.monitors), std::move(trace.acceptance_rate),
+                std::move(trace.n_steps)});
   };
   for (std::size_t k = 0; k < root_.monitors.size(); ++k) take(root_.monitors[k], Column::Source::monitor, k);
   take("sample_stats/acceptance_rate", Column::Source::acceptance_rate, 0);

@@ -41,7 +41,6 @@ class Writer final : public Sink {
 
   void begin(const VariableLayout& layout, std::size_t chains, const std::vector<std::string>& monitor_names,
              const std::string& settings) override;
-  [[nodiscard]] bool wants_bits() const override { return true; }
   void write(const DrawBatch& block) override;
   /// Whether it is time to commit the draws so far.
   [[nodiscard]] bool is_due();

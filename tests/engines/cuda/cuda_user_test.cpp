@@ -279,11 +279,11 @@ TEST_F(OnGpuUser, RunsOfADimerAreRight) {
     EXPECT_NEAR(sum / static_cast<double>(count), mean, 0.03) << sampler;
     if (std::string(sampler) == "gwg") continue;  // a sweep is several steps
     std::size_t changes = 0;
-    const std::vector<std::int8_t>& x = result.trace.x;
+    const States& x = result.trace.x;
     for (std::size_t k = 0; k < result.trace.acceptance_rate.size(); ++k) {
       if (k % result.trace.draws == 0) continue;
       accepted += result.trace.acceptance_rate[k];
-      const std::int8_t* const draw = x.data() + 3 * k;
+      const States::Iterator draw = x.begin() + static_cast<std::ptrdiff_t>(3 * k);
       if (!std::equal(draw, draw + 3, draw - 3)) ++changes;
     }
     EXPECT_NEAR(accepted, static_cast<double>(changes), 6.0 * std::sqrt(accepted) + 1.0) << sampler;

@@ -75,6 +75,7 @@ struct EngineTraits {
                                       ///< all chains are one group
   bool together = false;              ///< all chains are moved on by one call
   bool of_device = false;             ///< saved states are those of a GPU: no other device resumes from them
+  bool gives_bits = false;            ///< `observe` fills Observables::bits
   bool independent = false;           ///< every step gives a state of its own from the distribution: no warm-up needed
   /// What single precision adds to the error of `rao_blackwell` at most, by entry; empty where it averages doubles.
   std::vector<double> rounding = {};
@@ -96,17 +97,20 @@ struct EngineTraits {
 /// What is wanted of the present states of a group of chains, chain after chain; spans that are empty are not filled.
 struct Observables {
   std::span<double> log_prob = {};
-  std::span<double> statistics = {};           ///< in the order of Model::statistics
-  std::span<std::int64_t> distance = {};       ///< variables that differ from EngineOptions::reference
-  std::span<double> accepted = {};             ///< acceptance probabilities, summed since the start
-  std::span<Value> levels = {};                ///< of all variables
+  std::span<double> statistics = {};      ///< in the order of Model::statistics
+  std::span<std::int64_t> distance = {};  ///< variables that differ from EngineOptions::reference
+  std::span<double> accepted = {};        ///< acceptance probabilities, summed since the start
+  std::span<Value> levels = {};           ///< of all variables
+  /// The same of two-valued variables where EngineTraits::gives_bits: a bit for each, the first lowest, every chain
+  /// from a byte of its own on.
+  std::span<std::uint8_t> bits = {};
   std::span<std::uint8_t> frozen = {};         ///< of each variable: whether every other level has probability zero now
   std::span<double> empirical_marginals = {};  ///< fraction of steps at each entry since `start_marginals`
   std::span<Evals> evals = {};                 ///< since the start
   std::span<ProposalCounts> proposals = {};    ///< since the start; while a function is learned or a length is tuned
 
   [[nodiscard]] bool wants_state() const {
-    return !log_prob.empty() || !statistics.empty() || !distance.empty() || !levels.empty();
+    return !log_prob.empty() || !statistics.empty() || !distance.empty() || !levels.empty() || !bits.empty();
   }
 };
 
@@ -169,12 +173,20 @@ class Engine {
                      const Observables& out) const {
     if (!out.log_prob.empty()) out.log_prob[k] = target.log_prob(state);
     if (!out.statistics.empty()) target.statistics(state, row(out.statistics, k, traits_.statistics));
-    if (out.levels.empty() && out.distance.empty()) return;
+    if (out.levels.empty() && out.bits.empty() && out.distance.empty()) return;
     const std::vector<Value> levels = levels_of(target, state);
     if (!out.levels.empty()) std::copy(levels.begin(), levels.end(), row(out.levels, k, traits_.variables).begin());
+    if (!out.bits.empty()) set_bits(levels, row(out.bits, k, (levels.size() + 7) / 8));
     if (out.distance.empty()) return;
     out.distance[k] = 0;
     for (std::size_t i = 0; i < levels.size(); ++i) out.distance[k] += levels[i] != reference[i] ? 1 : 0;
+  }
+
+  /// Levels 0 and 1 as bits.
+  static void set_bits(std::span<const Value> levels, std::span<std::uint8_t> to) {
+    std::fill(to.begin(), to.end(), std::uint8_t{0});
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      to[i / 8] = static_cast<std::uint8_t>(to[i / 8] | levels[i] << i % 8);
   }
 
   EngineTraits traits_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bits64.hpp"
 #include "engines/common/keyed_words.hpp"
 
 namespace poise {
@@ -277,6 +278,27 @@ void BitTile::get_all_levels(std::span<Value> levels) const {
         if (number < first_lane || number >= last_lane) continue;
         const std::uint64_t bytes = spread8(square >> (8 * c) & 0xff);
         std::memcpy(levels.data() + (number - first_lane) * n + i, &bytes, rows);
+      }
+    }
+  }
+}
+
+void BitTile::get_all_bits(std::span<std::uint8_t> bits) const {
+  const std::size_t n = tables_->variables();
+  const std::size_t width = (n + 7) / 8;
+  const std::size_t first_lane = lane_number(group_.first);
+  const std::size_t last_lane = first_lane + group_.count;
+  for (std::size_t word = first_lane / 64; word * 64 < last_lane; ++word) {
+    const std::size_t first = std::max(first_lane, word * 64);
+    const std::size_t last = std::min(last_lane, word * 64 + 64);
+    for (std::size_t begin = 0; begin < n; begin += 64) {
+      const std::size_t many = std::min<std::size_t>(64, n - begin);
+      const std::size_t bytes = std::min<std::size_t>(8, width - begin / 8);
+      std::uint64_t square[64] = {};
+      for (std::size_t k = 0; k < many; ++k) square[k] = word_of(begin + k, word);
+      hot([to = square] { transpose64(to); });
+      for (std::size_t number = first; number < last; ++number) {
+        std::memcpy(bits.data() + (number - first_lane) * width + begin / 8, &square[number % 64], bytes);
       }
     }
   }

@@ -84,6 +84,8 @@ class BitTile {
 
   /// All levels of the chains of the group, chain after chain.
   void get_all_levels(std::span<Value> levels) const;
+  /// The same as bits, every chain from a byte of its own on.
+  void get_all_bits(std::span<std::uint8_t> bits) const;
 
   /// Where a chain is.
   struct Lane {

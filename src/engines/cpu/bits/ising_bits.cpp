@@ -94,6 +94,7 @@ void BitLayout<T>::observe(const T& target, const BitTile& tile, const Observabl
   }
   if (!out.distance.empty()) count_differences(view, reference_, out.distance);
   if (!out.levels.empty()) tile.get_all_levels(out.levels);
+  if (!out.bits.empty()) tile.get_all_bits(out.bits);
 }
 
 template class BitLayout<LatticeIsing>;

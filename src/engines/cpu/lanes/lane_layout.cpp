@@ -232,6 +232,7 @@ template <class T>
 void LaneLayout<T>::observe(const T& target, const LaneTile& tile, const Observables& out) const {
   observer_.observe(target, tile, out);
   if (!out.levels.empty()) tile.get_all_levels(out.levels);
+  if (!out.bits.empty()) tile.get_all_bits(out.bits);
   if (out.distance.empty()) return;
   std::array<std::uint32_t, LaneTile::kMost> different{};
   hot([lanes = tile.lanes(), count = reference_.size(), rows = tile.levels(), reference = reference_.data(),

@@ -2,6 +2,7 @@
 #include "engines/cpu/lanes/lane_tile.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "engines/common/keyed_words.hpp"
@@ -200,6 +201,34 @@ void LaneTile::get_all_levels(std::span<Value> levels) const {
     for (std::size_t c = 0; c < group_.count; ++c) {
       for (std::size_t i = begin; i < end; ++i) {
         levels[c * n + i] = levels_[model_->position(static_cast<Index>(i)) * lanes_ + first + c];
+      }
+    }
+  }
+}
+
+void LaneTile::get_all_bits(std::span<std::uint8_t> bits) const {
+  const std::size_t n = model_->num_variables();
+  const std::size_t width = (n + 7) / 8;
+  const std::size_t first = lane(group_.first);
+  const std::size_t last = first + group_.count;
+  // Eight lanes are a word of bytes; a variable's goes k places up, so that byte c gets the bits of lane c.
+  for (std::size_t byte = 0; byte < width; ++byte) {
+    const std::size_t many = std::min<std::size_t>(8, n - 8 * byte);
+    for (std::size_t begin = first; begin < last; begin += 8) {
+      const std::size_t lanes = std::min<std::size_t>(8, last - begin);
+      std::uint64_t eight = 0;
+      for (std::size_t k = 0; k < many; ++k) {
+        const Value* const row = levels_.data() + model_->position(static_cast<Index>(8 * byte + k)) * lanes_ + begin;
+        std::uint64_t one = 0;
+        if (lanes == 8) {
+          std::memcpy(&one, row, sizeof one);
+        } else {
+          std::memcpy(&one, row, lanes);
+        }
+        eight |= one << k;
+      }
+      for (std::size_t c = 0; c < lanes; ++c) {
+        bits[(begin - first + c) * width + byte] = static_cast<std::uint8_t>(eight >> 8 * c);
       }
     }
   }

@@ -79,6 +79,8 @@ class LaneTile {
 
   /// All levels of the chains of the group, chain after chain.
   void get_all_levels(std::span<Value> levels) const;
+  /// The same as bits, every chain from a byte of its own on; all variables have two levels.
+  void get_all_bits(std::span<std::uint8_t> bits) const;
 
  private:
   static void settle(const LaneSweep& sweep, std::size_t position, std::uint64_t unsure);
