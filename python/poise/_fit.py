@@ -50,9 +50,8 @@ class Fit(ShownAsText):
     def draws(self) -> npt.NDArray[np.int8]:
         """Labels of all variables: ``[chain, draw, variable]``, or ``[chain, draw, row, column]`` for lattices.
 
-        The array is read-only. Draws of two-valued variables are held as bits; their array, eight times as large, is made
-        when it is first asked for, and kept. Raises ValueError where ``keep="monitors"`` left nothing to show, and where
-        the draws are in a file because they exceed ``memory``: :meth:`to_datatree` then reads what is asked for.
+        No copy is made; the array is read-only. Raises ValueError where ``keep="monitors"`` left nothing to show, and
+        where the draws are in a file because they exceed ``memory``: :meth:`to_datatree` then reads what is asked for.
         """
         found = cast("npt.NDArray[np.int8] | None", self._core.draws)
         if found is None and self._core.path:

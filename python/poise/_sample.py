@@ -119,7 +119,7 @@ def resume(
     >>> import poise, tempfile
     >>> model = poise.ising(size=4, coupling=0.2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = folder + "/run.nc"
+    ...     file = folder + "/run.zarr"
     ...     fit = poise.sample(model, draws=20, out=file, checkpoint=True, progress=False)
     ...     longer = poise.resume(file, draws=50, progress=False)
     >>> longer.num_draws
