@@ -175,6 +175,7 @@ def _dataset(points: list[dict[str, Any]], key: str) -> xarray.Dataset:
 def _warn(data: xarray.Dataset, key: str) -> None:
     codes = [f"{key}={value:g}: {found}" for value, found in zip(data[key].values, data.warnings.values) if found]
     if codes and _core.rank() == 0:
-        python_warnings.warn(PoiseWarning(f"{len(codes)} points have warnings ({'; '.join(codes[:5])})"), stacklevel=4)
+        points = "1 point has" if len(codes) == 1 else f"{len(codes)} points have"
+        python_warnings.warn(PoiseWarning(f"{points} warnings ({'; '.join(codes[:5])})"), stacklevel=4)
 
 
