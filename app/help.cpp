@@ -32,7 +32,9 @@ constexpr const char* kModelKeys = R"(
     sigma=2, seed=1        noise, and the seed of all that is drawn
   Keys of selection: data=FILE, response=y, or z=FILE, ld=FILE, n=N; inclusion, beta-a, beta-b,
     slab=independent or g, slab-variance, residual-variance, scaling=standard, centre or none
-  Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0
+  Keys of maxcut: file=FILE, beta=1 or T=1; of qubo: file=FILE, beta=1 or T=1, sense=min or max, offset=0;
+    A file of maxcut has a line 'vertices edges', then lines 'i j [weight]', counting from 1; one of qubo has
+    lines 'i j value', counting from 0, linear where i = j
 )";
 
 constexpr const char* kSamplerKeys = R"(
@@ -61,6 +63,8 @@ std::string samplers() { return list("Samplers", sampler_help()) + kSamplerKeys;
 constexpr const char* kExitCodes =
     "Exit codes: 0 success; 1 failure while running; 2 bad usage or input, nothing written; 3 warnings under "
     "--strict;\n130 interrupted (Ctrl-C), what was drawn is kept.";
+constexpr const char* kExitCodesWithoutStrict =
+    "Exit codes: 0 success; 1 failure while running; 2 bad usage or input, nothing written; 130 interrupted (Ctrl-C).";
 
 }  // namespace
 
@@ -180,7 +184,7 @@ Examples:
   poise report run.zarr --out page.html --plot pictures.svg
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string export_footer() {
@@ -198,7 +202,7 @@ Examples:
   poise export run.zarr run.csv
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string mmd_footer() {
@@ -219,7 +223,7 @@ Examples:
   poise mmd a.zarr b.zarr --draws 2000 --permutations 10000 --json - | jq .p_value
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string marginals_footer() {
@@ -297,7 +301,7 @@ Examples:
   poise exact maxcut:file=graph.mc,beta=1
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string info_footer() {
@@ -306,7 +310,7 @@ std::string info_footer() {
   poise info potts:size=10,levels=4 --json -
 
 {})",
-                     kExitCodes);
+                     kExitCodesWithoutStrict);
 }
 
 std::string train_footer() {
@@ -377,7 +381,7 @@ Examples:
   poise optimize ising:graph=couplings.txt --sweeps 100000 --seed 7
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string reproduce_footer() {
@@ -398,7 +402,7 @@ Examples:
   poise reproduce select
 
 {})",
-      kExitCodes);
+      kExitCodesWithoutStrict);
 }
 
 std::string completions_footer() {

@@ -119,6 +119,12 @@ std::shared_ptr<const Network> try_network(const Model& model) {
   }
 }
 
+/// Whether tables of the model, if there are any, hold log p of all its states.
+bool has_no_factors(const Model& model) {
+  return is_rbm(model) || std::holds_alternative<CallbackDescription>(model.description) ||
+         std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description);
+}
+
 /// The sampler that chains begin with.
 Advice local_advice(const Model& model) {
   if (const auto* callback = std::get_if<CallbackDescription>(&model.description)) {
@@ -163,7 +169,9 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
     if (options.seconds > 0.0) most = std::min(most, kTreeFraction * options.seconds);
     tree = find_tree(*tables, most, has_clusters ? 0.0 : kSearchFraction * options.seconds);
   }
-  const char* const independent = "a junction tree is cheap, and its draws are independent";
+  const char* const independent = has_no_factors(model)
+                                      ? "its states are few enough to enumerate, and its draws are independent"
+                                      : "a junction tree is cheap, and its draws are independent";
   if (tree && has_zeros) {
     return {parse_sampler(ExactRow::name),
             "zeros in tables may block single changes, and draws by a junction tree are independent"};

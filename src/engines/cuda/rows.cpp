@@ -102,8 +102,8 @@ double takes_nothing(const Model&, const Sampler&, const Load&) { return 0.0; }
 double takes_forever(const Model&, const Sampler&, const Load&) { return std::numeric_limits<double>::infinity(); }
 
 constexpr const char* kSame = "bitwise identical to the CPU";
-constexpr const char* kNearlySame = "those of the CPU, but for an update in 10^16 or so";
-constexpr const char* kSameSwaps = "those of the CPU, but for a swap in 10^12 or so";
+constexpr const char* kNearlySame = "those of the CPU, except about one update in 10^16";
+constexpr const char* kSameSwaps = "those of the CPU, except about one swap in 10^12";
 constexpr const char* kSameLaw = "the law of the CPU; draws depend on the seed and the chain's number alone";
 constexpr const char* kSameLawSingle = "the same law; log p is in single precision where proposals are decided on";
 constexpr const char* kSameLawUser = "the same law; log p is as your code gives it";

@@ -1,4 +1,5 @@
 /// Max-cut and quadratic functions of binary variables (QUBO): their text formats, and the Ising models they become.
+/// docs/files.md describes the formats for users.
 #include <algorithm>
 #include <cmath>
 #include <optional>

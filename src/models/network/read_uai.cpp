@@ -1,4 +1,5 @@
 /// Networks in the UAI format: type, cardinalities, scopes, then tables; and the choice of a reader by file ending.
+/// docs/files.md describes the format for users.
 #include <algorithm>
 #include <filesystem>
 #include <limits>
