@@ -2,6 +2,7 @@
 #include "run/run_store.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -26,6 +27,9 @@ StoreOptions shape_of(const Model& model, const RunOptions& options, std::size_t
   // log_prob before the model's statistics, what is observed and hamming behind them.
   shape.monitors = model.statistics.size() + observers + 2;
   shape.threads = options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads;
+  if (const char* const most = std::getenv("POISE_MOST_FILES")) {
+    shape.most_files = std::max<std::size_t>(1, std::strtoull(most, nullptr, 10));
+  }
   return shape;
 }
 
@@ -50,7 +54,8 @@ void RunStore::take_back(std::size_t draws) {
 
 void RunStore::meet() {
   if (ranks_ == nullptr || options_.variables == 0 || !zarr::share_folder(path_, *ranks_, held_)) return;
-  part_.emplace(path_, options_.threads);
+  options_.most_files = ranks_->of_root(options_.most_files);
+  part_.emplace(path_, options_);
   if (writer_) writer_->leave_states();
 }
 
@@ -89,14 +94,18 @@ void RunStore::with_part(Body&& body) {
 
 void RunStore::agree() {
   struct News {
-    std::uint64_t is_busy, is_due, durable;
+    std::uint64_t is_busy, is_due, durable, spent;
   };
   News mine{};
   with_part([&] { mine.is_busy = part_->is_busy(); });
+  mine.spent = static_cast<std::uint64_t>(part_->take_time().count());
   if (writer_) mine.is_due = writer_->is_due();
   if (writer_) mine.durable = writer_->committed_draws();
   const std::vector<News> all = ranks_->of_all(mine);
   durable_ = all[0].durable;
+  const auto slowest =
+      std::max_element(all.begin(), all.end(), [](const News& a, const News& b) { return a.spent < b.spent; });
+  if (writer_) writer_->add_time(std::chrono::nanoseconds(slowest->spent));
   if (waits_) {
     if (std::all_of(all.begin(), all.end(), [](const News& one) { return one.is_busy == 0; })) release();
   } else if (all[0].is_due != 0) {

@@ -16,11 +16,12 @@ namespace poise {
 /// otherwise is still stored right. Zero stands for unknown.
 struct StoreOptions {
   std::size_t chains = 0;
-  std::size_t draws = 0;      ///< per chain; 0 also when the clock ends the run
-  std::size_t variables = 0;  ///< 0 when the draws themselves are not kept
-  std::size_t levels = 2;     ///< largest cardinality of a variable: it bounds the size of compressed draws
-  std::size_t monitors = 1;   ///< log_prob included
-  unsigned threads = 1;       ///< that compress draws; what is stored does not depend on it
+  std::size_t draws = 0;            ///< per chain; 0 also when the clock ends the run
+  std::size_t variables = 0;        ///< 0 when the draws themselves are not kept
+  std::size_t levels = 2;           ///< largest cardinality of a variable: it bounds the size of compressed draws
+  std::size_t monitors = 1;         ///< log_prob included
+  std::size_t most_files = 10'000;  ///< of states; where chunks are more, files hold several
+  unsigned threads = 1;             ///< that compress draws; what is stored does not depend on it
 
   /// Least time between two commits, 0 for one after every batch. A killed run loses what came after the last one.
   std::chrono::milliseconds sync_interval{1000};

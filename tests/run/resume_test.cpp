@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 namespace poise::resume_test {
 
 using testing_program::Arguments;
+using testing_program::MostFiles;
 using testing_program::MpiProgramTest;
 using testing_program::Outcome;
 using testing_program::read_text;
@@ -116,6 +118,8 @@ class Resume : public MpiProgramTest {
     if (resumed.err.find("finished") != std::string::npos) return {0, "", ""};
     return run(sample(c, name));
   }
+
+  void strike_calls(const Case& c);
 };
 
 /// Where runs were when they were killed, by the checkpoint that they left.
@@ -184,6 +188,9 @@ TEST_F(Resume, KilledAtAnyTimeEndsAsIfNothingHadHappened) {
     SCOPED_TRACE(all[k].model + " " + all[k].sampler);
     program_ = all[k].program;
     clear("run.zarr");
+    // In one run of three, files hold several chunks.
+    std::optional<MostFiles> few;
+    if (runs % 3 == 0) few.emplace(9);
     bool begun = false;
     for (int lives = 0; lives < 4 && killed.all < kills; ++lives) {
       // A life on one rank, or on several: of these it is one that is killed.
@@ -336,7 +343,16 @@ TEST_F(Resume, ShortRunsLeaveNothingAndWordsAreChecked) {
 /// Every call that writes, syncs, renames or removes a file of a store fails once, is torn
 /// once, and is the last one once.
 TEST_F(Resume, WhateverCallFailsTheDrawsAreTheSame) {
-  const Case c = {"ising:size=8,lambda=0.3", "lb", "150", "", "10"};
+  strike_calls({"ising:size=8,lambda=0.3", "lb", "150", "", "10"});
+}
+
+/// Where files hold two chunks.
+TEST_F(Resume, WhateverCallFailsTheDrawsInShardsAreTheSame) {
+  const MostFiles few(6);
+  strike_calls({"ising:size=5,lambda=0.3", "lb", "700", "", "10"});
+}
+
+void Resume::strike_calls(const Case& c) {
   ASSERT_EQ(run(sample(c, "all.zarr")).code, 0);
   // A store is made by hundreds of calls: one in so many is struck, another one in each of three ways, and all where
   // there is time (make torture).

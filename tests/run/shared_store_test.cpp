@@ -17,6 +17,7 @@ namespace poise::shared_store_test {
 
 namespace fs = std::filesystem;
 using testing_program::Arguments;
+using testing_program::MostFiles;
 using testing_program::MpiProgramTest;
 using testing_program::Outcome;
 
@@ -92,12 +93,25 @@ class SharedStore : public MpiProgramTest {
     for (const std::exception_ptr& error : errors) EXPECT_EQ(testing::words_of(error), "") << what;
   }
   void clear(const std::string& name) const { fs::remove_all(in_work(name)); }
+
+  void expect_bytes_of_one_process();
 };
 
-TEST_F(SharedStore, EachRankWritesWhatOneProcessWould) {
+TEST_F(SharedStore, EachRankWritesWhatOneProcessWould) { expect_bytes_of_one_process(); }
+
+TEST_F(SharedStore, EachRankWritesTheShardsThatOneProcessWould) {
+  const MostFiles few(10);  // of three chunks of each chain two are in a file
+  expect_bytes_of_one_process();
+  EXPECT_FALSE(HasFailure());
+}
+
+void SharedStore::expect_bytes_of_one_process() {
   for (const char* model : {"ising:size=5x7,lambda=0.3", "potts:size=4,levels=3,coupling=0.5"}) {
     const RunOptions options = options_of(700);
     const RunResult whole = make("one.zarr", model, options, nullptr).result;
+    EXPECT_EQ(
+        fs::exists(in_work("one.zarr/posterior/x/c.4.2.0.0")) || fs::exists(in_work("one.zarr/posterior/x/c.4.2.0")),
+        std::getenv("POISE_MOST_FILES") == nullptr);
     for (const bool shared : {true, false}) {
       const Sharing sharing(shared);
       for (const int size : {2, 3, 7}) {
@@ -150,6 +164,34 @@ TEST_F(SharedStore, RunsGoOnWithOtherRanksSharedOrNot) {
   }
 }
 
+/// A run that is made longer keeps the number of chunks that its files have.
+TEST_F(SharedStore, LongerRunsKeepTheirShards) {
+  const char* const model = "ising:size=5x7,lambda=0.3";
+  const RunResult whole = make("one.zarr", model, options_of(2400), nullptr).result;
+  const MostFiles few(10);
+  const std::vector<std::vector<std::pair<int, bool>>> lives = {{{7, true}, {2, true}, {1, true}, {3, false}},
+                                                                {{1, true}, {3, false}, {7, true}, {2, true}}};
+  for (const auto& one : lives) {
+    std::size_t draws = 0;
+    for (const auto& [size, shared] : one) {
+      draws += 600;  // which is no whole chunk
+      const Sharing sharing(shared);
+      const std::string what = fmt::format("to {} draws on {}", draws, size);
+      expect_no_error(
+          testing::on_ranks(size, [&](Collective& ranks) { make("run.zarr", model, options_of(draws), &ranks); }),
+          what);
+      ASSERT_EQ(read_run(in_work("run.zarr")).trace.draws, draws) << what;
+    }
+    const Trace found = read_run(in_work("run.zarr")).trace;
+    EXPECT_EQ(found.x, whole.trace.x);
+    EXPECT_EQ(found.monitors, whole.trace.monitors);
+    EXPECT_TRUE(fs::exists(in_work("run.zarr/posterior/x/c.4.4.0.0")));  // of ten chunks, two in each
+    EXPECT_FALSE(fs::exists(in_work("run.zarr/posterior/x/c.4.5.0.0")));
+    clear("run.zarr");
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(SharedStore, RanksThatSeeAnotherFolderLeaveTheWritingToTheRoot) {
   expect_no_error(testing::on_ranks(3,
                                     [&](Collective& ranks) {
@@ -195,9 +237,12 @@ class MpiStore : public SharedStore {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
+
+  void strike_calls();
 };
 
 TEST_F(MpiStore, ProcessesFindOutWhetherTheyShareTheFolder) {
+  const MostFiles any(1'000'000'000);  // as many as there are chunks, whatever number of draws is asked for
   ASSERT_EQ(run(sample("600", "one.zarr")).code, 0);
   for (const bool shared : {true, false}) {
     const Sharing sharing(shared);
@@ -239,7 +284,14 @@ TEST_F(MpiStore, WhatIsMadeOfStatesIsThatOfOneProcess) {
 #ifndef POISE_SANITIZED
 /// Calls that write, sync, rename or remove something of the store, at a rank that is not the root: one in so many
 /// fails, is torn, or is the last one.
-TEST_F(MpiStore, WhateverCallOfARankFailsTheDrawsAreTheSame) {
+TEST_F(MpiStore, WhateverCallOfARankFailsTheDrawsAreTheSame) { strike_calls(); }
+
+TEST_F(MpiStore, WhateverCallOfARankThatWritesShardsFailsTheDrawsAreTheSame) {
+  const MostFiles few(10);
+  strike_calls();
+}
+
+void MpiStore::strike_calls() {
   ASSERT_EQ(run(sample("600", "one.zarr")).code, 0);
   const int step = std::getenv("POISE_KILLS") == nullptr ? 25 : 1;
   int first = 1;

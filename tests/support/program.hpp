@@ -45,6 +45,16 @@ struct Outcome {
   std::string err;
 };
 
+/// Runs have at most so many files of states where that can be, for as long as this lives: what a long run needs, a
+/// short one shows.
+class MostFiles {
+ public:
+  explicit MostFiles(std::size_t most) { ::setenv("POISE_MOST_FILES", std::to_string(most).c_str(), 1); }
+  ~MostFiles() { ::unsetenv("POISE_MOST_FILES"); }
+  MostFiles(const MostFiles&) = delete;
+  MostFiles& operator=(const MostFiles&) = delete;
+};
+
 class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() {

@@ -19,6 +19,8 @@ constexpr std::size_t kChunkBytes = std::size_t{4} << 20;      // of a chunk of 
 constexpr std::size_t kWaitingBytes = std::size_t{128} << 20;  // of states of all chains that wait
 constexpr std::size_t kWaitingNumbers = std::size_t{1} << 20;  // of a series, of all chains
 constexpr std::size_t kChunkNumbers = std::size_t{1} << 16;
+constexpr std::size_t kMostSharded = 4096;                         // chunks in a file: its index stays small
+constexpr std::size_t kUnknownSharded = 256;                       // where the clock ends the run
 constexpr std::size_t kFewestInSeries = 64, kMostInSeries = 8192;  // draws in a chunk of a series
 
 template <class T>
@@ -53,10 +55,24 @@ std::size_t states_chunk_draws(const StateShape& states, std::size_t chains) {
   return std::clamp<std::size_t>(std::min(fitting, waiting), 1, kMostDraws);
 }
 
-Array states_array(const VariableLayout& layout, std::size_t chains) {
+namespace {
+
+/// The fewest chunks of a chain in a file with which there are not too many files; 0 where each is a file.
+std::size_t chunks_in_file(const StoreOptions& known, std::size_t chunk_draws) {
+  if (known.chains == 0) return 0;
+  if (known.draws == 0) return kUnknownSharded;
+  const std::size_t chunks = (known.draws - 1) / chunk_draws + 1;
+  const std::size_t files = std::max<std::size_t>(1, known.most_files / known.chains);  // of a chain
+  return chunks <= files ? 0 : std::min((chunks - 1) / files + 1, kMostSharded);
+}
+
+}  // namespace
+
+Array states_array(const VariableLayout& layout, std::size_t chains, const StoreOptions& known) {
   const StateShape states = state_shape(layout);
   Array x{"posterior/x",     "int8", {chains, 0}, {1, states_chunk_draws(states, chains)}, states.fill,
           {"chain", "draw"}, ""};
+  x.sharded = chunks_in_file(known, x.chunk[1]);
   const auto add = [&](const char* name, std::size_t length) {
     x.shape.push_back(length);
     x.chunk.push_back(length);

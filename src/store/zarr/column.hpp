@@ -25,8 +25,9 @@ struct StateShape {
 
 /// Draws in a chunk of states, which is of one chain and has all variables.
 [[nodiscard]] std::size_t states_chunk_draws(const StateShape& states, std::size_t chains);
-/// The array of the states of so many chains, none of which has a draw yet.
-[[nodiscard]] Array states_array(const VariableLayout& layout, std::size_t chains);
+/// The array of the states of so many chains, none of which has a draw yet. What is known of the run says how many
+/// chunks a file has.
+[[nodiscard]] Array states_array(const VariableLayout& layout, std::size_t chains, const StoreOptions& known);
 /// Chains and draws in a chunk of a series.
 [[nodiscard]] std::vector<std::size_t> series_chunk(std::size_t chains);
 
@@ -42,6 +43,7 @@ class Column {
   [[nodiscard]] Array& array() { return array_; }
   [[nodiscard]] Source source() const { return source_; }
   [[nodiscard]] std::size_t chunk_draws() const { return array_.chunk[1]; }
+  [[nodiscard]] bool is_sharded() const { return array_.sharded > 0; }
   /// Says how many draws of each chain were written before; a multiple of those in a chunk.
   void begin_at(std::size_t draws) { written_ = draws; }
   /// The first chain of the block is number `first_chain`.

@@ -1,6 +1,7 @@
 /// Calls of the system, each of which may fail with a sentence.
 #include "store/zarr/folder.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -34,9 +35,14 @@ constexpr const char* kRanks = "rank.";
   throw std::runtime_error(fmt::format("Cannot write {}: {}.", path, std::generic_category().message(errno)));
 }
 
-void write_whole(const std::string& path, std::string_view content) {
+int open_new(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(path);
+  return descriptor;
+}
+
+/// To a file that is open, and closes it where that fails.
+void write_to(int descriptor, const std::string& path, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
@@ -48,7 +54,27 @@ void write_whole(const std::string& path, std::string_view content) {
     }
     content.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+void close_written(int descriptor, const std::string& path) {
   if (::close(descriptor) != 0 && errno != EINTR) fail(path);
+}
+
+void write_whole(const std::string& path, std::string_view content) {
+  const int descriptor = open_new(path);
+  write_to(descriptor, path, content);
+  close_written(descriptor, path);
+}
+
+/// A commit in the background may give it its name at any time.
+int open_either(const std::string& store, const NewFile& file) {
+  for (const std::string& name : {file.first, file.second}) {
+    const int descriptor = ::open((store + '/' + name).c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor >= 0) return descriptor;
+    if (errno != ENOENT) break;
+  }
+  throw std::runtime_error(
+      fmt::format("Cannot read {}/{}: {}.", store, file.second, std::generic_category().message(errno)));
 }
 
 /// Of a file or a folder. Some file systems have nothing to wait for, and say so.
@@ -174,12 +200,58 @@ void make_group(const std::string& store, const std::string& name) {
   make_directory(store + '/' + name);
 }
 
-NewFile write_new(const std::string& store, const std::string& name, std::string_view content) {
-  // Several commits may wait for versions of the same file.
+namespace {
+
+/// Several commits may wait for versions of the same file.
+NewFile new_file(const std::string& name) {
   static std::atomic<std::uint64_t> number = 0;
-  std::string temporary = fmt::format("{}.{}{}", name, ++number, kTemporary);
-  write_whole(store + '/' + temporary, content);
-  return {std::move(temporary), name};
+  return {fmt::format("{}.{}{}", name, ++number, kTemporary), name};
+}
+
+}  // namespace
+
+NewFile write_new(const std::string& store, const std::string& name, std::string_view content) {
+  NewFile made = new_file(name);
+  write_whole(store + '/' + made.first, content);
+  return made;
+}
+
+NewFile begin_new(const std::string& store, const std::string& name, const NewFile& from, std::uint64_t bytes) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  NewFile made = new_file(name);
+  const std::string path = store + '/' + made.first;
+  if (bytes == 0) {
+    write_whole(path, "");
+    return made;
+  }
+  struct Source {
+    int descriptor;
+    ~Source() { ::close(descriptor); }
+  };
+  const Source source{open_either(store, from)};
+  const int target = open_new(path);
+  std::string piece(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, bytes)), '\0');
+  while (bytes > 0) {
+    const ssize_t got = ::read(source.descriptor, piece.data(), std::min<std::uint64_t>(piece.size(), bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const std::string why = got == 0 ? "it has become shorter" : std::generic_category().message(errno);
+      ::close(target);
+      throw std::runtime_error(fmt::format("Cannot read {}/{}: {}.", store, from.second, why));
+    }
+    write_to(target, path, {piece.data(), static_cast<std::size_t>(got)});
+    bytes -= static_cast<std::uint64_t>(got);
+  }
+  close_written(target, path);
+  return made;
+}
+
+void append(const std::string& store, const NewFile& file, std::string_view content) {
+  const std::string path = store + '/' + file.first;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) fail(path);
+  write_to(descriptor, path, content);
+  close_written(descriptor, path);
 }
 
 std::set<std::string> put_in_place(const std::string& store, const std::vector<NewFile>& files) {

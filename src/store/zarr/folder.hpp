@@ -34,6 +34,11 @@ using NewFile = std::pair<std::string, std::string>;
 void make_group(const std::string& store, const std::string& name);
 /// Writes a file under a name of its own.
 [[nodiscard]] NewFile write_new(const std::string& store, const std::string& name, std::string_view content);
+/// The same for a file that begins with the first bytes of another one, which is there under one of its two names, and
+/// to which more is appended.
+[[nodiscard]] NewFile begin_new(const std::string& store, const std::string& name, const NewFile& from,
+                                std::uint64_t bytes);
+void append(const std::string& store, const NewFile& file, std::string_view content);
 /// Waits until files are on the disk and gives them their names. Gives the folders, which are not synced yet.
 [[nodiscard]] std::set<std::string> put_in_place(const std::string& store, const std::vector<NewFile>& files);
 void sync_folders(const std::set<std::string>& folders);

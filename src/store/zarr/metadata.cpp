@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kDeepestJson = 32;
 constexpr std::size_t kDigits = 16;
+constexpr const char* kSharding = "sharding_indexed";
 constexpr std::string_view kSumKey = R"("store_checksum":")";  // in a string of JSON its quotes would be escaped
 
 nlohmann::json codec(const char* name) { return {{"name", name}}; }
@@ -32,12 +33,35 @@ std::string dump(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+nlohmann::json grid_json(const std::vector<std::size_t>& lengths) {
+  return {{"name", "regular"}, {"configuration", {{"chunk_shape", lengths}}}};
+}
+
+/// Chunks behind each other in a file that ends with an index of them.
+nlohmann::json shard_codecs(const Array& array) {
+  nlohmann::json little = codec("bytes");
+  little["configuration"] = {{"endian", "little"}};
+  nlohmann::json sharding = codec(kSharding);
+  sharding["configuration"] = {{"chunk_shape", array.chunk},
+                               {"codecs", codecs_of(array.type)},
+                               {"index_codecs", nlohmann::json::array({std::move(little), codec("crc32c")})},
+                               {"index_location", "end"}};
+  return nlohmann::json::array({std::move(sharding)});
+}
+
 Array parse_array(const std::string& path, const nlohmann::json& json) {
   Array array;
   array.path = path;
   json.at("data_type").get_to(array.type);
   json.at("shape").get_to(array.shape);
   json.at("chunk_grid").at("configuration").at("chunk_shape").get_to(array.chunk);
+  const nlohmann::json& first = json.at("codecs").at(0);
+  if (first.at("name") == kSharding) {
+    const std::vector<std::size_t> shard = std::move(array.chunk);
+    first.at("configuration").at("chunk_shape").get_to(array.chunk);
+    if (array.chunk.size() < 2 || shard.size() < 2 || array.chunk[1] == 0) throw InputError("");
+    array.sharded = shard[1] / array.chunk[1];
+  }
   array.fill = json.at("fill_value");
   json.at("dimension_names").get_to(array.dimensions);
   array.long_name = json.at("attributes").value("long_name", "");
@@ -62,7 +86,9 @@ std::uint64_t parse_hex(std::string_view digits) {
 }  // namespace
 
 std::string chunk_path(const Array& array, const std::vector<std::size_t>& chunk) {
-  return fmt::format("{}/c.{}", array.path, fmt::join(chunk, "."));
+  std::vector<std::size_t> file = chunk;
+  if (array.sharded > 0) file[1] /= array.sharded;
+  return fmt::format("{}/c.{}", array.path, fmt::join(file, "."));
 }
 
 nlohmann::json group_json() {
@@ -72,14 +98,16 @@ nlohmann::json group_json() {
 nlohmann::json array_json(const Array& array) {
   nlohmann::json attributes = nlohmann::json::object();
   if (!array.long_name.empty()) attributes["long_name"] = array.long_name;
+  std::vector<std::size_t> file = array.chunk;
+  if (array.sharded > 0) file[1] *= array.sharded;
   return {{"zarr_format", 3},
           {"node_type", "array"},
           {"shape", array.shape},
           {"data_type", array.type},
-          {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", array.chunk}}}}},
+          {"chunk_grid", grid_json(file)},
           {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "."}}}}},
           {"fill_value", array.fill},
-          {"codecs", codecs_of(array.type)},
+          {"codecs", array.sharded > 0 ? shard_codecs(array) : codecs_of(array.type)},
           {"attributes", std::move(attributes)},
           {"dimension_names", array.dimensions}};
 }

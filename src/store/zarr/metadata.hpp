@@ -20,7 +20,8 @@ struct Array {
   std::vector<std::size_t> chunk;
   nlohmann::json fill;
   std::vector<std::string> dimensions;
-  std::string long_name;  ///< empty: none
+  std::string long_name;    ///< empty: none
+  std::size_t sharded = 0;  ///< chunks of consecutive draws in a file; 0: each is a file
 
   bool operator==(const Array&) const = default;
 };
@@ -28,7 +29,7 @@ struct Array {
 /// The fill value of integers that count; no number of steps is negative.
 inline constexpr std::int64_t kNoCount = -1;
 
-/// posterior/x and {0, 3, 0} to posterior/x/c.0.3.0.
+/// posterior/x and {0, 3, 0} to posterior/x/c.0.3.0, or to the shard that has this chunk.
 [[nodiscard]] std::string chunk_path(const Array& array, const std::vector<std::size_t>& chunk);
 
 /// The zarr.json of an array, or of a group.

@@ -52,7 +52,13 @@ bool share_folder(const std::string& store, Collective& ranks, std::optional<Loc
   return shared;
 }
 
-Part::Part(std::string store, unsigned threads) : store_(without_slash(std::move(store))), pool_(threads) {}
+Part::Part(std::string store, const StoreOptions& known)
+    : store_(without_slash(std::move(store))), known_(known), pool_(known.threads) {}
+
+void Part::make_column(const Array& array) {
+  column_.emplace(array, state_shape(layout_), own_);
+  if (array.sharded > 0) shards_.emplace(store_, array, own_);
+}
 
 void Part::begin(const VariableLayout& layout, std::size_t chains, Range own, const std::optional<Root>& root,
                  std::size_t draws) {
@@ -61,12 +67,14 @@ void Part::begin(const VariableLayout& layout, std::size_t chains, Range own, co
   own_ = own;
   const Array* const array = root ? root->find("posterior/x") : nullptr;
   if (array == nullptr || draws == 0) return;
-  if (array->shape.size() < 2 || array->shape[0] != chains || array->chunk[1] == 0) {
+  if (array->shape.size() < 2 || array->shape[0] != chains || array->chunk[1] == 0 ||
+      (array->sharded > 0 && array->chunk[0] != 1)) {
     throw InputError(fmt::format("{} cannot be continued: it holds another run.", store_));
   }
-  column_.emplace(*array, state_shape(layout), own);
+  make_column(*array);
   const std::size_t full = draws - draws % column_->chunk_draws();
   column_->begin_at(full);
+  if (shards_) shards_->begin_at(full);
   if (full == draws || own.count == 0) return;
   Trace trace = read_store(store_, *root,
                            {.series = false,
@@ -84,9 +92,9 @@ void Part::begin(const VariableLayout& layout, std::size_t chains, Range own, co
 void Part::write(const DrawBatch& block) {
   if (block.count == 0 || block.x.empty() || own_.count == 0) return;
   if (!column_) {
-    const Array array = states_array(layout_, chains_);
+    const Array array = states_array(layout_, chains_, known_);
     make_group(store_, array.path);
-    column_.emplace(array, state_shape(layout_), own_);
+    make_column(array);
   }
   column_->add(block);
   has_new_ = true;
@@ -94,6 +102,11 @@ void Part::write(const DrawBatch& block) {
 }
 
 void Part::write_chunks(bool all) {
+  if (shards_) {
+    spent_ += shards_->write(*column_, all, pool_, files_);
+    column_->drop_full();
+    return;
+  }
   const std::vector<Column::Chunk> chunks = column_->chunks(all);
   const std::size_t first = files_.size();
   files_.resize(first + chunks.size());
@@ -106,7 +119,10 @@ void Part::write_chunks(bool all) {
 void Part::start() {
   if (syncing_.valid()) throw std::logic_error("zarr::Part: start() was called before the last one had ended");
   if (!std::exchange(has_new_, false)) return;
+  const std::chrono::nanoseconds before = spent_;
+  const auto begun = std::chrono::steady_clock::now();
   write_chunks(true);
+  spent_ = before + (std::chrono::steady_clock::now() - begun);
   syncing_ = std::async(std::launch::async,
                         [this, files = std::exchange(files_, {})] { sync_folders(put_in_place(store_, files)); });
 }

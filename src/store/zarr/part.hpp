@@ -1,10 +1,12 @@
 /// The chunks of the states of some chains, which the rank that moves these chains writes itself.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <future>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poise/collective.hpp>
@@ -15,6 +17,7 @@
 #include "store/zarr/column.hpp"
 #include "store/zarr/folder.hpp"
 #include "store/zarr/metadata.hpp"
+#include "store/zarr/shards.hpp"
 
 namespace poise::zarr {
 
@@ -26,7 +29,8 @@ namespace poise::zarr {
 /// Failures are a std::runtime_error that names the path.
 class Part {
  public:
-  Part(std::string store, unsigned threads);
+  /// What is known of the run is the same at all ranks.
+  Part(std::string store, const StoreOptions& known);
 
   /// Before the first block. Where the run goes on, `root` says what is stored of so many draws of each chain.
   void begin(const VariableLayout& layout, std::size_t chains, Range own, const std::optional<Root>& root,
@@ -39,18 +43,24 @@ class Part {
   /// Whether that is under way; throws what went wrong.
   [[nodiscard]] bool is_busy();
   void wait();
+  /// What commits took of the run's time since the last call.
+  [[nodiscard]] std::chrono::nanoseconds take_time() { return std::exchange(spent_, {}); }
 
  private:
+  void make_column(const Array& array);
   void write_chunks(bool all);
 
   std::string store_;
+  StoreOptions known_;
   ThreadPool pool_;
   VariableLayout layout_;
   std::size_t chains_ = 0;
   Range own_;
   std::optional<Column> column_;  // once there are states
+  std::optional<Shards> shards_;
   std::vector<NewFile> files_;
   bool has_new_ = false;  // draws since the last start
+  std::chrono::nanoseconds spent_{};
   std::future<void> syncing_;
 };
 

@@ -23,6 +23,7 @@
 #include "store/label_bits.hpp"
 #include "store/zarr/codec.hpp"
 #include "store/zarr/folder.hpp"
+#include "store/zarr/shard_file.hpp"
 
 namespace poise::zarr {
 
@@ -192,44 +193,81 @@ class Reader {
     }
   }
 
+  /// Where a chunk is.
+  struct Stored {
+    Range chains, draws;
+    std::string file;
+    std::size_t number = 0;  // in its shard
+  };
+
+  /// Calls visit(stored) for every chunk that has some of the draws of some of the chains.
+  template <class Visit>
+  void each_stored(const Array& array, Range of, Visit&& visit) const {
+    if (range_.count == 0) return;
+    const std::size_t length = array.chunk[1];
+    for (std::size_t chain = of.first; chain < of.first + of.count; chain += array.chunk[0]) {
+      for (std::size_t k = range_.first / length; k * length < range_.first + range_.count; ++k) {
+        std::vector<std::size_t> key(array.chunk.size(), 0);
+        key[0] = chain / array.chunk[0];
+        key[1] = k;
+        visit({{chain, std::min(array.chunk[0], chains_ - chain)},
+               {k * length, length},
+               chunk_path(array, key),
+               array.sharded > 0 ? k % array.sharded : 0});
+      }
+    }
+  }
+
+  /// The shard that was read last; chunks of it follow each other.
+  struct OpenShard {
+    std::string name;
+    std::optional<ShardFile> file;
+  };
+  /// The shard that says where a chunk is.
+  const ShardFile& shard_of(const Array& array, const Stored& chunk, OpenShard& open) const {
+    if (open.name != chunk.file) {
+      open.file.emplace(path_ + '/' + chunk.file, array.sharded);
+      open.name = chunk.file;
+    }
+    const ShardFile::Found found = open.file->find(chunk.number);
+    if (found == ShardFile::Found::missing) fail_missing(chunk);
+    if (found == ShardFile::Found::damaged) fail_damaged(chunk);
+    return *open.file;
+  }
+
+  [[noreturn]] void fail_missing(const Stored& chunk) const {
+    fail_draws(chunk.chains, chunk.draws, fmt::format("are missing ({})", chunk.file));
+  }
+  [[noreturn]] void fail_damaged(const Stored& chunk) const {
+    fail_draws(chunk.chains, chunk.draws, fmt::format("are damaged ({})", chunk.file));
+  }
+
   /// Calls visit(chains, draws, bytes) for every chunk that has some of the draws of some of the chains.
   template <class Visit>
   void each_chunk(const Array& array, std::size_t bytes, Range of, Visit&& visit) const {
     if (range_.count == 0) return;
     for (const std::size_t length : array.chunk) bytes *= length;
     std::vector<char> unpacked(bytes);
-    const std::size_t length = array.chunk[1];
-    for (std::size_t chain = of.first; chain < of.first + of.count; chain += array.chunk[0]) {
-      for (std::size_t k = range_.first / length; k * length < range_.first + range_.count; ++k) {
-        const Range chains{chain, std::min(array.chunk[0], chains_ - chain)};
-        const Range draws{k * length, length};
-        std::vector<std::size_t> key(array.chunk.size(), 0);
-        key[0] = chain / array.chunk[0];
-        key[1] = k;
-        const std::string file = chunk_path(array, key);
-        const std::optional<std::string> stored = read_bytes(path_ + '/' + file);
-        if (!stored) fail_draws(chains, draws, fmt::format("are missing ({})", file));
-        if (!decode(*stored, unpacked.data(), bytes)) fail_draws(chains, draws, fmt::format("are damaged ({})", file));
-        visit(chains, draws, unpacked.data());
-      }
-    }
+    OpenShard open;
+    each_stored(array, of, [&](const Stored& chunk) {
+      const std::optional<std::string> stored =
+          array.sharded > 0 ? shard_of(array, chunk, open).read(chunk.number) : read_bytes(path_ + '/' + chunk.file);
+      if (!stored) fail_missing(chunk);
+      if (!decode(*stored, unpacked.data(), bytes)) fail_damaged(chunk);
+      visit(chunk.chains, chunk.draws, unpacked.data());
+    });
   }
 
   /// Whether all chunks are there: memory is taken once they are.
   void expect_chunks(const Array& array, Range of) const {
-    if (range_.count == 0) return;
-    const std::size_t length = array.chunk[1];
-    for (std::size_t chain = of.first; chain < of.first + of.count; chain += array.chunk[0]) {
-      for (std::size_t k = range_.first / length; k * length < range_.first + range_.count; ++k) {
-        std::vector<std::size_t> key(array.chunk.size(), 0);
-        key[0] = chain / array.chunk[0];
-        key[1] = k;
-        const std::string file = chunk_path(array, key);
-        if (::access((path_ + '/' + file).c_str(), F_OK) == 0) continue;
-        fail_draws({chain, std::min(array.chunk[0], chains_ - chain)}, {k * length, length},
-                   fmt::format("are missing ({})", file));
+    OpenShard open;
+    each_stored(array, of, [&](const Stored& chunk) {
+      if (array.sharded > 0) {
+        static_cast<void>(shard_of(array, chunk, open));
+      } else if (::access((path_ + '/' + chunk.file).c_str(), F_OK) != 0) {
+        fail_missing(chunk);
       }
-    }
+    });
   }
 
   [[nodiscard]] std::size_t entries(std::size_t chains, std::size_t width) const {

@@ -163,15 +163,17 @@ void Writer::take_up_draws() {
   draws_ = committed_ = durable_ = numbered_ = resumed_draws_;
   const auto take = [&](const std::string& path, Column::Source source, std::size_t monitor) {
     const Array* const array = root_.find(path);
-    if (array == nullptr || array->shape.size() < 2 || array->shape[0] != chains_ || array->chunk[1] == 0) {
+    const bool of_states = source == Column::Source::states;
+    if (array == nullptr || array->shape.size() < 2 || array->shape[0] != chains_ || array->chunk[1] == 0 ||
+        (array->sharded > 0 && (!of_states || array->chunk[0] != 1))) {
       throw InputError(fmt::format("{} cannot be continued: it holds another run.", folder_.path()));
     }
     add_column(*array, source, monitor);
     Column& column = columns_.back();
     const std::size_t full = draws_ - draws_ % column.chunk_draws();
     column.begin_at(full);
+    if (array->sharded > 0) shards_->begin_at(full);
     if (full == draws_) return;
-    const bool of_states = source == Column::Source::states;
     Trace trace =
         read_store(folder_.path(), root_, {.draws = of_states, .series = !of_states, .first_draw = full}).trace;
     column.add({trace.draws, std::move(trace.x), std::move(trace.monitors), std::move(trace.acceptance_rate),
@@ -187,6 +189,7 @@ void Writer::take_up_draws() {
 
 void Writer::add_column(const Array& array, Column::Source source, std::size_t monitor) {
   columns_.emplace_back(array, source, states_, monitor);
+  if (array.sharded > 0) shards_.emplace(folder_.path(), array, Range{0, chains_});
 }
 
 void Writer::write_array(const Array& array) {
@@ -234,7 +237,7 @@ void Writer::define_states() {
     write_array({"posterior/x_variable", "string", {n}, {n}, "", {"x_variable"}, ""});
     files_.push_back(folder_.write("posterior/x_variable/c.0", texts(layout_.names)));
   }
-  const Array x = states_array(layout_, chains_);
+  const Array x = states_array(layout_, chains_, options_);
   write_array(x);
   if (!leaves_states_to_others_) add_column(x, Column::Source::states);
 }
@@ -270,7 +273,7 @@ bool Writer::is_due() {
       committing_.valid() && committing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   if (in_flight) return false;
   guarded([&] { wait(); });
-  return std::chrono::steady_clock::now() >= due_;
+  return std::chrono::steady_clock::now() >= due_ + kShare * spent_;
 }
 
 void Writer::commit(std::shared_future<void> others) {
@@ -285,9 +288,12 @@ void Writer::write_chunks(bool all) {
   };
   std::vector<Job> jobs;
   for (const Column& column : columns_) {
+    if (column.is_sharded()) {
+      spent_ += shards_->write(column, all, pool_, files_);
+      continue;
+    }
     for (const Column::Chunk& chunk : column.chunks(all)) jobs.push_back({&column, chunk});
   }
-  if (jobs.empty()) return;
   const std::size_t first = files_.size();
   files_.resize(first + jobs.size());
   pool_.for_each(jobs.size(), [&](std::size_t k) {
@@ -324,6 +330,7 @@ Commit Writer::take_commit(Metadata metadata) {
   commit.files = std::exchange(files_, {});
   commit.root = root_text(root_);
   committed_ = draws_;
+  spent_ = {};
   prepared_ = std::chrono::steady_clock::now() - begun;
   return commit;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "store/zarr/column.hpp"
 #include "store/zarr/folder.hpp"
 #include "store/zarr/metadata.hpp"
+#include "store/zarr/shards.hpp"
 
 namespace poise::zarr {
 
@@ -48,6 +50,8 @@ class Writer final : public Sink {
   void commit(std::shared_future<void> others);
   /// Commits the draws so far with a state, in the background. May be called before `begin`.
   void save(std::string state, std::shared_future<void> others = {});
+  /// Commits took so much more of the run's time.
+  void add_time(std::chrono::nanoseconds time) { spent_ += time; }
   /// Waits until the last commit is on the disk, and throws what went wrong with it.
   void settle();
   /// Commits all draws.
@@ -88,7 +92,8 @@ class Writer final : public Sink {
   std::size_t chains_ = 0;
   StateShape states_;
   std::vector<Column> columns_;
-  bool cleared_ = false;  // an earlier run is gone, or is continued
+  std::optional<Shards> shards_;  // of the column of states, where it has any
+  bool cleared_ = false;          // an earlier run is gone, or is continued
   bool is_resumed_ = false;
   bool leaves_states_ = true;
   bool leaves_states_to_others_ = false;
@@ -106,6 +111,7 @@ class Writer final : public Sink {
   std::future<void> committing_;
   std::chrono::steady_clock::duration prepared_{};  // what the last commit took of the run's time
   std::chrono::steady_clock::duration took_{};      // and of its own
+  std::chrono::steady_clock::duration spent_{};     // what has come to that since it was begun
   std::chrono::steady_clock::time_point due_;
 };
 
