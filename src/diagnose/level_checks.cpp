@@ -31,6 +31,7 @@ constexpr double kLeastBlocks = 8.0;
 /// Values of log p that take no time.
 constexpr double kLeastValues = 64.0;
 constexpr double kMostBlocks = 64.0;
+constexpr double kLargestLogRatio = 600.0;
 /// Standard errors from a mean to its bounds.
 constexpr double kErrors = 3.0;
 constexpr std::size_t kMostLevels = 1000;
@@ -112,11 +113,9 @@ void bound_by_laws(const Model& model, const CheckedStates& states, std::size_t 
   }
 }
 
-/// By pairs of constant variables none of which has another possible level, the others given: user code may let them
-/// change together only. Each pair is looked at in one state, those close to each other first.
-void bound_by_pairs(const Model& model, const CheckedStates& states, std::span<const std::uint8_t> constant,
-                    double most_values, Suspects& suspects) {
-  const auto target = target_of(model);
+/// Constant variables none of which has another possible level, the others given: their places among the suspects.
+std::vector<std::size_t> blocked_variables(const Model& model, const CheckedStates& states,
+                                           std::span<const std::uint8_t> constant, const Suspects& suspects) {
   std::vector<std::size_t> blocked;
   for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
     const Index i = suspects.variables[k];
@@ -128,6 +127,66 @@ void bound_by_pairs(const Model& model, const CheckedStates& states, std::span<c
     }
     if (most == 0.0) blocked.push_back(k);
   }
+  return blocked;
+}
+
+/// By all levels of blocked variables together, the others given. False where that takes too many values, or no state
+/// has a probability.
+bool bound_together(const Model& model, const CheckedStates& states, std::span<const std::size_t> blocked,
+                    double most_values, Suspects& suspects) {
+  double settings = 1.0;
+  for (const std::size_t k : blocked) settings *= static_cast<double>(model.layout.levels(suspects.variables[k]));
+  if (settings > most_values) return false;
+  const auto target = target_of(model);
+  const auto per_chain =
+      static_cast<std::size_t>(std::clamp(most_values / (settings * static_cast<double>(states.chains)), 1.0,
+                                          static_cast<double>(std::min(states.per_chain, kBlockStates))));
+  const auto chains =
+      std::min(states.chains, static_cast<std::size_t>(most_values / (settings * static_cast<double>(per_chain))));
+  std::vector<MeanOfLaws> means(suspects.most.size());
+  std::vector<double> law(suspects.most.size());
+  for (std::size_t c = 0; c < chains; ++c) {
+    for (std::size_t s = 0; s < per_chain; ++s) {
+      std::vector<Value> x(states.at(c, s).begin(), states.at(c, s).end());
+      const double here = target->log_prob(target->make_state(x));
+      if (!std::isfinite(here)) continue;
+      for (const std::size_t k : blocked) x[suspects.variables[k]] = 0;
+      std::fill(law.begin(), law.end(), 0.0);
+      double sum = 0.0;
+      std::size_t next = 0;
+      while (next < blocked.size()) {
+        // Log ratios beyond what a double holds count as the largest.
+        const double p = std::exp(std::min(target->log_prob(target->make_state(x)) - here, kLargestLogRatio));
+        sum += p;
+        for (const std::size_t k : blocked) law[suspects.first[k] + x[suspects.variables[k]]] += p;
+        for (next = 0; next < blocked.size(); ++next) {
+          const Index i = suspects.variables[blocked[next]];
+          if (++x[i] < model.layout.levels(i)) break;
+          x[i] = 0;
+        }
+      }
+      for (const std::size_t k : blocked) {
+        for (Index level = 0; level < model.layout.levels(suspects.variables[k]); ++level) {
+          means[suspects.first[k] + level].add(law[suspects.first[k] + level] / sum);
+        }
+      }
+    }
+    for (MeanOfLaws& mean : means) mean.end_chain();
+  }
+  if (means[suspects.first[blocked.front()]].empty()) return false;
+  for (std::size_t at = 0; at < means.size(); ++at) {
+    if (means[at].empty()) continue;
+    suspects.least[at] = means[at].least();
+    suspects.most[at] = means[at].most();
+  }
+  return true;
+}
+
+/// By pairs of blocked variables: user code may let them change together only. Each pair is looked at in one state,
+/// those close to each other first.
+void bound_by_pairs(const Model& model, const CheckedStates& states, std::span<const std::size_t> blocked,
+                    double most_values, Suspects& suspects) {
+  const auto target = target_of(model);
   double tried = 0.0;
   std::size_t state = 0;
   for (std::size_t apart = 1; apart < blocked.size(); ++apart) {
@@ -153,6 +212,20 @@ void bound_by_pairs(const Model& model, const CheckedStates& states, std::span<c
       }
     }
   }
+}
+
+/// By changes of blocked variables together. Gives those of which larger changes than were tried may be possible: two
+/// and more, as one alone is taken for certain.
+std::vector<Index> bound_by_joint_changes(const Model& model, const CheckedStates& states,
+                                          std::span<const std::uint8_t> constant, double most_values,
+                                          Suspects& suspects) {
+  std::vector<std::size_t> blocked = blocked_variables(model, states, constant, suspects);
+  if (blocked.size() < 2 || bound_together(model, states, blocked, most_values, suspects)) return {};
+  bound_by_pairs(model, states, blocked, most_values, suspects);
+  blocked = blocked_variables(model, states, constant, suspects);
+  std::vector<Index> undecided;
+  for (const std::size_t k : blocked) undecided.push_back(suspects.variables[k]);
+  return undecided.size() < 2 ? std::vector<Index>() : undecided;
 }
 
 /// By the laws of suspects with all that zeros tie them to, and of constant variables with each other: of those that
@@ -250,8 +323,8 @@ std::shared_ptr<const Network> tables_to_check(const Model& model, std::uint64_t
   }
 }
 
-void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
-                      std::uint64_t updates, ModelChecks& checks) {
+std::vector<Index> add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
+                                    const CheckedStates& states, std::uint64_t updates, ModelChecks& checks) {
   const VariableLayout& layout = model.layout;
   checks.interchangeable = interchangeable_levels(model);
   checks.clusters = has_clusters(model);
@@ -272,12 +345,13 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
     suspects.first.push_back(levels);
     levels += of_variable.size();
   }
-  if (levels == 0) return;
+  if (levels == 0) return {};
   suspects.least.resize(levels);
   suspects.most.resize(levels);
   const double budget = kFraction * static_cast<double>(updates);
   const std::shared_ptr<const Network> network = tables_to_check(model, updates);
   std::optional<Marginals> marginals;
+  std::vector<Index> undecided;
   if (network) marginals = cheap_marginals(*network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
   checks.exact = marginals.has_value();
   if (marginals) {
@@ -294,7 +368,7 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
     if (network) {
       bound_by_blocks(*network, states, constant, blocks, suspects);
     } else {
-      bound_by_pairs(model, states, constant, std::max(budget, kLeastValues), suspects);
+      undecided = bound_by_joint_changes(model, states, constant, std::max(budget, kLeastValues), suspects);
     }
   }
   for (std::size_t k = 0; k < suspects.variables.size(); ++k) {
@@ -316,6 +390,7 @@ void add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
   std::stable_sort(checks.constant.begin(), checks.constant.end(),
                    [](const auto& a, const auto& b) { return a.least > b.least; });
   if (checks.unvisited.size() > kMostLevels) checks.unvisited.resize(kMostLevels);
+  return undecided;
 }
 
 }  // namespace poise

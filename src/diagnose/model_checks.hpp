@@ -104,9 +104,11 @@ void add_local_gains(const Model& model, const CheckedStates& states, std::uint6
 /// an observed one, and is not 0 where some chain was. Networks and Ising models have exact marginals where a junction
 /// tree takes a hundredth of `updates` of single variables. Elsewhere probabilities are those of conditional laws at
 /// the states: of single variables, and where there are tables of a variable with those that zeros tie it to, or of all
-/// neighbours that never changed either: four chains may all be in one of two modes.
-void add_level_checks(const Model& model, std::span<const std::uint8_t> visited, const CheckedStates& states,
-                      std::uint64_t updates, ModelChecks& checks);
+/// neighbours that never changed either: four chains may all be in one of two modes. Of user code, variables that never
+/// changed and could not alone are changed together: in every way, or in pairs where that takes too many values. Gives
+/// those, ascending, that could not in pairs either, but may in larger groups.
+std::vector<Index> add_level_checks(const Model& model, std::span<const std::uint8_t> visited,
+                                    const CheckedStates& states, std::uint64_t updates, ModelChecks& checks);
 
 /// Levels whose frequencies (of all levels but the first, variable by variable) are not their probabilities: of parts
 /// of the model that depend on nothing else and whose junction tree takes a hundredth of `updates` of single variables.

@@ -84,16 +84,21 @@ std::vector<Index> frozen_variables(const Model& model, const Engine& engine, st
   return out;
 }
 
-/// Of user code nothing but its values is known. Two variables and more that had no other possible level wherever the
-/// chains were, alone or in pairs, may change together with others, so they are not taken for certain. One alone is.
-void report_impossible(RunResult& result) {
-  std::vector<ModelChecks::Constant>& constant = result.checks.constant;
-  const auto impossible =
-      std::stable_partition(constant.begin(), constant.end(), [](const auto& one) { return one.most > 0.0; });
-  if (result.checks.exact || constant.end() - impossible < 2) return;
-  for (auto one = impossible; one != constant.end(); ++one) result.frozen.push_back(one->variable);
+/// Of user code nothing but its values is known: constant variables that may change together with others are not taken
+/// for certain.
+void report_undecided(const std::vector<Index>& undecided, RunResult& result) {
+  result.frozen.insert(result.frozen.end(), undecided.begin(), undecided.end());
   std::sort(result.frozen.begin(), result.frozen.end());
-  constant.erase(impossible, constant.end());
+  std::erase_if(result.checks.constant, [&](const ModelChecks::Constant& one) {
+    return std::binary_search(undecided.begin(), undecided.end(), one.variable);
+  });
+}
+
+/// What checks may take a part of: updates of single variables, and of user code all values that were computed, which
+/// ladders and learning take more of.
+std::uint64_t work_of(const Model& model, const RunResult& result) {
+  if (model.fibers() == nullptr) return result.updates;
+  return std::max(result.updates, result.evals.of_target() + result.warmup_evals.of_target());
 }
 
 /// Whether the sampler makes Gibbs updates of single variables, which then gain nothing by construction.
@@ -132,9 +137,10 @@ void add_checks(const Model& model, const Sampler& sampler, std::span<const std:
                 const CheckedStates& states, RunResult& result) {
   if (states.levels.empty() || result.options.draws == 0) return;
   try {
-    add_level_checks(model, visited, states, result.updates, result.checks);
-    if (model.fibers() != nullptr && !result.independent) report_impossible(result);
-    if (!result.independent) add_exact_checks(model, result.empirical_marginals, result.updates, result.checks);
+    const std::uint64_t work = work_of(model, result);
+    const std::vector<Index> undecided = add_level_checks(model, visited, states, work, result.checks);
+    if (model.fibers() != nullptr && !result.independent) report_undecided(undecided, result);
+    if (!result.independent) add_exact_checks(model, result.empirical_marginals, work, result.checks);
     if (!is_gibbs(sampler)) add_local_gains(model, states, result.options.seed, result.checks);
   } catch (const RunStopped&) {
     result.interrupted = true;

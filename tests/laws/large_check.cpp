@@ -46,9 +46,12 @@ void check_large(const Trial& trial, Tally& tally) {
   const std::uint64_t number = trial.number / kEvery;
   const LargeModel large = make_large_model(trial.seed, number);
   if (large.kind == "large lattice") check_formula(trial, 0.2 + 0.1 * static_cast<double>(number % 4), tally);
+  // `auto` makes the draws of the sampler it chooses, which are not made twice.
+  std::array<std::string, 2> used;
   const auto attempt = [&](const std::string& sampler, Start start) {
-    if (!trial.wants(sampler) || !takes(large.model, sampler)) return;
-    (void)try_run(trial, large.model, large.known, {"large", large.kind, sampler, start}, tally);
+    std::string& drawn_by = used[start == Start::uniform ? 0 : 1];
+    if (!trial.wants(sampler) || drawn_by == sampler || !takes(large.model, sampler)) return;
+    drawn_by = try_run(trial, large.model, large.known, {"large", large.kind, sampler, start}, tally).used;
   };
   attempt("auto", Start::uniform);
   attempt("auto", Start::dispersed);

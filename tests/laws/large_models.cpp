@@ -209,7 +209,7 @@ LargeModel mixture(Dice& dice) {
 /// All triples by user code, beside the first-order transition: the disordered phase, where random states lead, is one
 /// of two. log p depends on the overlap with a planted state alone.
 LargeModel first_order(Dice& dice) {
-  const Index n = dice.pick<Index>({60, 150});
+  const Index n = dice.pick<Index>({30, 60});
   const double wanted = dice.pick({0.3, 0.6, 0.95});
   const bool has_gradient = dice.chance(0.5);
   const std::vector<double> planted = draw_signs(dice, n);

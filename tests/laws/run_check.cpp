@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -103,12 +105,13 @@ Verdict judge(const std::vector<Estimate>& found, const Report& report, const Kn
   return verdict;
 }
 
-/// Counts z values of what silent runs state.
-void count_errors(const RunResult& result, const std::vector<Estimate>& found, const Known& known, const Report& report,
-                  Tally& tally) {
+/// z values of what a right and silent run states, by what they are of.
+std::map<std::string, Errors> errors_of(const RunResult& result, const std::vector<Estimate>& found, const Known& known,
+                                        const Report& report) {
+  std::map<std::string, Errors> errors;
   const auto count = [&](const char* name, double value, double error, double truth) {
     if (truth < kRare || truth > 1.0 - kRare || !(error > 0.0)) return;
-    tally.errors[name].add((value - truth) / error);
+    errors[name].add((value - truth) / error);
   };
   std::optional<RunMarginals> averaged;
   if (!result.rao_blackwell.empty()) averaged = marginals_of(result, report);
@@ -125,8 +128,9 @@ void count_errors(const RunResult& result, const std::vector<Estimate>& found, c
   }
   const SeriesSummary& log_prob = report.monitors.front().summary;
   if (known.mean_log_prob && log_prob.status == SeriesStatus::ok && log_prob.mcse > 1e-9) {
-    tally.errors["log p"].add((log_prob.mean - *known.mean_log_prob) / log_prob.mcse);
+    errors["log p"].add((log_prob.mean - *known.mean_log_prob) / log_prob.mcse);
   }
+  return errors;
 }
 
 const char* name_of(const RunPlan& plan) {
@@ -195,7 +199,14 @@ RunOutcome try_run(const Trial& trial, const Model& model, const Known& known, c
     alarms.close_lucky += warned && verdict.lucky ? 1 : 0;
     for (const auto& warning : report.warnings) ++tally.false_alarms[warning.code];
   }
-  if (!warned) count_errors(result, found, known, report, tally);
+  // Chains that are all in the same one of several parts have no valid error; such runs are named instead.
+  if (!warned && verdict.right) {
+    nlohmann::json& squares = tally.records.back()["z2"] = nlohmann::json::object();
+    for (const auto& [name, errors] : errors_of(result, found, known, report)) {
+      tally.errors[name].add(errors);
+      squares[name] = errors.mean_square();
+    }
+  }
   if (!warned && verdict.right && !verdict.energy) ++alarms.energy_silent;
   if (!verdict.right && !warned) {
     trial.report(tally,

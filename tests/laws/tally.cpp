@@ -123,11 +123,11 @@ std::string tally_text(const Tally& tally) {
   for (const auto& [name, check] : tally.checks) {
     out += fmt::format("{:<34}{:>10}{:>10}{:>12.3g}\n", name, check.done, check.failed, check.worst);
   }
-  out +=
-      fmt::format("\n{:<34}{:>10}{:>12}{:>12}\n", "standard errors of silent runs", "values", "|z|>3 in %", "mean z^2");
+  out += fmt::format("\n{:<34}{:>10}{:>12}{:>12}\n", "errors of right and silent runs", "values", "|z|>3 in %",
+                     "mean z^2");
   for (const auto& [name, errors] : tally.errors) {
     out += fmt::format("{:<34}{:>10}{:>12.2f}{:>12.2f}\n", name, errors.count, percent(errors.beyond, errors.count),
-                       errors.squares / static_cast<double>(std::max<std::size_t>(1, errors.count)));
+                       errors.mean_square());
   }
   if (!tally.false_alarms.empty()) out += "\nwarnings of runs within 0.02 of the truth\n";
   for (const auto& [cause, count] : tally.false_alarms) out += fmt::format("{:>8}  {}\n", count, cause);
@@ -165,9 +165,7 @@ json tally_json(const Tally& tally) {
   }
   json errors = json::object();
   for (const auto& [name, e] : tally.errors) {
-    errors[name] = {{"count", e.count},
-                    {"beyond_3", e.beyond},
-                    {"mean_square", e.squares / static_cast<double>(std::max<std::size_t>(1, e.count))}};
+    errors[name] = {{"count", e.count}, {"beyond_3", e.beyond}, {"mean_square", e.mean_square()}};
   }
   json checks = json::object();
   for (const auto& [name, c] : tally.checks) {

@@ -39,6 +39,7 @@ struct Errors {
   std::size_t beyond = 0;
   double squares = 0.0;  ///< sum of z^2, each at most 100
 
+  [[nodiscard]] double mean_square() const { return count == 0 ? 0.0 : squares / static_cast<double>(count); }
   void add(double z);
   void add(const Errors& more);
 };
@@ -85,8 +86,9 @@ struct Tally {
 /// Keys: models, runs[{way, kind, sampler, start, right_silent, right_warned, wrong_silent, wrong_warned, close,
 /// close_warned, energy_silent, lucky, close_lucky, sure, sure_warned}], errors{NAME{count, beyond_3, mean_square}},
 /// checks{NAME{done, failed, worst}}, false_alarms{CAUSE}, findings[{check, kind, sampler, what, again, gates}],
-/// passes, records[{model, way, kind, sampler, start, drawn_by, right, close, lucky, codes[], ess, off, error}]: a run
-/// each, with its smallest effective sample size and its largest difference from the truth and stated error.
+/// passes, records[{model, way, kind, sampler, start, drawn_by, right, close, lucky, codes[], ess, off, error,
+/// z2{NAME}}]: a run each, with its smallest effective sample size, its largest difference from the truth and stated
+/// error, and the mean z^2 of each row of errors where it is right and silent.
 [[nodiscard]] nlohmann::json tally_json(const Tally& tally);
 
 }  // namespace poise::laws

@@ -291,6 +291,43 @@ TEST(AutoUser, VariablesThatOnlyChangeTogetherAreStuck) {
   }
 }
 
+TEST(AutoUser, VariablesThatCodeFixesAreCertain) {
+  // Four variables have one possible level each; the others are free, and their states are too many to be enumerated.
+  const Model model = of_rows(30, [](std::span<const Value> x) {
+    const bool possible = x[0] == 0 && x[7] == 1 && x[8] == 1 && x[29] == 0;
+    return possible ? 0.0 : -std::numeric_limits<double>::infinity();
+  });
+  const Report report = make_report(run(model, parse_sampler("gibbs"), options_of(4, 400)));
+  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_NE(report.certain.find("x[0], x[7], x[8] and 1 more never changed"), std::string::npos) << report.certain;
+}
+
+TEST(AutoUser, VariablesThatChangeInLargerGroupsOnlyAreStuck) {
+  // Four variables that agree, among others that are free.
+  const Model model = of_rows(30, [](std::span<const Value> x) {
+    const bool possible = x[0] == x[7] && x[7] == x[8] && x[8] == x[29];
+    return possible ? 0.0 : -std::numeric_limits<double>::infinity();
+  });
+  RunOptions options = options_of(4, 400);
+  options.start = Start::zeros;
+  const Report report = make_report(run(model, parse_sampler("gibbs"), options));
+  ASSERT_FALSE(report.warnings.empty());
+  EXPECT_EQ(report.warnings.front().code, "stuck");
+  EXPECT_NE(report.warnings.front().sentence().find("have a probability of about 0.5"), std::string::npos);
+}
+
+TEST(AutoUser, LaddersInOnePartOfASmallSupportAreFound) {
+  // Few ones or many; no ladder crosses what is between them. 2^10 states, and 4 x 1000 sweeps of ten variables.
+  const Model model = of_rows(10, [](std::span<const Value> x) {
+    return ones(x) <= 2.0 || ones(x) >= 8.0 ? 0.3 * x[0] : -std::numeric_limits<double>::infinity();
+  });
+  RunOptions options = options_of(4, 1000);
+  options.start = Start::zeros;
+  const Report report = make_report(run(model, parse_sampler("temper"), options));
+  ASSERT_FALSE(report.warnings.empty());
+  EXPECT_EQ(report.warnings.front().code, "disagreement");
+}
+
 TEST(AutoUser, SmallTargetsAreComparedWithAllTheirStates) {
   // Two modes; both chains begin in the one with a twentieth of the probability and stay.
   const Model model = of_rows(8, [](std::span<const Value> x) {
