@@ -11,7 +11,7 @@ import sys
 # The public API. A header that is added or removed changes what users include: say so in CHANGELOG.md.
 PUBLIC = """
 collective devices diagnose image log_partition marginals mmd model network optimize plot poise report run sampler selection session
-stepper trace types
+states stepper trace types
 """.split()
 # Headers of the project that poise.hpp may pull in, itself included.
 MOST_PULLED_IN = 30
