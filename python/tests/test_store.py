@@ -50,6 +50,28 @@ def test_names_and_several_levels(store: str) -> None:
     assert list(x.coords["x_variable"].values) == list(again._core.names)
 
 
+def test_files_of_several_chunks(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    monkeypatch.setenv("POISE_MOST_FILES", "4")
+    fit = poise.sample(MODEL, **{**SETTINGS, "draws": 900}, out=store, checkpoint=True)
+    folder = pathlib.Path(store, "posterior", "x")
+    assert sorted(os.listdir(folder))[:-1] == [f"c.{i}.{k}.0.0" for i in range(2) for k in range(2)]
+    x = xarray.open_datatree(store, engine="zarr")["posterior/x"]
+    assert x.encoding["shards"] == (1, 512, 6, 6) and x.encoding["chunks"] == (1, 256, 6, 6)
+    assert (x.values == fit.draws).all()
+    assert (x[1, 500:600, 2].values == fit.draws[1, 500:600, 2]).all()
+    assert (poise.load(store).draws == fit.draws).all()
+    longer = poise.resume(store, draws=1500)
+    x = xarray.open_datatree(store, engine="zarr")["posterior/x"]
+    assert x.encoding["shards"] == (1, 512, 6, 6) and x.shape[1] == 1500
+    assert (x.values == longer.draws).all()
+    shard = folder / "c.1.1.0.0"
+    shard.write_bytes(shard.read_bytes()[:-5])
+    with pytest.raises(ValueError, match="draws 512 to 767 of chain 1 are damaged"):
+        poise.load(store)
+
+
 def test_what_exceeds_memory_stays_in_the_store(store: str, tmp_path: pathlib.Path) -> None:
     fit = poise.sample(MODEL, **SETTINGS, out=store)
     lazy = poise.load(store, memory=1e-5)

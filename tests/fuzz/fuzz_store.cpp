@@ -1,5 +1,6 @@
 /// Fuzzes the files of a Zarr store, as they are and with their checksums put right: a store with one file exchanged is
-/// read or refused, and what is accepted has arrays that fit together. The first byte chooses the file.
+/// read or refused, and what is accepted has arrays that fit together. The first byte chooses the file: from 128 on,
+/// one of a store whose chunks are in shards.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,13 +29,15 @@ using namespace poise;
 /// A store of two chains with a state, made once and removed at the end.
 class Store {
  public:
-  Store() : path_(fs::temp_directory_path() / fmt::format("fuzz_store.{}.zarr", ::getpid())) {
+  explicit Store(bool sharded)
+      : path_(fs::temp_directory_path() / fmt::format("fuzz_store{}.{}.zarr", sharded ? "_shards" : "", ::getpid())) {
     VariableLayout layout;
     layout.variables = 9;
     layout.rows = layout.columns = 3;
     layout.labels = {-1, 1};
     const std::vector<std::string> monitors{"log_prob", "magnetization"};
-    constexpr std::size_t chains = 2, draws = 40;
+    constexpr std::size_t chains = 2;
+    const std::size_t draws = sharded ? 300 : 40;  // two chunks of a chain, or one
     DrawBatch block;
     block.count = draws;
     block.monitors.resize(monitors.size());
@@ -47,7 +50,9 @@ class Store {
       block.acceptance_rate.push_back(0.5);
       block.n_steps.push_back(9);
     }
-    zarr::Writer writer(path_, {});
+    StoreOptions known;
+    if (sharded) known = {.chains = chains, .draws = draws, .variables = layout.variables, .most_files = chains};
+    zarr::Writer writer(path_, known);
     writer.begin(layout, chains, monitors, R"({"model":"ising:size=3","sampler":"gibbs"})");
     writer.write(block);
     writer.save("state");
@@ -113,9 +118,10 @@ void check(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Store store;
+  static const Store plain(false), sharded(true);
   if (size == 0) return 0;
-  const std::string& file = store.file(data[0]);
+  const Store& store = data[0] < 128 ? plain : sharded;
+  const std::string& file = store.file(data[0] % 128);
   const std::string before = read_file(file);
   const std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
   for (const std::string& bytes : {content, sealed(content, file)}) {
