@@ -1,6 +1,8 @@
 /// Several chunks in a file: what is stored is the same, and a file that lies is refused.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <chrono>
 #include <limits>
 
@@ -31,11 +33,14 @@ VariableLayout spins() {
 DrawBatch make_block(std::size_t first, std::size_t count) {
   DrawBatch block;
   block.count = count;
+  block.x = States(spins());
   block.monitors.resize(1);
   for (std::size_t chain = 0; chain < kChains; ++chain) {
     for (std::size_t draw = first; draw < first + count; ++draw) {
       const std::uint64_t mixed = (chain * 7919 + draw) * 0x9e3779b97f4a7c15;
-      for (std::size_t i = 0; i < 6; ++i) block.x.push_back((mixed >> (40 + i) & 1) != 0 ? 1 : -1);
+      std::array<std::int8_t, 6> labels{};
+      for (std::size_t i = 0; i < 6; ++i) labels[i] = (mixed >> (40 + i) & 1) != 0 ? 1 : -1;
+      block.x.append(labels);
       block.monitors[0].push_back(static_cast<double>(chain * 10'000 + draw));
       block.acceptance_rate.push_back(0.5);
       block.n_steps.push_back(static_cast<std::int64_t>(draw));
