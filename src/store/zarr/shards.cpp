@@ -1,6 +1,7 @@
 /// Chunks of a chain go into its shard one after the other.
 #include "store/zarr/shards.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,12 @@
 #include <poise/types.hpp>
 
 namespace poise::zarr {
+
+namespace {
+
+constexpr std::size_t kChunksOfThread = 4;  // that are compressed before they are written
+
+}  // namespace
 
 Shards::Shards(std::string store, const Array& array, Range chains)
     : store_(std::move(store)), array_(array), chains_(chains), shards_(chains.count) {}
@@ -49,19 +56,29 @@ std::chrono::nanoseconds Shards::write(const Column& column, bool all, ThreadPoo
     });
   }
   const std::chrono::nanoseconds copying = std::chrono::steady_clock::now() - begun;
-  std::vector<std::string> encoded(chunks.size());
-  pool.for_each(chunks.size(), [&](std::size_t k) { encoded[k] = column.encoded(chunks[k]); });
-  pool.for_each(shards_.size(), [&](std::size_t chain) {
-    Shard& shard = shards_[chain];
-    // Each chain has its chunks at one distance, for a chunk is of one chain.
-    for (std::size_t k = chain; k < chunks.size(); k += shards_.size()) {
-      add(shard, column.path(chunks[k]), encoded[k], chunks[k].draws == column.chunk_draws());
-      encoded[k] = {};
-    }
-    if (!all || shard.next.first.empty()) return;
-    append(store_, shard.next, index_of(shard.places, array_.sharded));
-    end_version(shard);
-  });
+  // A few rows of one chunk of each chain at a time, so that memory does not depend on how much waits.
+  const std::size_t chains = shards_.size();
+  const std::size_t most =
+      chains * std::max<std::size_t>(1, kChunksOfThread * pool.threads() / std::max<std::size_t>(1, chains));
+  std::vector<std::string> encoded;
+  for (std::size_t first = 0; first < chunks.size(); first += most) {
+    encoded.resize(std::min(most, chunks.size() - first));
+    pool.for_each(encoded.size(), [&](std::size_t k) { encoded[k] = column.encoded(chunks[first + k]); });
+    pool.for_each(chains, [&](std::size_t chain) {
+      for (std::size_t k = chain; k < encoded.size(); k += chains) {
+        const Column::Chunk& chunk = chunks[first + k];
+        add(shards_[chain], column.path(chunk), encoded[k], chunk.draws == column.chunk_draws());
+      }
+    });
+  }
+  if (all) {
+    pool.for_each(chains, [&](std::size_t chain) {
+      Shard& shard = shards_[chain];
+      if (shard.next.first.empty()) return;
+      append(store_, shard.next, index_of(shard.places, array_.sharded));
+      end_version(shard);
+    });
+  }
   for (Shard& shard : shards_) {
     for (NewFile& file : shard.files) files.push_back(std::move(file));
     shard.files.clear();
