@@ -293,7 +293,7 @@ TEST_F(MpiStore, WhateverCallOfARankThatWritesShardsFailsTheDrawsAreTheSame) {
 
 void MpiStore::strike_calls() {
   ASSERT_EQ(run(sample("600", "one.zarr")).code, 0);
-  const int step = std::getenv("POISE_KILLS") == nullptr ? 25 : 1;
+  const int step = std::getenv("POISE_KILLS") == nullptr ? 61 : 1;
   int first = 1;
   for (const char* how : {"fail", "tear", "kill"}) {
     int struck = 0;
