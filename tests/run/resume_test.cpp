@@ -8,6 +8,7 @@
 #include <random>
 
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <fmt/format.h>
 
@@ -95,6 +96,10 @@ class Resume : public MpiProgramTest {
     }
     FAIL() << "a rank outlives its run";
   }
+  [[nodiscard]] bool is_running() const {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+  }
   /// Any of them; the launcher itself where none has been started yet.
   Outcome kill_rank(std::mt19937& random) {
     const std::vector<pid_t> ranks = ranks_of_child();
@@ -103,6 +108,11 @@ class Resume : public MpiProgramTest {
     } else {
       ::kill(ranks[random() % ranks.size()], SIGKILL);
     }
+    // A launcher may wait for a lock of its own for good while it ends (pmix_rte_finalize of Open MPI 4).
+    constexpr int kLooks = 1200;
+    for (int look = 0; look < kLooks && is_running(); ++look)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (is_running()) ::kill(child_, SIGKILL);
     Outcome outcome = wait();
     wait_for_orphans();
     return outcome;
