@@ -160,11 +160,17 @@ std::string layout_text(const VariableLayout& layout) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+bool has_fraction(const nlohmann::json& json) {
+  if (json.is_number_float()) return true;
+  return json.is_structured() && std::any_of(json.begin(), json.end(), has_fraction);
+}
+
 VariableLayout parse_layout(const nlohmann::json& stored, const std::string& path, std::uint64_t most) {
   const auto fail = [&](const char* what) { throw InputError(fmt::format("{} has a layout with {}.", path, what)); };
   VariableLayout layout;
   std::vector<Observation> observations;
   try {
+    if (has_fraction(stored)) fail("numbers that make no sense");
     layout = plain_layout(stored, most);
     observations = stored.value("observed", std::vector<Observation>{});
   } catch (const nlohmann::json::exception&) {

@@ -70,6 +70,9 @@ struct Range {
 /// The JSON of a stored text; null where it is empty. Throws an InputError that begins with `path`.
 [[nodiscard]] nlohmann::json parse_stored(const std::string& text, const char* name, const std::string& path);
 
+/// Whether there is a number that is none of the whole ones that a store has: it must not be converted to one.
+[[nodiscard]] bool has_fraction(const nlohmann::json& json);
+
 /// Throws an InputError when a run is known to be larger than the free space of the disk.
 void check_space(const std::string& path, const StoreOptions& options, std::uint64_t needed);
 

@@ -9,6 +9,7 @@
 
 #include <poise/types.hpp>
 #include "base/file.hpp"
+#include "store/run_file.hpp"
 
 namespace poise::zarr {
 
@@ -158,9 +159,11 @@ Root parse_root(const std::string& text, const std::string& path) {
     if (attributes.value("inference_library", "") != "poise" || !attributes.contains("store_format")) {
       throw InputError(fmt::format("{} is a Zarr group, but it does not hold a run of poise.", path));
     }
-    if (attributes.at("store_format").get<int>() > kStoreFormat) {
+    if (!attributes.at("store_format").is_number_integer()) damaged();
+    if (attributes.at("store_format").get<std::int64_t>() > kStoreFormat) {
       throw InputError(fmt::format("{} was made by a newer version of poise, which is needed to read it.", path));
     }
+    if (has_fraction(json)) damaged();
     std::string zeroed = text;
     const std::size_t at = find_sum(text);
     if (at == std::string::npos) damaged();
