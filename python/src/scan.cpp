@@ -21,15 +21,16 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// What a scan goes on from, where its file is there.
+/// What a scan is continued from, where its file is there; the root reads it.
 std::vector<ScanPoint> known_points(const std::string& path, const ScanOptions& options) {
   if (path.empty()) return {};
   std::string content;
   try {
-    content = read_file(path);
+    if (is_root()) content = read_file(path);
   } catch (const FileError&) {
-    return {};
   }
+  if (ranks() != nullptr) content = ranks()->of_root(content);
+  if (content.empty()) return {};
   return read_scan(nlohmann::json::parse(content, nullptr, false), options, path);
 }
 
@@ -44,8 +45,9 @@ std::vector<Model> models_at(const std::string& text, const std::optional<Settin
 /// JSON of all points, and how they were made.
 std::pair<nb::object, std::string> run_scan(const std::vector<Model>& models, const std::string& name,
                                             const std::string& key, const std::vector<double>& values,
-                                            const nb::dict& settings, const nb::object& progress,
+                                            const nb::dict& settings, const nb::object& shown,
                                             const std::string& path) {
+  const nb::object progress = is_root() ? shown : nb::none();
   ScanOptions options{.model = name, .files = {}, .range = {key, values}, .run = run_options(settings)};
   options.sampler = nb::cast<std::string>(settings["sampler"]);
   options.exchange = nb::cast<std::string>(settings["exchange"]);
@@ -53,9 +55,9 @@ std::pair<nb::object, std::string> run_scan(const std::vector<Model>& models, co
     const auto found = std::find(values.begin(), values.end(), value);
     return models[static_cast<std::size_t>(found - values.begin())];
   };
-  const std::vector<ScanPoint> known = known_points(path, options);
   std::vector<ScanPoint> points;
   std::string how;
+  bool interrupted = false;
   Interruptible place;
   std::mutex mutex;
   std::pair<std::size_t, std::size_t> made;
@@ -74,9 +76,11 @@ std::pair<nb::object, std::string> run_scan(const std::vector<Model>& models, co
                         .state = path,
                         .finished =
                             [&](const std::vector<ScanPoint>& found) {
-                              if (!path.empty()) write_atomically(path, json_text(scan_json(options, found)));
+                              if (!path.empty() && is_root())
+                                write_atomically(path, json_text(scan_json(options, found)));
                             },
-                        .stop = &place.stop()};
+                        .stop = &place.stop(),
+                        .collective = ranks()};
   const auto look = [&] {
     std::optional<Progress> told;
     std::pair<std::size_t, std::size_t> done;
@@ -93,10 +97,14 @@ std::pair<nb::object, std::string> run_scan(const std::vector<Model>& models, co
     out["total"] = done.second;
     progress(out);
   };
-  place.run([&] { points = scan(options, known, hooks); },
-            progress.is_none() ? std::function<void()>() : std::function<void()>(look));
+  const auto work = [&] {
+    points = scan(options, known_points(path, options), hooks);
+    interrupted = place.stop();
+    if (ranks() != nullptr) interrupted = ranks()->any(interrupted);
+  };
+  place.run([&] { together(work); }, progress.is_none() ? std::function<void()>() : std::function<void()>(look));
   nb::object json = to_python(scan_json(options, points));
-  json["interrupted"] = static_cast<bool>(place.stop());
+  json["interrupted"] = interrupted;
   return {json, how};
 }
 

@@ -94,6 +94,24 @@ def test_a_run_of_the_ranks_goes_on_alone(tmp_path):
     assert (longer.draws == whole.draws).all()
 
 
+def test_ranks_divide_a_scan(tmp_path):
+    script = """
+        out = {}
+        for exchange in (True, False):
+            for turn in ("first", "continued"):
+                found = poise.scan("ising:size=6", {"T": [2.0, 2.5, 3.0]}, "gibbs", draws=60, chains=3, warmup=20,
+                                   exchange=exchange, out=f"scan-{exchange}.json", progress=False)
+                out[f"{turn} {exchange}"] = {name: found[name].values.tolist() for name in ("energy", "energy_error")}
+        pathlib.Path(f"rank-{poise.rank()}.json").write_text(json.dumps(out))
+    """
+    (alone,), _ = on_ranks(1, script, tmp_path)
+    for file in tmp_path.glob("scan-*.json"):
+        file.unlink()
+    for one in on_ranks(2, script, tmp_path)[0]:
+        assert one == alone
+    assert len(json.loads((tmp_path / "scan-False.json").read_text())["points"]) == 3
+
+
 def test_an_exception_on_one_rank_is_one_on_all(tmp_path):
     script = """
         def bad(x):
