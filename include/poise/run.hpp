@@ -237,7 +237,7 @@ class Run {
 
   /// The rest of the warm-up that the options ask for. Returns early when stopped.
   void warm_up();
-  /// A warm-up of one's own, and what came of it; may be repeated until the first draw. Steps are counted on.
+  /// Your own warm-up, and what came of it; may be repeated until the first draw. Steps are counted on.
   const WarmupOutcome& warm_up(const WarmupPlan& plan);
 
   /// Moves all chains on and records nothing. Returns early when stopped; a RunStopped of the target comes through.

@@ -69,11 +69,11 @@ class OwnKernel;
 /// A sampler and its settings. `parse_sampler` makes one from its name.
 struct Sampler {
   std::string name = "auto";  ///< the spec as given
-  std::size_t row = 0;        ///< in the registry; beyond it for a kernel of one's own
+  std::size_t row = 0;        ///< in the registry; beyond it for your own kernel
   SamplerSettings settings;   ///< of `temper`: also those of the sampler inside
   /// What `temper` is put around; empty where it is not named, and for all other samplers.
   std::shared_ptr<const Sampler> of = nullptr;
-  /// A kernel of one's own (extend/engines/own_kernel.hpp), which no name in a spec stands for.
+  /// Your own kernel (extend/engines/own_kernel.hpp), which no name in a spec stands for.
   std::shared_ptr<const OwnKernel> own = nullptr;
 
   /// Whether there is anything to find out in warm-up: a function, or a step length.

@@ -1,4 +1,4 @@
-"""What a gradient costs beside log p, for as many states: the multiple that `auto` counts with (src/run/costs.cpp).
+"""What a gradient costs beside log p, for as many states.
 
     python python/bench/gradients.py
 """

@@ -21,7 +21,7 @@
 
 namespace poise {
 
-// A target of one's own in C++ has engines of its own.
+// Your own C++ target brings its engines.
 TunableEngine make_engine(const std::shared_ptr<const OwnDescription>& target, const Sampler& sampler,
                           const EngineOptions& options) {
   return target->make_engine(sampler, options);

@@ -118,7 +118,7 @@ std::shared_ptr<const Sampler> take_inner(Spec& spec) {
 }  // namespace
 
 std::shared_ptr<const AnyTarget> target_of(const Model& model) {
-  // What a model gives a kernel of one's own is its target.
+  // A model gives your own kernel its target.
   struct Taker final : OwnKernel {
     [[nodiscard]] TunableEngine make_engine(std::shared_ptr<const AnyTarget> target,
                                             const EngineOptions&) const override {
@@ -140,7 +140,7 @@ void check_own_name(const std::string& name) {
   for (const NameHelp& row : sampler_help()) {
     if (!is_spec && row.name != name) continue;
     throw InputError(fmt::format(
-        "found {} as the name of a kernel of one's own, expected one that no sampler has, without ':', '=' and ','",
+        "found {} as the name of your own kernel, expected one that no sampler has, without ':', '=' and ','",
         quote(name)));
   }
 }

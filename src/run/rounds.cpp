@@ -352,7 +352,7 @@ std::string Run::Core::fingerprint() const {
   return fmt::format("poise run {} {} {} variables {} {}{}{}", POISE_VERSION, model.name, sampler.name,
                      model.layout.variables, options_json(options, Option::Role::identity).dump(), observed,
                      of_device                ? " on a GPU"
-                     : sampler.own != nullptr ? " by a kernel of one's own"
+                     : sampler.own != nullptr ? " by your own kernel"
                                               : "");
 }
 

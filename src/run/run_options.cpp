@@ -51,7 +51,7 @@ void RunOptions::describe(OptionVisitor& visit) {
   visit({.name = "init",
          .value = "HOW",
          .help = "Where chains begin: uniform, zeros, dispersed (random, lowest, highest and mirrored levels in turn), "
-                 "or values of one's own, one per variable: a file, in Python an array",
+                 "or your own values, one per variable: a file, in Python an array",
          .choices = {"uniform", "zeros", "dispersed"},
          .stored_only = "given"},
         start);

@@ -1,4 +1,4 @@
-/// Kernels and targets of one's own: they run on and with what is built in, and nothing is claimed of them that nobody
+/// Kernels and targets of your own: they run on and with what is built in, and nothing is claimed of them that nobody
 /// knows.
 #include <gtest/gtest.h>
 

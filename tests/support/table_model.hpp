@@ -1,4 +1,4 @@
-/// A TableTarget as a model of one's own; compiled once, because it instantiates every kernel.
+/// A TableTarget as a model of your own; compiled once, because it instantiates every kernel.
 #pragma once
 
 #include <poise/model.hpp>

@@ -169,7 +169,7 @@ static_assert(Target<AnyTarget>);
 /// The row of a kernel that is not in the registry.
 inline constexpr std::size_t kOwnRow = std::numeric_limits<std::size_t>::max();
 
-/// A kernel of one's own, as a run sees it.
+/// Your own kernel, as a run sees it.
 class OwnKernel {
  public:
   virtual ~OwnKernel() = default;

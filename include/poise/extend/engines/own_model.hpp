@@ -1,4 +1,5 @@
-/// A model from a C++ target of your own: every sampler there is runs on it.
+/// A model from a C++ target of your own, for the samplers that take any target (all but `exact`, `temper` and those of
+/// one kind of model).
 #pragma once
 
 #include <memory>

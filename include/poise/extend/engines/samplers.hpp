@@ -362,7 +362,7 @@ using SamplerRows = std::tuple<AutoRow, GibbsRow, ExactRow, TemperRow, WolffRow,
                                WeightedGibbsRow, DlsbRow, DlmcRow, DmalaRow, PasRow, GwgRow, LsbRow, LbRow, FlsbRow,
                                Lsb1Row, Lsb2Row, Flsb1Row, Flsb2Row, HammingBallRow>;
 
-/// Calls `use` with std::type_identity<Row> of the row of a sampler; not at all for a kernel of one's own.
+/// Calls `use` with std::type_identity<Row> of the row of a sampler; not at all for your own kernel.
 template <class Use>
 void with_row(const Sampler& sampler, Use&& use) {
   [&]<class... Rows>(std::tuple<Rows...>*) {

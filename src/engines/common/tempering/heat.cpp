@@ -324,8 +324,7 @@ std::shared_ptr<const Heat> heat_of(const CallbackDescription& model) { return s
 std::shared_ptr<const Heat> heat_of(const std::shared_ptr<const OwnDescription>&) {
   throw InputError(
       "the sampler 'temper' takes Ising models, networks, RBMs, selection models and callback targets, and cannot heat "
-      "a C++ target of "
-      "one's own");
+      "your own C++ target");
 }
 
 }  // namespace
