@@ -273,7 +273,8 @@ bool Writer::is_due() {
       committing_.valid() && committing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   if (in_flight) return false;
   guarded([&] { wait(); });
-  return std::chrono::steady_clock::now() >= due_ + kShare * spent_;
+  const bool after_every_batch = options_.sync_interval.count() == 0;
+  return after_every_batch || std::chrono::steady_clock::now() >= due_ + kShare * spent_;
 }
 
 void Writer::commit(std::shared_future<void> others) {
@@ -354,10 +355,8 @@ void Writer::wait() {
     throw;
   }
   durable_ = committed_;
-  const bool at_once = options_.sync_interval.count() == 0;
-  due_ = std::chrono::steady_clock::now();
-  if (!at_once)
-    due_ += std::max<std::chrono::steady_clock::duration>(options_.sync_interval, kShare * (prepared_ + took_));
+  due_ = std::chrono::steady_clock::now() +
+         std::max<std::chrono::steady_clock::duration>(options_.sync_interval, kShare * (prepared_ + took_));
 }
 
 void Writer::settle() {
