@@ -159,7 +159,7 @@ def hard_core(side: int, fugacity: float):
 def random_qubo(n: int, beta: float):
     rng = np.random.default_rng(11)
     rows = [f"{i} {j} {rng.normal():.4f}" for i in range(n) for j in range(i, n) if i == j or rng.random() < 0.2]
-    return from_text("# vartype=BINARY\n" + "\n".join(rows) + "\n", ".qubo", lambda path: poise.qubo(path, beta))
+    return from_text("# vartype=BINARY\n" + "\n".join(rows) + "\n", ".qubo", lambda path: poise.qubo(path, beta=beta))
 
 
 def from_text(text: str, ending: str, make):

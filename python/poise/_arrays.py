@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,20 @@ class Terms:
     names: list[str]  # empty where variables are numbers
 
 
-def terms_of(name: str, given: Any, *, matrix: str, variables: int | None = None) -> Terms:
+def terms_of(
+    name: str,
+    given: Any,
+    *,
+    matrix: str,
+    variables: int | None = None,
+    linear: Mapping[Any, Any] = MappingProxyType({}),
+    ordered: bool = False,
+) -> Terms:
     """Terms from a mapping of pairs to numbers, a square array or sparse matrix, or a networkx graph.
 
     ``matrix`` says what entries (i, j) and (j, i) of an array are: ``"sum"``, both count, or ``"pair"``, the one number
-    of a pair, as in a symmetric or a triangular matrix.
+    of a pair, as in a symmetric or a triangular matrix. ``linear`` has terms of single variables beside a mapping. Variables
+    that are whole numbers are positions, or with ``ordered`` names in the order in which they appear.
     """
     if hasattr(given, "number_of_nodes") and hasattr(given, "edges"):  # networkx
         labels = list(given)
@@ -37,12 +47,12 @@ def terms_of(name: str, given: Any, *, matrix: str, variables: int | None = None
         rows, columns, values = _columns(name, edges)
         return _gather(name, rows, columns, values, len(labels), _names(labels))
     if isinstance(given, Mapping):
-        labels, keys = _labels(name, given)
+        labels, keys = _labels(name, given, linear)
         number = {label: k for k, label in enumerate(labels)}
-        edges = [(number[i], number[j], value) for (i, j), value in zip(keys, given.values(), strict=True)]
+        numbers = [*linear.values(), *given.values()]
+        edges = [(number[i], number[j], value) for (i, j), value in zip(keys, numbers, strict=True)]
         rows, columns, values = _columns(name, edges)
-        numbered = all(_is_number(label) for label in labels)
-        if numbered:
+        if not ordered and all(_is_number(label) for label in labels):
             at = np.array([int(label) for label in labels], dtype=np.int64)
             if at.size and at.min() < 0:
                 raise ValueError(f"{name}: found a variable {at.min()}, expected numbers from 0 on")
@@ -119,16 +129,26 @@ def fields_of(name: str, given: Any, terms: Terms) -> npt.NDArray[np.float64]:
     return _checked(name, np.ascontiguousarray(numbers))
 
 
-def _labels(name: str, given: Mapping[Any, Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
+def _labels(
+    name: str, given: Mapping[Any, Any], linear: Mapping[Any, Any]
+) -> tuple[list[Any], list[tuple[Any, Any]]]:
     """Variables in the order in which they appear, and the pair of each key; a key alone is a linear term."""
-    keys: list[tuple[Any, Any]] = []
-    labels: dict[Any, None] = {}
+    keys: list[tuple[Any, Any]] = [(label, label) for label in linear]
+    labels: dict[Any, None] = dict.fromkeys(linear)
     for key in given:
         pair = key if isinstance(key, tuple) else (key, key)
         if len(pair) != 2:
             raise ValueError(f"{name}: found the key {key!r}, expected a pair of variables")
         keys.append((pair[0], pair[1]))
         labels[pair[0]] = labels[pair[1]] = None
+    # Where variables are tuples, a linear term with a variable as its key would be read as a pair.
+    tuples = [label for label in labels if isinstance(label, tuple)]
+    if tuples and len(tuples) < len(labels):
+        other = next(label for label in labels if not isinstance(label, tuple))
+        raise ValueError(
+            f"{name}: found the variables {tuples[0]!r} and {other!r}, expected all or none to be tuples; "
+            "a tuple as a key is a pair, and the linear term of i has the key (i, i), or is in h"
+        )
     return list(labels), keys
 
 

@@ -160,37 +160,60 @@ def maxcut(graph: Any = None, beta: float | None = None, *, T: float | None = No
 
 def qubo(
     Q: Any = None,
-    beta: float | None = None,
-    sense: str = "min",
-    *,
-    T: float | None = None,
     offset: float = 0.0,
-    vartype: str = "BINARY",
+    *,
+    h: Any = None,
+    beta: float | None = None,
+    T: float | None = None,
+    sense: str = "min",
+    vartype: str | None = None,
     file: Any = None,
 ) -> Model:
     """A quadratic function of zeros and ones as a distribution, p(x) proportional to exp(-beta energy(x)), or to
     exp(beta energy(x)) with ``sense="max"``.
 
-    ``Q`` is a dictionary ``{(i, j): value}``, where ``(i, i)`` or ``i`` is linear and values of one pair add up; a square array or
-    a SciPy sparse matrix, energy(x) = x Q x + offset; or a path to a file in the format of dimod or qbsolv (``file`` is
-    another name). Variables that are not numbers keep their names. With ``vartype="SPIN"`` they are -1 and +1; a file says it
-    by ``# vartype=SPIN``. Draws have the same labels. ``T`` is one over ``beta`` (1). ``log_prob`` is -beta energy(x), or beta
-    energy(x) with ``sense="max"``, and log Z the log of the sum of its exponentials.
+    - ``Q`` is a dictionary ``{(i, j): value}``, where ``(i, i)`` or ``i`` is linear and values of one pair add up; a square array
+      or a SciPy sparse matrix, energy(x) = x Q x + offset; a ``BinaryQuadraticModel`` of dimod, whose offset and vartype
+      count; or a path to a file in the format of dimod or qbsolv (``file`` is another name).
+    - ``h``: linear terms beside those of ``Q``, a dictionary or an array.
+    - ``vartype="SPIN"`` makes the variables -1 and +1 in place of 0 and 1; a file says it by ``# vartype=SPIN``.
+    - ``T`` is one over ``beta`` (1).
+
+    Whole numbers as variables are positions in a state; other variables, and all of a ``BinaryQuadraticModel``, have the
+    order in which they appear, and their text as ``names``. ``log_prob`` is -beta energy(x), or beta energy(x) with
+    ``sense="max"``, and log Z the log of the sum of its exponentials.
 
     >>> import poise
     >>> best = poise.optimize(poise.qubo({("a", "a"): -1, ("b", "b"): -1, ("a", "b"): 2}, offset=1))
     >>> best.objective
     0.0
+    >>> poise.optimize(poise.qubo({("a", "b"): 1}, h={"a": -2, "b": 1}, vartype="SPIN")).objective
+    -4.0
     """
     Q, scale = _one_of("Q", Q, file), _beta(beta, T, least=1e-100)
     sense, shift = choice("sense", sense, ["min", "max"]), real("offset", offset)
-    spins = choice("vartype", vartype, ["BINARY", "SPIN"]) == "SPIN"
+    given = getattr(vartype, "name", vartype)  # dimod.SPIN has a name
+    spins = choice("vartype", given or "BINARY", ["BINARY", "SPIN"]) == "SPIN"
     if isinstance(Q, (str, os.PathLike)):
         if spins:
             raise ValueError("vartype: a file says it by a line '# vartype=SPIN'")
+        if h is not None:
+            raise ValueError("h: does not go with a file, which has linear terms")
         keys = [("beta", repr(scale)), ("sense", sense)]
         return _from_file("qubo", Q, keys + ([("offset", repr(shift))] if shift else []))
-    terms = terms_of("Q", Q, matrix="sum")
+    if all(hasattr(Q, part) for part in ("linear", "quadratic", "offset", "vartype")):  # dimod
+        if h is not None or vartype is not None:
+            raise ValueError("Q: a BinaryQuadraticModel has its linear terms and its vartype")
+        spins = getattr(Q.vartype, "name", Q.vartype) == "SPIN"
+        shift += float(Q.offset)
+        Q, h = dict(Q.quadratic), dict(Q.linear)
+        terms = terms_of("Q", Q, matrix="sum", linear=h, ordered=True)
+    elif isinstance(Q, Mapping) and isinstance(h, Mapping):
+        terms = terms_of("Q", Q, matrix="sum", linear=h)
+    else:
+        count = len(h) if h is not None and np.ndim(h) == 1 else None
+        terms = terms_of("Q", Q, matrix="sum", variables=count)
+        terms.linear += fields_of("h", h, terms)
     name = f"qubo with {terms.linear.size} variables given as numbers, beta={scale!r}, sense={sense}"
     function = _core.qubo_of_terms(
         terms.linear, terms.first, terms.second, terms.values, (scale, shift), (sense == "max", spins), name

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,6 +38,30 @@ def test_a_qubo_is_the_same_from_a_dictionary_an_array_and_a_sparse_matrix(Q):
         assert np.allclose(fit["energy"].ravel(), np.einsum("si,ij,sj->s", flat, Q, flat) + 2.5)
         assert np.allclose(fit.log_prob, -0.7 * fit["energy"])
     assert poise.logz(poise.qubo(Q, T=1 / 0.7, offset=2.5)).log_partition == pytest.approx(exact, abs=1e-9)
+
+
+def test_a_qubo_takes_what_dimod_gives():
+    """A model of dimod, and what its to_qubo() and to_ising() give."""
+    h, J = {(0, 1): -1.0, (1, 0): 2.0, (2, 2): 0.25}, {((0, 1), (1, 0)): 1.0, ((1, 0), (2, 2)): -0.5}
+    states = np.array(list(itertools.product([-1, 1], repeat=3)))
+    energy = states @ np.array([-1.0, 2.0, 0.25]) + states[:, 0] * states[:, 1] - 0.5 * states[:, 1] * states[:, 2] + 3
+    spins = SimpleNamespace(linear=h, quadratic=J, offset=3.0, vartype=SimpleNamespace(name="SPIN"))
+    given = [poise.qubo(spins), poise.qubo(J, 3.0, h=h, vartype="SPIN"), poise.qubo(J, offset=3, h=h, vartype=spins.vartype)]
+    for model in given:
+        best = poise.optimize(model)
+        assert best.objective == energy.min() == -1.75
+        assert dict(zip(h, best.state.tolist(), strict=True)) == {(0, 1): 1, (1, 0): -1, (2, 2): -1}
+        assert model.names == ["(0, 1)", "(1, 0)", "(2, 2)"]
+        assert poise.logz(model).log_partition == pytest.approx(math.log(np.exp(-energy).sum()), abs=1e-9)
+    with pytest.raises(ValueError, match="all or none to be tuples"):
+        poise.qubo({**h, **J}, vartype="SPIN")
+    # Numbers of a model of dimod need not begin with 0 nor be all there.
+    binary = SimpleNamespace(linear={5: -1.0, 2: 1.0}, quadratic={(5, 2): 0.5}, offset=0.0, vartype="BINARY")
+    model = poise.qubo(binary)
+    assert model.names == ["5", "2"]
+    assert poise.optimize(model).state.tolist() == [1, 0]
+    assert poise.optimize(poise.qubo([[0, 2.0], [0, 0]], h=[-1, 0.5])).objective == -1.0
+    assert poise.optimize(poise.qubo({(0, 1): 1.0}, h=[1, 0, -2.0])).state.tolist() == [0, 0, 1]
 
 
 def test_names_stay(Q):
