@@ -10,6 +10,7 @@
 #include "base/thread_pool.hpp"
 #include "inference/optimize/enumerate_spins.hpp"
 #include "inference/optimize/free_flips.hpp"
+#include "inference/optimize/spin_elimination.hpp"
 #include "inference/optimize/spin_goal.hpp"
 #include "inference/optimize/spin_reduction.hpp"
 #include "inference/optimize/spin_search.hpp"
@@ -200,35 +201,49 @@ std::string reason_of_search(const SpinProblem& core, Index variables) {
                      variables - core.num_variables(), variables);
 }
 
+bool is_enumerable(const SpinProblem& core) { return core.num_variables() <= kMostEnumeratedSpins; }
+
+/// The best state of a core that is small, or of small width.
+std::optional<std::vector<Spin>> solve(const SpinProblem& core) {
+  if (!is_enumerable(core)) return eliminate_spins(core);
+  SearchRecord record{SolutionPool(1), 0, {}, {}};
+  enumerate_spins(core, FreeFlips(core), record);
+  return record.pool.best().spins;
+}
+
 }  // namespace
 
 OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& options, const OptimizeStart& start,
                                const OptimizeHooks& hooks) {
   const Index variables = goal.problem.num_variables();
   const auto solved = std::make_unique<SpinReduction>(goal.problem, goal.fixed, SpinReduction::Eliminate::yes);
-  const bool proves = solved->core().num_variables() <= kMostEnumeratedSpins;
+  const std::optional<std::vector<Spin>> best = solve(solved->core());
+  const bool proves = best.has_value();
   // Elimination gives one of the states that agree in the core, so a list of several needs all variables.
   const auto listed = options.solutions > 1
                           ? std::make_unique<SpinReduction>(goal.problem, goal.fixed, SpinReduction::Eliminate::no)
                           : nullptr;
-  const bool lists_all = listed == nullptr || listed->core().num_variables() <= kMostEnumeratedSpins;
+  const bool lists_all = listed == nullptr || is_enumerable(listed->core());
   const SpinReduction& reduction = listed != nullptr ? *listed : *solved;
 
   SearchProgress progress(goal, reduction, options, hooks);
   // One best state is repaired at the end. In a list every state counts as what it stands for.
   const StandardForm form = listed != nullptr ? form_of(goal, reduction) : StandardForm();
   SolutionPool pool(options.solutions, form);
-  SearchRecord exact{SolutionPool(1), 0, {}, {}};
-  if (proves) enumerate_spins(solved->core(), FreeFlips(solved->core()), exact);
   OptimizeAnswer answer;
   answer.objective = goal.objective;
   answer.maximise = goal.maximise;
   answer.optimal = proves;
   if (proves && lists_all) {
     SearchRecord record{pool, 0, [&](const SearchRecord& risen) { progress.rise(risen); }, {}};
-    enumerate_spins(reduction.core(), goal.repairs ? FreeFlips() : FreeFlips(reduction.core()), record);
+    const bool enumerates = is_enumerable(reduction.core());
+    if (enumerates) {
+      enumerate_spins(reduction.core(), goal.repairs ? FreeFlips() : FreeFlips(reduction.core()), record);
+    } else {
+      record.add(reduction.core().value(*best), *best);
+    }
     pool = std::move(record.pool);
-    answer.reason = reduction.core().num_variables() == 0
+    answer.reason = reduction.core().num_variables() == 0 || !enumerates
                         ? "all variables were maximised out one after another"
                         : fmt::format("all states of the {} variables that could not be maximised out were enumerated",
                                       reduction.core().num_variables());
@@ -238,7 +253,7 @@ OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& opti
       searches.load(start.resumed);
     } else {
       searches.start_from(core_starts(reduction, start));
-      if (proves) searches.start_from({reduction.restrict(solved->expand(exact.pool.best().spins))});
+      if (proves) searches.start_from({reduction.restrict(solved->expand(*best))});
     }
     searches.run(hooks);
     searches.collect(pool);
