@@ -272,10 +272,11 @@ struct RunFacts {
   double seconds = 0.0;      ///< that were asked for; 0: the run is as long as its draws
   bool independent = false;  ///< draws are independent of each other: there is no mixing to warn of
   VariableNames names = {};
+  std::string crossing = "temper";  ///< the sampler that crosses the barriers of the model
 
   /// What makes the run `factor` times as long: "--draws 6000", "--seconds 40".
   [[nodiscard]] std::string longer(double factor) const;
-  /// What helps chains that would need `factor` times as many draws: these, or tempering.
+  /// What helps chains that would need `factor` times as many draws: these, or the sampler that crosses barriers.
   [[nodiscard]] std::string better(double factor) const;
 };
 

@@ -63,14 +63,13 @@ bool is_certain(const ModelChecks& checks, const CheckedRun& run, const ModelChe
   return !is_stuck(checks, run, one) && one.most < kMatters;
 }
 
-/// What to type where chains do not reach all of the distribution.
-std::string remedy(const ModelChecks& checks, const CheckedRun& run) {
-  if (checks.exact || checks.solved) return "--sampler exact";
-  const bool has_moved_them = run.facts.sampler.starts_with("wolff") || run.facts.sampler == "sw";
-  return checks.clusters && !has_moved_them ? "--sampler wolff" : run.facts.better(INFINITY);
-}
-
 }  // namespace
+
+std::string crossing_sampler(const ModelChecks& checks, const std::string& sampler) {
+  if (checks.exact || checks.solved) return "exact";
+  const bool has_moved_them = sampler.starts_with("wolff") || sampler == "sw";
+  return checks.clusters && !has_moved_them ? "wolff" : "temper";
+}
 
 double CheckedRun::ess() const {
   const auto count = static_cast<double>(facts.chains * facts.draws);
@@ -98,7 +97,7 @@ std::vector<Warning> unvisited_warnings(const ModelChecks& checks, const Checked
   return {{"unvisited",
            fmt::format("{} {} never drawn: chains do not reach all of the distribution, and marginals are wrong",
                        list_of(names), names.size() == 1 ? "was" : "were"),
-           remedy(checks, run)}};
+           run.facts.better(INFINITY)}};
 }
 
 std::vector<Warning> exact_warnings(const ModelChecks& checks, const CheckedRun& run) {
@@ -124,7 +123,7 @@ std::vector<Warning> exact_warnings(const ModelChecks& checks, const CheckedRun&
                    "the distribution, and marginals are wrong",
                    run.facts.names(row), count > 1 ? fmt::format(" (and {} more)", count - 1) : "", worst->frequency,
                    worst->probability),
-       remedy(checks, run)}};
+       run.facts.better(INFINITY)}};
 }
 
 std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run) {
@@ -149,7 +148,7 @@ std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedR
            fmt::format("Chains are in some of several equivalent modes: levels of the model can be exchanged, so each "
                        "has probability {:.3g}, but a level of {} was drawn with frequency {:.3g}",
                        fair, name, frequency),
-           remedy(checks, run)}};
+           run.facts.better(INFINITY)}};
 }
 
 std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run) {
@@ -170,7 +169,7 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
              fmt::format("{} never changed although other levels have a probability of {}{:.2g}: the chains are stuck, "
                          "and marginals are wrong",
                          list_of(names), checks.exact ? "up to " : "about ", others),
-             remedy(checks, run)}};
+             run.facts.better(INFINITY)}};
   }
   std::sort(settled.begin(), settled.end());
   for (const Index i : run.frozen) {
@@ -181,7 +180,7 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
            fmt::format("{} never changed and could not, as zeros leave one level with the others as they were: unless "
                        "the model or its evidence determines that, the chains are stuck and marginals are wrong",
                        list_of(names)),
-           remedy(checks, run)}};
+           run.facts.better(INFINITY)}};
 }
 
 bool is_determined(const ModelChecks& checks, const CheckedRun& run) {

@@ -115,6 +115,9 @@ std::vector<Index> add_level_checks(const Model& model, std::span<const std::uin
 void add_exact_checks(const Model& model, std::span<const double> frequencies, std::uint64_t updates,
                       ModelChecks& checks);
 
+/// The sampler that crosses the barriers of the model, other than one that moves whole clusters already.
+[[nodiscard]] std::string crossing_sampler(const ModelChecks& checks, const std::string& sampler);
+
 /// What checks are judged by.
 struct CheckedRun {
   std::span<const NamedSummary> monitors;

@@ -167,8 +167,7 @@ std::string RunFacts::longer(double factor) const {
 std::string RunFacts::better(double factor) const {
   // A ladder has ten to twenty rungs for the models that need one, so it costs as much as a run that many times longer.
   constexpr double kPriceOfLadder = 20.0;
-  const bool tempers = sampler.starts_with("temper");
-  if (factor > kPriceOfLadder && !tempers) return "--sampler temper";
+  if (factor > kPriceOfLadder && !sampler.starts_with(crossing)) return "--sampler " + crossing;
   return longer(std::clamp(factor, 2.0, kPriceOfLadder));
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -91,12 +92,26 @@ std::string_view cause(std::string_view code) {
   return found == std::end(kCauses) ? code : found->second;
 }
 
+/// Where the table has the sampler that is advised, its row says what it does, so the advice is more draws; and none
+/// where a row has no warning.
+std::string advice(const Report& report, const Warning& warning, std::span<const Report> reports) {
+  constexpr std::string_view option = "--sampler ";
+  if (!warning.next.starts_with(option)) return warning.next;
+  const std::string advised = warning.next.substr(option.size());
+  const auto is_advised = [&](const Report& one) { return one.sampler.starts_with(advised); };
+  if (std::none_of(reports.begin(), reports.end(), is_advised)) return warning.next;
+  if (std::any_of(reports.begin(), reports.end(), [](const Report& one) { return one.warnings.empty(); })) return "";
+  constexpr double kLonger = 4.0;
+  return RunFacts{.draws = report.draws, .seconds = report.seconds}.longer(kLonger);
+}
+
 /// One warning per cause: in full where one sampler has it, else who has it and the strongest remedy.
 std::vector<Warning> by_cause(std::span<const Report> reports) {
   std::vector<Warning> out;
   std::vector<std::vector<std::string>> samplers;
   for (const Report& report : reports) {
-    for (const Warning& warning : report.warnings) {
+    for (Warning warning : report.warnings) {
+      warning.next = advice(report, warning, reports);
       const auto same = std::find_if(out.begin(), out.end(), [&](auto& one) { return one.code == warning.code; });
       const auto k = static_cast<std::size_t>(same - out.begin());
       if (same == out.end()) {

@@ -38,6 +38,18 @@ TEST(ReportWarnings, AComparisonHasOneLineForEachCause) {
   EXPECT_TRUE(text.ends_with("\nwarning: lsb: Few; try x\nmore:    poise explain rhat, poise explain ess\n")) << text;
 }
 
+/// The row of a sampler says what it does: it is not advised.
+TEST(ReportWarnings, AComparisonDoesNotAdviseWhatItShows) {
+  const Warning rhat{"rhat", "R-hat is 2", "--sampler temper"};
+  std::vector<Report> reports{report_of("gibbs", {rhat}), report_of("lsb", {rhat}), report_of("temper:rungs=9", {})};
+  std::string text = comparison_text(reports);
+  EXPECT_NE(text.find("\nwarning: Chains disagree for gibbs, lsb\n"), std::string::npos) << text;
+  for (Report& report : reports) report.draws = 100;
+  reports[2].warnings = {{"ess", "Few", "--draws 300"}};
+  text = comparison_text(reports);
+  EXPECT_NE(text.find("\nwarning: Chains disagree for gibbs, lsb; try --draws 400\n"), std::string::npos) << text;
+}
+
 TEST(ReportWarnings, CausesThatSamplersShareAreWords) {
   for (const char* code : {"rhat", "ess", "stuck", "unvisited", "local_gain", "modes", "disagreement", "ladder"}) {
     const std::vector<Report> reports{report_of("gibbs", {{code, "A", ""}}), report_of("lsb", {{code, "B", ""}})};
