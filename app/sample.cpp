@@ -175,10 +175,7 @@ int drive(const Model& model, const SessionOptions& options, const Outputs& outp
   } else if (!outputs.quiet) {
     fmt::print(stderr, "{}", report_text(report, table_width(stderr)));
   }
-  if (result.interrupted) {
-    if (session.can_resume() && !outputs.quiet) fmt::print(stderr, "'poise resume {}' continues it\n", options.out);
-    return kInterrupted;
-  }
+  if (result.interrupted) return kInterrupted;
   return outputs.strict && !report.warnings.empty() ? kWarnings : kSuccess;
 }
 

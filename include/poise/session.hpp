@@ -92,9 +92,6 @@ class Session {
   /// The report, which the root stores in the file as well. For ranks that have the draws.
   [[nodiscard]] Report finish();
 
-  /// Whether the run can be resumed from its files.
-  [[nodiscard]] bool can_resume() const;
-
  private:
   struct Work;
   std::unique_ptr<Work> work_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -295,11 +296,16 @@ class Fit(ShownAsText):
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the run as the program does, a Zarr store like ``run.zarr``, which ArviZ opens as it is and :func:`load`
-        reads. A name that ends in ``.nc`` gets a NetCDF file for other programs, by xarray."""
+        reads. A name that ends in ``.nc`` gets a NetCDF file for other programs, by xarray and netCDF4."""
         name = path("file", file)
         kept = self._core.path
         with folder_may_be_missing(name):
             if name.lower().endswith(".nc"):
+                if not any(importlib.util.find_spec(package) for package in ("netCDF4", "h5netcdf")):
+                    raise ImportError(
+                        "save: NetCDF files need the package netCDF4 (pip install netCDF4); the command "
+                        "'poise export run.zarr run.nc' needs none"
+                    )
                 _as_datatree(self.to_datatree()).to_netcdf(name)
             elif not kept:
                 self._core.save(name)

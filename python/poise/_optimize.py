@@ -60,6 +60,11 @@ class Optimum:
         return self._json["bound"]
 
     @property
+    def reason(self) -> str:
+        """What the answer rests on: how it is proved, or how it was found."""
+        return self._json["reason"]
+
+    @property
     def history(self) -> list[tuple[float, float]]:
         """Seconds and objective of every improvement."""
         return [(row["seconds"], row["objective"]) for row in self._json["history"]]

@@ -1,5 +1,7 @@
 """ArviZ takes the result and finds the numbers we find."""
 
+import importlib.util
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -73,6 +75,15 @@ def test_summary_and_plots_run(fit):
     else:
         arviz.plot_trace(tree, var_names=["magnetization"], backend="matplotlib")
     matplotlib.pyplot.close("all")
+
+
+def test_what_netcdf_needs_is_named(fit, tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name in ("netCDF4", "h5netcdf") else find(name, *rest)
+    )
+    with pytest.raises(ImportError, match="pip install netCDF4"):
+        fit.save(tmp_path / "run.nc")
 
 
 def test_saved_files_open(fit, tmp_path):

@@ -15,6 +15,7 @@
 #include "report/draws_report.hpp"
 #include "store/label_bits.hpp"
 #include "store/run_file.hpp"
+#include "store/zarr/reader.hpp"
 
 namespace poise {
 
@@ -237,11 +238,26 @@ void add_draws(Report& report, const std::string& path, const StoredRun& head, c
   }
 }
 
+/// What continues a run that has not ended, where it left a checkpoint.
+void advise_resuming(Report& report, const std::string& path) {
+  const auto warning = std::find_if(report.warnings.begin(), report.warnings.end(), [&](const Warning& one) {
+    return one.code == "interrupted" || (one.code == "no_draws" && report.interrupted);
+  });
+  if (warning == report.warnings.end()) return;
+  try {
+    std::string note;
+    static_cast<void>(zarr::read_last_state(path, note));
+    warning->next = fmt::format("poise resume {}", path);
+  } catch (const InputError&) {  // there is none
+  }
+}
+
 Report report_of_file(const std::string& path, const FileReportOptions& options, Trace* kept) {
   const StoredRun head = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   Report report = report_of_head(head);
   add_draws(report, path, head, options, kept);
   add_warnings(report, head.results.is_object());
+  advise_resuming(report, path);
   return report;
 }
 
@@ -257,13 +273,18 @@ Report make_report(const std::string& path, const FileReportOptions& options, Tr
 
 Report make_report(const RunResult& result, const std::string& path, const FileReportOptions& options) {
   const bool has_states = result.options.keep != Keep::draws || !result.trace.x.empty();
-  if (result.trace.all_draws() == 0 || (result.trace.dropped == 0 && has_states)) return make_report(result);
+  if (result.trace.all_draws() == 0 || (result.trace.dropped == 0 && has_states)) {
+    Report report = make_report(result);
+    advise_resuming(report, path);
+    return report;
+  }
   const StoredRun head = read_run(path, {.draws = false, .series = false, .most_draws = 0});
   Report report = report_of_head(result);
   add_draws(report, path, head, options, nullptr);
   report.steps = result.steps;
   report.acceptance_rate = result.acceptance_rate;
   add_warnings(report, true);
+  advise_resuming(report, path);
   return report;
 }
 

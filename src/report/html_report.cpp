@@ -10,6 +10,7 @@
 #include <poise/report.hpp>
 #include "report/html_page.hpp"
 #include "report/run_pictures.hpp"
+#include "report/tempering.hpp"
 #include "report/text.hpp"
 
 namespace poise {
@@ -35,8 +36,11 @@ std::string facts_html(const Report& report) {
                                            text::duration(report.sampling_seconds)));
   }
   if (report.draws > 0) facts.emplace_back("acceptance", fmt::format("{:.3f}", report.acceptance_rate));
+  if (report.tempering && !report.tempering->acceptance.empty()) {
+    facts.emplace_back(report.tempering->ladders == 1 ? "ladder" : "ladders", ladder_text(*report.tempering));
+  }
   if (report.tempering && std::isfinite(report.tempering->log_partition)) {
-    facts.emplace_back("log Z", text::mean(report.tempering->log_partition, report.tempering->log_partition_error));
+    facts.emplace_back("log Z", log_partition_text(*report.tempering));
   }
   std::string out = "<dl class=\"facts\">\n";
   for (const auto& [name, value] : facts) {

@@ -105,7 +105,8 @@ void add_warnings(Report& report, bool ended) {
                        .sampler = report.sampler,
                        .seconds = report.seconds,
                        .independent = report.independent,
-                       .names = {report.variable_names, report.level_names}};
+                       .names = {report.variable_names, report.level_names},
+                       .crossing = crossing_sampler(report.checks, report.sampler)};
   // One for each cause: what the model says comes first, and speaks for what the draws show of the same.
   const auto add = [&](const std::vector<Warning>& found) {
     for (const Warning& one : found) {

@@ -325,8 +325,4 @@ Report Session::finish() {
   return report;
 }
 
-bool Session::can_resume() const {
-  return work_->sink && work_->options.checkpoints.enabled && work_->sink->notes().empty();
-}
-
 }  // namespace poise

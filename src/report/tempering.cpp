@@ -27,7 +27,45 @@ std::vector<double> reals(const json& array) {
   return out;
 }
 
+/// Empty where they are not those of a ladder of so many rungs.
+ReplicaPaths read_paths(const json& in, std::size_t rungs) {
+  if (!in.is_object() || !in.contains("stride") || !in.contains("rungs")) return {};
+  const json &stride = in["stride"], &paths = in["rungs"];
+  if (!stride.is_number_unsigned() || !paths.is_array() || paths.size() != ReplicaPaths::kReplicas) return {};
+  const std::size_t points = paths[0].size();
+  if (points > ReplicaPaths::kMost) return {};
+  std::vector<std::uint32_t> out(points * ReplicaPaths::kReplicas);
+  for (std::size_t replica = 0; replica < ReplicaPaths::kReplicas; ++replica) {
+    if (!paths[replica].is_array() || paths[replica].size() != points) return {};
+    for (std::size_t point = 0; point < points; ++point) {
+      const json& rung = paths[replica][point];
+      if (!rung.is_number_unsigned() || rung.get<std::uint64_t>() >= rungs) return {};
+      out[point * ReplicaPaths::kReplicas + replica] = rung.get<std::uint32_t>();
+    }
+  }
+  return {stride.get<std::uint64_t>(), std::move(out)};
+}
+
 }  // namespace
+
+std::string log_partition_text(const TemperingReport& report) {
+  if (report.acceptance.empty()) return fmt::format("{:.8g} (exact)", report.log_partition);
+  std::string out = text::mean(report.log_partition, report.log_partition_error);
+  if (std::isfinite(report.log_partition_error)) {
+    out += fmt::format(" (error {}, by {})", text::number(report.log_partition_error, 2),
+                       text::plural(report.ladders, "ladder"));
+  }
+  return out;
+}
+
+std::string ladder_text(const TemperingReport& report) {
+  const auto [least, most] = std::minmax_element(report.acceptance.begin(), report.acceptance.end());
+  std::string out = fmt::format("{} rungs, barrier {:.1f}, swaps accepted {:.2f} to {:.2f}, {} in {}",
+                                report.betas.size(), report.barrier, *least, *most,
+                                text::plural(report.round_trips, "round trip"), text::plural(report.steps, "step"));
+  if (report.components > 0.0) out += fmt::format("; exchanges of {:.1f} components", report.components);
+  return out;
+}
 
 json tempering_json(const TemperingReport& report) {
   json paths = json::array();
@@ -69,6 +107,7 @@ std::optional<TemperingReport> read_tempering(const json& in) {
   report.log_partition_error = real(at("log_partition_error"));
   report.log_partition_by_ladder = reals(at("log_partition_by_ladder"));
   report.components = real(at("components"));
+  report.paths = read_paths(at("paths"), report.betas.size());
   return report;
 }
 
@@ -76,22 +115,10 @@ std::string tempering_text(const TemperingReport& report, std::size_t width) {
   if (report.acceptance.empty()) {
     return text::wrap("none: with variables summed out nothing is left to sample, and draws are independent",
                       "ladders     ", width) +
-           text::wrap(fmt::format("{:.8g} (exact)", report.log_partition), "log Z       ", width);
+           text::wrap(log_partition_text(report), "log Z       ", width);
   }
-  const auto [least, most] = std::minmax_element(report.acceptance.begin(), report.acceptance.end());
-  std::string ladder = fmt::format("{} rungs, barrier {:.1f}, swaps accepted {:.2f} to {:.2f}, {} in {}",
-                                   report.betas.size(), report.barrier, *least, *most,
-                                   text::plural(report.round_trips, "round trip"), text::plural(report.steps, "step"));
-  if (report.components > 0.0) ladder += fmt::format("; exchanges of {:.1f} components", report.components);
-  std::string out = text::wrap(ladder, report.ladders == 1 ? "ladder      " : "ladders     ", width);
-  if (std::isfinite(report.log_partition)) {
-    std::string log_z = text::mean(report.log_partition, report.log_partition_error);
-    if (std::isfinite(report.log_partition_error)) {
-      log_z += fmt::format(" (error {}, by {})", text::number(report.log_partition_error, 2),
-                           text::plural(report.ladders, "ladder"));
-    }
-    out += text::wrap(log_z, "log Z       ", width);
-  }
+  std::string out = text::wrap(ladder_text(report), report.ladders == 1 ? "ladder      " : "ladders     ", width);
+  if (std::isfinite(report.log_partition)) out += text::wrap(log_partition_text(report), "log Z       ", width);
   return out;
 }
 
@@ -146,6 +173,7 @@ std::string tempering_plot(const TemperingReport& report) {
     }
     paths.series.push_back(std::move(path));
   }
+  if (report.paths.size() == 0) return render_row(std::array{swaps});
   return render_row(std::array{swaps, paths});
 }
 

@@ -16,7 +16,11 @@ namespace poise {
 /// From a file, which may hold anything: nothing where it is not what `tempering_json` gives.
 [[nodiscard]] std::optional<TemperingReport> read_tempering(const nlohmann::json& json);
 
-/// Rungs, barrier, swaps and round trips, and log Z.
+/// Rungs, barrier, swaps and round trips; of a ladder that has pairs of rungs.
+[[nodiscard]] std::string ladder_text(const TemperingReport& report);
+/// log Z with its error, where that is known.
+[[nodiscard]] std::string log_partition_text(const TemperingReport& report);
+/// Both, as lines.
 [[nodiscard]] std::string tempering_text(const TemperingReport& report, std::size_t width);
 
 /// A warning where neighbours do not swap, or where no replica travels from end to end.

@@ -377,7 +377,14 @@ TEST(TemperedLanes, ReportsItsLadder) {
   EXPECT_EQ(again->betas, report.tempering->betas);
   EXPECT_EQ(again->acceptance, report.tempering->acceptance);
   EXPECT_EQ(again->log_partition, report.tempering->log_partition);
+  EXPECT_EQ(tempering_json(*again), json);
   EXPECT_EQ(json.at("paths").at("rungs").size(), ReplicaPaths::kReplicas);
+  EXPECT_EQ(tempering_plot(*again), tempering_plot(*report.tempering));
+  nlohmann::json wrong = json;
+  wrong["paths"]["rungs"][1][0] = again->betas.size();
+  EXPECT_EQ(read_tempering(wrong)->paths.size(), 0U);
+  wrong["paths"]["rungs"][1] = "none";
+  EXPECT_EQ(read_tempering(wrong)->paths.size(), 0U);
   EXPECT_FALSE(read_tempering("nothing"));
   EXPECT_FALSE(read_tempering({{"betas", {0.0, 1.0}}, {"acceptance", "none"}}));
   EXPECT_TRUE(tempering_plot(*report.tempering).starts_with("<svg"));

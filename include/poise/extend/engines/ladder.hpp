@@ -88,6 +88,10 @@ class ReplicaPaths {
   static constexpr std::size_t kReplicas = 4;
   static constexpr std::size_t kMost = 512;
 
+  ReplicaPaths() = default;
+  /// From the rungs of all points, kReplicas each.
+  ReplicaPaths(std::uint64_t stride, std::vector<std::uint32_t> rungs) : stride_(stride), rungs_(std::move(rungs)) {}
+
   void add(std::uint64_t step, std::span<const std::uint32_t> rung_of);
   void clear() { *this = {}; }
   [[nodiscard]] std::size_t size() const { return rungs_.size() / kReplicas; }
