@@ -12,6 +12,7 @@
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
 #include "exact/block_laws.hpp"
+#include "exact/dominance.hpp"
 #include "exact/junction_tree.hpp"
 #include "models/as_network.hpp"
 #include "models/user/batch_target.hpp"
@@ -34,6 +35,9 @@ constexpr double kTreeFraction = 0.2;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 2147483648.0;
+/// A level that may take the place of others, where tables have zeros, and is as probable is drawn in the hundred
+/// sweeps that are the least of a watch.
+constexpr double kLeastRatio = 0.01;
 /// Operations of a junction tree, roughly a nanosecond each, that are nothing beside a run.
 constexpr double kPartOperations = 2e7;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
@@ -159,9 +163,9 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
   const auto runs = [&](const char* name) { return why_not(device, model, parse_sampler(name)).empty(); };
   const std::shared_ptr<const Network> tables = try_network(model);
-  const bool has_zeros = tables != nullptr && tables->has_zeros();
+  const bool may_block = tables != nullptr && tables->has_zeros() && !single_changes_connect(*tables, kLeastRatio);
   std::optional<Tree> tree;
-  const bool may_plan = tables != nullptr && (has_zeros || model.layout.variables <= kMostPlanned);
+  const bool may_plan = tables != nullptr && (may_block || model.layout.variables <= kMostPlanned);
   const bool has_clusters = runs(WolffRow::name);
   if (may_plan && runs(ExactRow::name)) {
     // Clusters do as well as a tree that takes a while.
@@ -172,14 +176,14 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   const char* const independent = has_no_factors(model)
                                       ? "its states are few enough to enumerate, and its draws are independent"
                                       : "a junction tree is cheap, and its draws are independent";
-  if (tree && has_zeros) {
+  if (tree && may_block) {
     return {parse_sampler(ExactRow::name),
             "zeros in tables may block single changes, and draws by a junction tree are independent"};
   }
   if (tree && tree->is_free() && (number_of_states(model) <= kSmall || !is_watched)) {
     return {parse_sampler(ExactRow::name), independent};
   }
-  if (has_zeros && runs(TemperRow::name)) {
+  if (may_block && runs(TemperRow::name)) {
     return {parse_sampler(TemperRow::name), "zeros in tables may block single changes, and tempering gets around them"};
   }
   Advice advice = local_advice(model);

@@ -2,10 +2,11 @@
 /// warm-up shows that its chains do not mix.
 ///
 /// Trust goes before speed. Where zeros in the tables may keep single changes from parts of the distribution, chains
-/// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere a local sampler
-/// begins, and is watched. Exact draws and clusters cost little more than it, so they replace it as soon as it is seen
-/// to be slow, and exact marginals of small parts must not contradict it. Tempering costs many times as much: it
-/// replaces chains that still disagree after half of the warm-up and, where time is limited, some of it.
+/// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere, and where single
+/// changes are known to lead to all states in spite of zeros, a local sampler begins, and is watched. Exact draws and
+/// clusters cost little more than it, so they replace it as soon as it is seen to be slow, and exact marginals of small
+/// parts must not contradict it. Tempering costs many times as much: it replaces chains that still disagree after half
+/// of the warm-up and, where time is limited, some of it.
 #pragma once
 
 #include <cstdint>
