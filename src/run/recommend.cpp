@@ -28,10 +28,12 @@ constexpr Index kMostPlanned = 4096;
 /// States up to which exact draws are taken without a look at others: they take no time at all.
 constexpr double kSmall = 16777216.0;
 /// Seconds that making a junction tree may take: next to nothing, and the most where there is no time limit. The
-/// fraction of a limit that it may take, and that the search for it may. And bytes.
+/// fraction of a limit that it may take, where zeros may block single changes as much as a warm-up, and that the search
+/// for it may. And bytes.
 constexpr double kFreeSeconds = 0.05;
 constexpr double kMostSeconds = 5.0;
 constexpr double kTreeFraction = 0.2;
+constexpr double kBlockedTreeFraction = 0.5;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 2147483648.0;
@@ -174,7 +176,8 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   if (may_plan && runs(ExactRow::name)) {
     // Clusters do as well as a tree that takes a while.
     double most = has_clusters ? kFreeSeconds : kMostSeconds;
-    if (options.seconds > 0.0) most = std::min(most, kTreeFraction * options.seconds);
+    if (options.seconds > 0.0)
+      most = std::min(most, (may_block ? kBlockedTreeFraction : kTreeFraction) * options.seconds);
     tree = find_tree(*tables, most, has_clusters ? 0.0 : kSearchFraction * options.seconds);
   }
   const char* const independent = has_no_factors(model)
