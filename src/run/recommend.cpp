@@ -294,6 +294,7 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
+  settled_ = seen.settled;
   if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
     return replace_by(*advice_.rival);

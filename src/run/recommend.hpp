@@ -68,6 +68,8 @@ class Watcher {
   /// What remains to be watched for after a replacement by `sampler`: another local sampler may be stuck as well.
   [[nodiscard]] std::optional<Advice> advice_for(const Sampler& sampler) const;
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
+  /// Whether chains had settled at the verdict.
+  [[nodiscard]] bool settled() const { return settled_; }
   /// Steps that may be made before the next point.
   [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
   /// After so many steps and, where time is limited, such a fraction of it.
@@ -118,6 +120,7 @@ class Watcher {
   double seconds_;              // the limit; 0: none
   std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;
+  bool settled_ = false;
   std::uint64_t sweep_;
   std::uint64_t last_step_;
 };
