@@ -63,10 +63,6 @@ constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
 constexpr int kTimed = 4;
 constexpr double kCostly = 4.0;
 constexpr double kTooCostly = 0.5;
-/// Draws of such a time are measured. Where effective samples a sweep are within this factor of `least_ess`, which is
-/// found by count, it is found by the clock.
-constexpr double kTimedSeconds = 1e-3;
-constexpr double kNear = 4.0;
 /// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
 /// not settled. Its replicas cost what ten to thirty chains do, so chains that have settled in a tenth of the time give
 /// more in the rest.
@@ -208,11 +204,9 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
     // A tree that takes a while replaces only chains that are stuck, unless there is time for it.
     const bool is_cheap = tree->is_free() || options.seconds > 0.0;
     replace_by(ExactRow::name, independent, is_cheap ? least_for_exact(model, *tables, *tree, options.chains) : 0.0);
-    advice.may_be_timed = tree->is_free();
   } else if (has_clusters) {
     replace_by(WolffRow::name, "chains of single changes mixed slowly, and cluster moves mix faster",
                least_for_clusters(model, options.chains));
-    advice.may_be_timed = true;
   } else if (runs(TemperRow::name)) {
     replace_by(TemperRow::name, "the chains of the local sampler disagreed, and parallel tempering crosses barriers",
                0.0);
@@ -259,9 +253,6 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       model_(model),
       chains_(options.chains),
       seed_(options.seed),
-      threads_(options.threads),
-      thin_(options.thin),
-      keep_(options.keep),
       seconds_(options.seconds),
       watch_(model, options.chains, advice_.finds_thin ? 1 : sweep),
       sweep_(sweep),
@@ -303,12 +294,8 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   bool ends = last || seen.settled;
   if (advice_.next) {
     const double ess = seen.ess_per_step * static_cast<double>(sweep_);
-    const bool is_near = ess * kNear > advice_.least_ess && ess < kNear * advice_.least_ess;
-    const bool timed =
-        advice_.may_be_timed && is_near && seen.settled && !hurry && seconds_ > 0.0 && engine.division() == nullptr;
-    if (timed) advice_.least_ess = timed_least_ess(engine);
     // Two standard errors of the logarithm of an ESS. Chains that disagree are slow whatever theirs is.
-    const double doubt = last || timed || seen.r_hat > kStuck ? 1.0 : std::exp(2.0 * std::sqrt(7.0 / seen.ess));
+    const double doubt = last || seen.r_hat > kStuck ? 1.0 : std::exp(2.0 * std::sqrt(7.0 / seen.ess));
     const bool slow = ess * doubt < advice_.least_ess;
     ends = last || (seen.settled && ess >= advice_.least_ess * doubt);
     const bool unsettled = last && !seen.settled && (advice_.is_cheap || step > last_step_);
@@ -394,10 +381,9 @@ std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& en
   RunOptions options;
   options.chains = std::min(chains_, kMostRivals);
   options.warmup = warmup;
-  options.thin = warmup > 0 ? 1 : thin_;
+  options.thin = 1;
   options.seed = seed_;
-  options.threads = threads_;
-  options.keep = keep_;
+  options.keep = Keep::monitors;
   options.start = Start::given;
   options.given.resize(options.chains * model_.layout.variables);
   observe_all(engine, {0, options.chains}, {.levels = options.given});
@@ -415,39 +401,6 @@ bool Watcher::outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, 
   const Watch::Look other = watch.look();
   const bool agrees = other.settled || (other.r_hat <= kStuck && seen.r_hat <= kStuck);
   return agrees && other.ess_per_step > cost * seen.ess_per_step;
-}
-
-double Watcher::timed_least_ess(const Engine& engine) const {
-  const auto seconds_per_draw = [](Run& timed) {
-    double least = std::numeric_limits<double>::infinity();
-    std::size_t draws = 1;
-    for (int k = 0; k < kTimed;) {
-      const auto begun = std::chrono::steady_clock::now();
-      timed.sample(draws);
-      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-      if (took < kTimedSeconds) {
-        draws *= 2;
-        continue;
-      }
-      least = std::min(least, took / static_cast<double>(draws));
-      ++k;
-    }
-    return least;
-  };
-  const auto here = short_run(advice_.sampler, engine, 0);
-  const auto there = short_run(advice_.next->sampler, engine, 0);
-  double ess = 1.0;  // of a draw
-  if (!there->engine().traits().independent) {
-    const std::uint64_t steps = there->options().thin;
-    Watch watch(model_, std::min(chains_, kMostRivals), steps);
-    while (!watch.is_full()) {
-      there->advance(steps);
-      watch.record(there->engine());
-    }
-    ess = watch.look().ess_per_step * static_cast<double>(steps);
-  }
-  const double sweeps = static_cast<double>(here->options().thin) / static_cast<double>(sweep_);
-  return ess * seconds_per_draw(*here) / (sweeps * seconds_per_draw(*there));
 }
 
 bool Watcher::rival_wins(const Watch::Look& seen, const Engine& engine) const {

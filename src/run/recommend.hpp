@@ -33,8 +33,6 @@ struct Advice {
   /// fewer effective samples a sweep than `least_ess`.
   bool is_cheap = false;
   double least_ess = 0.0;
-  /// Whether `next` is made in next to no time, so that in a run of limited time `least_ess` can be measured.
-  bool may_be_timed = false;
   /// What costs as much a step, and replaces it where it has more effective samples a step.
   std::optional<Replacement> rival = {};
   /// What may cost less a step, and replaces it where it has more effective samples a second. Only runs of limited time
@@ -97,9 +95,6 @@ class Watcher {
   /// Whether a run, moved on, has more effective samples for the same cost than was seen; `cost` of its steps beside
   /// those of the chains that were.
   [[nodiscard]] bool outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const;
-  /// Effective samples a sweep of the present sampler that are worth as much as those of `next` in the same time, by
-  /// the clock.
-  [[nodiscard]] double timed_least_ess(const Engine& engine) const;
   [[nodiscard]] bool rival_wins(const Watch::Look& seen, const Engine& engine) const;
   /// The cost of a step beside one of the run, by the clock.
   [[nodiscard]] double cost_beside(Run& run, const Engine& engine) const;
@@ -115,9 +110,6 @@ class Watcher {
   Model model_;
   std::size_t chains_;
   std::uint64_t seed_;
-  unsigned threads_;
-  std::uint64_t thin_;  // 0: as usual
-  Keep keep_;
   double seconds_;              // the limit; 0: none
   std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;

@@ -78,9 +78,7 @@ std::unique_ptr<Run::Core> Run::make_core(Model model, Sampler sampler, const Ru
 
 void Run::Core::watch(Advice advice) {
   if (!advice.next && !advice.finds_thin) return;
-  RunOptions given = options;
-  given.thin = asked.thin;  // that of `options` is of one sampler
-  watcher.emplace(std::move(advice), model, given, made.engine->traits().steps_per_sweep, plan_of_options().steps);
+  watcher.emplace(std::move(advice), model, options, made.engine->traits().steps_per_sweep, plan_of_options().steps);
 }
 
 void Run::replace_sampler() {
