@@ -47,9 +47,11 @@ constexpr double kStuck = 1.3;
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
-/// R-hat less 1 of chains that mix halves when they go twice as far: while it falls to this fraction they may go on.
+/// R-hat less 1 of chains that mix halves when they go twice as far: where it falls to this fraction they may go on,
+/// until they have made about as many sweeps as a warm-up has. Chains that disagree after these are slower than
+/// tempering.
 constexpr std::uint64_t kScoutsLonger = 4;
-constexpr std::uint64_t kScoutsLongest = 16;
+constexpr std::uint64_t kScoutsLongest = 8;
 constexpr double kFalling = 0.8;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
