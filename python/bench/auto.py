@@ -1,14 +1,22 @@
 """What the sampler `auto` is worth: effective samples per second, beside those of the best samplers by name.
 
-    PYTHONPATH=build/release/python python python/bench/auto.py [--seconds 5] [--seeds 5] [--only WORD] [--data DATA] [--held-out]
+    PYTHONPATH=build/release/python python python/bench/auto.py [--seconds 5] [--seeds 5] [--only WORD] [--data DATA]
+        [--held-out | --fresh SEED]
 
-Each run has the same time, warm-up and set-up included; `auto` and the samplers by name run in turns, seed by seed. Effective
+Each run has one thread and the same time, warm-up and set-up included; `auto` and the samplers by name run in turns, seed by seed. Effective
 samples are those of the slowest monitor: log p, the model's statistics, and the distance from a random state (`hamming`), which
-alone shows chains that are each in one of two mirrored modes. Seconds are of the processor; the last column has those of the
-clock, which other work on the machine makes noise. A sampler counts as the best only if its answer
-agrees with the reference: the mean of log p of a run of `exact`, or else of the run with the most effective samples among
-those without warnings, within five standard errors. With --data, networks and cuts from a folder with `uai/`, `bif/` and
-`maxcut/` are added. With --held-out, the models are others, which no constant of `auto` was chosen by.
+alone shows chains that are each in one of two mirrored modes. Seconds are of the processor; the last column but one has those of
+the clock, which other work on the machine makes noise. Medians are over the seeds.
+
+The reference is all runs of `exact` together where it is among the samplers by name, else one run of `temper` of four times the
+length, else, where that has warnings, all runs of the sampler by name with the most effective samples and no warning. A run
+agrees with it if the means of log p and of the model's statistics are within five standard errors. A sampler by name counts only
+if all of its runs agree, and so does their mean. A run of `auto` that does not agree is worth nothing; the last column has how
+many do.
+
+With --data, networks and cuts from a folder with `uai/`, `bif/` and `maxcut/` are added. With --held-out, the models are others,
+which no constant of `auto` was chosen by. With --fresh, they are random ones, one or two of every kind, of random sizes and
+strengths by the seed.
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ import pathlib
 import statistics
 import tempfile
 import time
+import typing
 import warnings
 
 import numpy as np
@@ -29,8 +38,8 @@ import poise
 warnings.simplefilter("ignore")
 
 
-def spins(n: int, strength: float) -> np.ndarray:
-    rng = np.random.default_rng(7)
+def spins(n: int, strength: float, seed: int = 7) -> np.ndarray:
+    rng = np.random.default_rng(seed)
     couplings = np.triu(rng.normal(size=(n, n)) * strength / np.sqrt(n), 1)
     return couplings + couplings.T
 
@@ -54,17 +63,17 @@ def user_target(n: int, strength: float, ratios: bool):
     return poise.target(log_prob, variables=n, **more)
 
 
-def spin_glass(side: int, strength: float):
+def spin_glass(side: int, strength: float, seed: int = 1):
     """Couplings of either sign on a square lattice with periodic boundaries."""
     site = np.arange(side * side).reshape(side, side)
     first = np.concatenate([site.ravel(), site.ravel()])
     second = np.concatenate([np.roll(site, -1, 0).ravel(), np.roll(site, -1, 1).ravel()])
-    signs = np.random.default_rng(1).choice([-1.0, 1.0], len(first))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(first))
     return poise.ising(edges=(first, second, strength * signs), field=np.zeros(side * side))
 
 
-def random_rbm(visible: int, hidden: int, strength: float):
-    rng = np.random.default_rng(1)
+def random_rbm(visible: int, hidden: int, strength: float, seed: int = 1):
+    rng = np.random.default_rng(seed)
     weights = strength * rng.normal(size=(hidden, visible))
     return poise.rbm(weights, 0.3 * rng.normal(size=visible), 0.3 * rng.normal(size=hidden))
 
@@ -127,9 +136,9 @@ def slow_user_target(n: int):
     return poise.target(log_prob, variables=n, log_ratios=log_ratios)
 
 
-def user_on_one_side(n: int, **more):
+def user_on_one_side(n: int, strength: float = 0.5, seed: int = 7, **more):
     """Spins with fields by NumPy, with log p alone or what else is given."""
-    couplings, field = spins(n, 0.5), np.random.default_rng(8).normal(size=n)
+    couplings, field = spins(n, strength, seed), np.random.default_rng(seed + 1).normal(size=n)
 
     def log_prob(x):
         s = 2.0 * x - 1
@@ -156,8 +165,8 @@ def hard_core(side: int, fugacity: float):
     return from_text(text, ".uai", lambda path: poise.read(path))
 
 
-def random_qubo(n: int, beta: float):
-    rng = np.random.default_rng(11)
+def random_qubo(n: int, beta: float, seed: int = 11):
+    rng = np.random.default_rng(seed)
     rows = [f"{i} {j} {rng.normal():.4f}" for i in range(n) for j in range(i, n) if i == j or rng.random() < 0.2]
     return from_text("# vartype=BINARY\n" + "\n".join(rows) + "\n", ".qubo", lambda path: poise.qubo(path, beta=beta))
 
@@ -169,8 +178,8 @@ def from_text(text: str, ending: str, make):
         return make(str(path))
 
 
-def selection(rows: int, columns: int):
-    rng = np.random.default_rng(2)
+def selection(rows: int, columns: int, seed: int = 2):
+    rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, columns)) + 0.7 * rng.normal(size=(rows, 1))
     return poise.selection(x, x[:, :5] @ np.array([0.5, -0.4, 0.3, 0.3, 0.2]) + rng.normal(size=rows))
 
@@ -208,21 +217,172 @@ def held_out(data: str | None):
         yield f"{name}, beta {beta:g}", model, ["gibbs", "temper"]
 
 
-def measure(model, sampler: str, seconds: float, seed: int):
-    """Effective samples of the slowest monitor per second of the processor, mean and error of log p, the sampler that
-    was taken, whether there was no warning, and the same per second of the clock."""
+def random_graph(n: int, degree: float, strength: float, seed: int):
+    """Couplings of either sign on a random graph, and weak fields."""
+    rng = np.random.default_rng(seed)
+    first, second = np.triu_indices(n, 1)
+    chosen = rng.random(len(first)) < degree / (n - 1)
+    couplings = strength * rng.normal(size=int(chosen.sum()))
+    return poise.ising(edges=(first[chosen], second[chosen], couplings), field=0.2 * rng.normal(size=n))
+
+
+def random_cut(n: int, strength: float, seed: int):
+    """A cut of a complete graph with weights of either sign: no fields."""
+    rng = np.random.default_rng(seed)
+    first, second = np.triu_indices(n, 1)
+    couplings = rng.choice([-1.0, 1.0], len(first)) * strength / math.sqrt(n)
+    return poise.ising(edges=(first, second, couplings), field=np.zeros(n))
+
+
+def random_network(n: int, levels: int, degree: float, zeros: float, seed: int):
+    """Random tables of pairs. Level 0 of each variable goes with all others, so zeros exclude no state for good."""
+    rng = np.random.default_rng(seed)
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < degree / (n - 1)]
+    text = f"MARKOV {n} {f'{levels} ' * n} {len(pairs) + n} "
+    text += "".join(f"2 {i} {j} " for i, j in pairs) + "".join(f"1 {i} " for i in range(n))
+    for _ in pairs:
+        table = np.exp(0.7 * rng.normal(size=(levels, levels)))
+        table[1:, 1:][rng.random((levels - 1, levels - 1)) < zeros] = 0.0
+        text += f"{levels**2} " + " ".join(f"{value:.5f}" for value in table.ravel()) + " "
+    for _ in range(n):
+        text += f"{levels} " + " ".join(f"{value:.5f}" for value in np.exp(0.5 * rng.normal(size=levels))) + " "
+    return from_text(text, ".uai", lambda path: poise.read(path))
+
+
+def fresh(seed: int):
+    """As `models`: one or two of every kind, by chance."""
+    rng = np.random.default_rng(seed)
+
+    def whole(low: int, high: int) -> int:
+        return int(rng.integers(low, high + 1))
+
+    def number(low: float, high: float) -> float:
+        return round(float(rng.uniform(low, high)), 3)
+
+    def spec(text: str):
+        return text.replace(",seed=", ", seed "), poise.model(text)
+
+    clusters = ["gibbs", "wolff", "sw"]
+    fields = f"lambda={number(0.2, 0.6)},mu={number(0, 1)},sigma={number(0.3, 1.5)},seed={whole(1, 999)}"
+    yield *spec(f"ising:size={whole(30, 90)}x{whole(30, 90)},{fields}"), ["gibbs", "lsb", "temper"]
+    yield *spec(f"ising:size={whole(24, 70)},lambda={number(0.25, 0.5)}"), clusters
+    for most in (0.9, 1.03):
+        levels = whole(3, 7)
+        coupling = round(number(0.6, most) * math.log(1 + math.sqrt(levels)), 3)
+        yield *spec(f"potts:size={whole(24, 60)},levels={levels},coupling={coupling}"), clusters
+    coupled = f"coupling={number(0.4, 0.9)},sigma={number(0.3, 1.2)},seed={whole(1, 999)}"
+    yield *spec(f"potts:size={whole(24, 50)},levels={whole(3, 5)},{coupled}"), ["gibbs", "lb", "temper"]
+    for low, high in ((0.3, 0.8), (0.8, 1.3)):
+        side, beta = whole(16, 34), number(low, high)
+        yield f"spin glass {side}x{side}, beta {beta}", spin_glass(side, beta, whole(1, 999)), ["gibbs", "temper", "exact"]
+    n, degree, strength = whole(100, 600), number(3, 6), number(0.3, 0.8)
+    label = f"random graph, {n} spins, degree {degree}, {strength}"
+    yield label, random_graph(n, degree, strength, whole(1, 999)), ["gibbs", "temper"]
+    for low, high in ((0.3, 0.8), (0.8, 1.6)):
+        n, strength = whole(50, 150), number(low, high)
+        yield f"cut of {n}, strength {strength}", random_cut(n, strength, whole(1, 999)), ["gibbs", "temper"]
+    n, beta = whole(50, 130), number(0.3, 1.5)
+    yield f"qubo {n}, beta {beta}", random_qubo(n, beta, whole(1, 999)), ["gibbs", "temper"]
+    for most in (8, 12):
+        text = f"fhmm:length={whole(40, 100)},chains={whole(most - 3, most)},stay={number(0.5, 0.95)},seed={whole(1, 999)}"
+        yield *spec(text), ["gibbs", "exact", "temper"]
+    visible, hidden, strength = whole(100, 500), whole(20, 120), number(0.2, 0.6)
+    label = f"rbm {visible}x{hidden}, {strength}"
+    yield label, random_rbm(visible, hidden, strength, whole(1, 999)), ["rbm-gibbs", "temper"]
+    for low, high in ((12, 18), (22, 32)):
+        side, fugacity = whole(low, high), number(0.5, 3.0)
+        names = ["gibbs", "temper", "exact"] if high < 20 else ["gibbs", "temper"]
+        yield f"hard core {side}x{side}, fugacity {fugacity}", hard_core(side, fugacity), names
+    for zeros in (0.0, 0.3):
+        n, levels, degree = whole(60, 200), whole(2, 4), number(2.0, 4.0)
+        label = f"network of {n}, {levels} levels, degree {degree}" + (", zeros" if zeros else "")
+        yield label, random_network(n, levels, degree, zeros, whole(1, 999)), ["gibbs", "exact", "temper"]
+    rows, columns = whole(100, 400), whole(100, 500)
+    yield f"selection {rows} x {columns}", selection(rows, columns, whole(1, 999)), ["wtgs", "lb", "gibbs"]
+    n, strength = whole(30, 60), number(0.2, 0.8)
+    yield f"{n} spins, {strength}, log p alone", user_on_one_side(n, strength, whole(1, 999)), ["gibbs", "temper"]
+    for given, names in (("gradient", ["dlsb", "dlmc", "gwg"]), ("log_ratios", ["lb", "dlsb", "dlmc"])):
+        n, strength = whole(40, 90), number(0.2, 0.8)
+        model = user_on_one_side(n, strength, whole(1, 999), **{given: True})
+        yield f"{n} spins, {strength}, {given.replace('_', ' ')}", model, names
+
+
+class Measured(typing.NamedTuple):
+    speed: float  # effective samples of the slowest monitor a second of the processor
+    by_clock: float  # the same of the clock
+    means: dict  # of the monitors that do not depend on the seed: mean and its standard error
+    sampler: str  # that was taken
+    quiet: bool  # there was no warning
+
+
+def measure(model, sampler: str, seconds: float, seed: int) -> Measured | None:
     begun, begun_here = time.perf_counter(), time.process_time()
     try:
-        fit = poise.sample(model, sampler, seconds=seconds, seed=seed, keep="monitors", progress=False)
+        fit = poise.sample(model, sampler, seconds=seconds, seed=seed, threads=1, keep="monitors", progress=False)
     except (ValueError, RuntimeError):
         return None
     passed, passed_here = time.perf_counter() - begun, time.process_time() - begun_here
     took = min(seconds, passed) * passed_here / passed  # what follows the run, its diagnosis, does not count
     rows = fit.report["monitors"]
     ess = min((row["ess"] for row in rows.values() if row["ess"]), default=0.0)
-    log_prob = rows["log_prob"]
-    quiet = not fit.report["warnings"]
-    return ess / took, log_prob["mean"], log_prob["mcse"] or math.inf, fit.sampler, quiet, ess / min(seconds, passed)
+    means = {name: (row["mean"], row["mcse"] or 0.0) for name, row in rows.items() if name != "hamming"}
+    return Measured(ess / took, ess / min(seconds, passed), means, fit.sampler, not fit.report["warnings"])
+
+
+def pooled(runs: list[Measured]) -> dict:
+    """Means over the runs of one sampler, and their errors."""
+    out = {}
+    for name in runs[0].means:
+        means, errors = zip(*(run.means[name] for run in runs))
+        out[name] = (statistics.fmean(means), math.hypot(*errors) / len(runs))
+    return out
+
+
+def agrees(means: dict, reference: dict) -> bool:
+    both = ((means[name], reference[name]) for name in means.keys() & reference.keys())
+    return all(
+        abs(mean - truth) <= 5.0 * math.hypot(error, its) + 1e-9 * abs(truth) for (mean, error), (truth, its) in both
+    )
+
+
+def find_reference(model, runs: dict[str, list[Measured]], seconds: float) -> dict | None:
+    if runs.get("exact"):
+        return pooled(runs["exact"])
+    long = measure(model, "temper", 4.0 * seconds, 1000)
+    if long is not None and long.quiet:
+        return long.means
+    quiet = [many for name, many in runs.items() if name != "auto" and many and all(run.quiet for run in many)]
+    if quiet:
+        return pooled(max(quiet, key=lambda many: statistics.median(run.speed for run in many)))
+    return None
+
+
+def row(label: str, model, names: list[str], seconds: float, seeds: int) -> str:
+    runs: dict[str, list[Measured]] = {name: [] for name in ["auto", *names]}
+    for seed, name in itertools.product(range(1, seeds + 1), runs):
+        if run := measure(model, name, seconds, seed):
+            runs[name].append(run)
+    chosen = runs.pop("auto")
+    taken = ", ".join(sorted({run.sampler for run in chosen}))
+    reference = find_reference(model, runs, seconds)
+    if reference is None:
+        return f"| {label} | `{taken}` | | none without warnings | | | | |"
+    right = [agrees(run.means, reference) for run in chosen]
+    speed, clock = (
+        statistics.median(run[column] if ok else 0.0 for run, ok in zip(chosen, right)) for column in (0, 1)
+    )
+    trusted = {
+        name: many
+        for name, many in runs.items()
+        if many and agrees(pooled(many), reference) and all(agrees(run.means, reference) for run in many)
+    }
+    out = f"| {label} | `{taken}` | {speed:.3g} | "
+    if not trusted:
+        return out + f"none agrees | | | | {sum(right)} of {len(right)} |"
+    medians = {name: tuple(statistics.median(run[k] for run in many) for k in (0, 1)) for name, many in trusted.items()}
+    best = max(medians, key=lambda name: medians[name][0])
+    ratios = f"{speed / medians[best][0]:.2f} | {clock / medians[best][1]:.2f}"
+    return out + f"`{best}` | {medians[best][0]:.3g} | {ratios} | {sum(right)} of {len(right)} |"
 
 
 def main() -> None:
@@ -232,31 +392,17 @@ def main() -> None:
     words.add_argument("--only", default="")
     words.add_argument("--data")
     words.add_argument("--held-out", action="store_true")
+    words.add_argument("--fresh", type=int, metavar="SEED")
     given = words.parse_args()
-    print("| model | `auto` took | ESS/s | best by name | ESS/s | `auto` over the best | by the clock |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for label, model, names in (held_out if given.held_out else models)(given.data):
-        if given.only not in label:
-            continue
-        runs = {name: [] for name in ["auto", *names]}
-        for seed, name in itertools.product(range(1, given.seeds + 1), runs):
-            if run := measure(model, name, given.seconds, seed):
-                runs[name].append(run)
-        candidates = [run for many in runs.values() for run in many if run[4]] or runs["auto"]
-        reference = max([run for run in runs.get("exact", [])] or candidates, key=lambda run: run[0])
-
-        def agrees(run):
-            return abs(run[1] - reference[1]) <= 5.0 * math.hypot(run[2], reference[2])
-
-        def median(many, column):
-            return statistics.median(run[column] if agrees(run) else 0.0 for run in many)
-
-        speed = {name: median(many, 0) for name, many in runs.items() if many}
-        best = max((name for name in names if name in speed), key=speed.__getitem__)
-        taken = ", ".join(sorted({run[3] for run in runs["auto"]}))
-        ratio = speed["auto"] / speed[best] if speed[best] > 0 else math.inf
-        clock = median(runs["auto"], 5) / max(median(runs[best], 5), 1e-300)
-        print(f"| {label} | `{taken}` | {speed['auto']:.3g} | `{best}` | {speed[best]:.3g} | {ratio:.2f} | {clock:.2f} |", flush=True)
+    print("| model | `auto` took | ESS/s | best by name | ESS/s | `auto` over the best | by the clock | agrees |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    if given.fresh is not None:
+        chosen = fresh(given.fresh)
+    else:
+        chosen = (held_out if given.held_out else models)(given.data)
+    for label, model, names in chosen:
+        if given.only in label:
+            print(row(label, model, names, given.seconds, given.seeds), flush=True)
 
 
 if __name__ == "__main__":

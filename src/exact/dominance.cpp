@@ -18,7 +18,9 @@ constexpr double kLooksPerTableEntry = 200.0;
 
 class Dominance {
  public:
-  explicit Dominance(const Network& network) : network_(network), uses_(network.num_variables()) {
+  /// A level dominates another where log p loses no more than `most_loss` by it.
+  Dominance(const Network& network, double most_loss)
+      : network_(network), most_loss_(most_loss), uses_(network.num_variables()) {
     for (const Index levels : network.cardinalities) allowed_.emplace_back(levels, true);
     logs_.reserve(network.values.size());
     for (const double value : network.values) logs_.push_back(std::log(value));
@@ -75,7 +77,7 @@ class Dominance {
     return any;
   }
 
-  /// Whether `better` is never worse than `worse`.
+  /// Whether `better` is never worse than `worse` by more than is allowed.
   bool dominates(Index i, Index better, Index worse) {
     double sum = 0.0;
     for (const Use& use : uses_[i]) {
@@ -83,7 +85,7 @@ class Dominance {
       if (least == kMinusInfinity) return false;
       sum += least;
     }
-    return sum >= 0.0;  // infinite where the worse level is impossible
+    return sum >= -most_loss_;  // infinite where the worse level is impossible
   }
 
   /// The least that a factor gains by the better level, over all allowed levels of its other variables.
@@ -116,6 +118,7 @@ class Dominance {
   }
 
   const Network& network_;
+  double most_loss_;
   std::vector<std::vector<Use>> uses_;
   std::vector<std::vector<bool>> allowed_;
   std::vector<double> logs_;
@@ -127,12 +130,19 @@ class Dominance {
 }  // namespace
 
 Network without_dominated_levels(Network network) {
-  const std::vector<std::vector<bool>> stays = Dominance(network).find();
+  const std::vector<std::vector<bool>> stays = Dominance(network, 0.0).find();
   for (Index i = 0; i < network.num_variables(); ++i) {
     if (std::ranges::find(stays[i], false) == stays[i].end()) continue;
     network.add_factor(std::vector<Index>{i}, std::vector<double>(stays[i].begin(), stays[i].end()));
   }
   return network;
+}
+
+bool single_changes_connect(const Network& network, double least_ratio) {
+  const Network free = condition(network, {});
+  const std::vector<std::vector<bool>> stays = Dominance(free, -std::log(least_ratio)).find();
+  return std::ranges::all_of(stays,
+                             [](const std::vector<bool>& levels) { return std::ranges::count(levels, true) == 1; });
 }
 
 }  // namespace poise

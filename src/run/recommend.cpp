@@ -6,12 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
 #include "exact/block_laws.hpp"
+#include "exact/dominance.hpp"
 #include "exact/junction_tree.hpp"
 #include "models/as_network.hpp"
 #include "models/user/batch_target.hpp"
@@ -27,13 +26,18 @@ constexpr Index kMostPlanned = 4096;
 /// States up to which exact draws are taken without a look at others: they take no time at all.
 constexpr double kSmall = 16777216.0;
 /// Seconds that making a junction tree may take: next to nothing, and the most where there is no time limit. The
-/// fraction of a limit that it may take, and that the search for it may. And bytes.
+/// fraction of a limit that it may take, where zeros may block single changes as much as a warm-up, and that the search
+/// for it may. And bytes.
 constexpr double kFreeSeconds = 0.05;
 constexpr double kMostSeconds = 5.0;
 constexpr double kTreeFraction = 0.2;
+constexpr double kBlockedTreeFraction = 0.5;
 constexpr double kSearchFraction = 0.05;
 constexpr double kWorstOrder = 1000.0;
 constexpr double kMostBytes = 2147483648.0;
+/// A level that may take the place of others, where tables have zeros, and is as probable is drawn in the hundred
+/// sweeps that are the least of a watch.
+constexpr double kLeastRatio = 0.01;
 /// Operations of a junction tree, roughly a nanosecond each, that are nothing beside a run.
 constexpr double kPartOperations = 2e7;
 /// Chains that disagree by more after half of the warm-up are stuck. Slow chains of one mode were seen at 1.1 to 1.3,
@@ -43,7 +47,12 @@ constexpr double kStuck = 1.3;
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
+/// R-hat less 1 of chains that mix halves when they go twice as far: where it falls to this fraction they may go on,
+/// until they have made about as many sweeps as a warm-up has. Chains that disagree after these are slower than
+/// tempering.
 constexpr std::uint64_t kScoutsLonger = 4;
+constexpr std::uint64_t kScoutsLongest = 8;
+constexpr double kFalling = 0.8;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
 /// chains, and all steps of one, warm-up included.
@@ -159,27 +168,28 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   const Device device = options.device == Device::cuda ? Device::cuda : Device::cpu;
   const auto runs = [&](const char* name) { return why_not(device, model, parse_sampler(name)).empty(); };
   const std::shared_ptr<const Network> tables = try_network(model);
-  const bool has_zeros = tables != nullptr && tables->has_zeros();
+  const bool may_block = tables != nullptr && tables->has_zeros() && !single_changes_connect(*tables, kLeastRatio);
   std::optional<Tree> tree;
-  const bool may_plan = tables != nullptr && (has_zeros || model.layout.variables <= kMostPlanned);
+  const bool may_plan = tables != nullptr && (may_block || model.layout.variables <= kMostPlanned);
   const bool has_clusters = runs(WolffRow::name);
   if (may_plan && runs(ExactRow::name)) {
     // Clusters do as well as a tree that takes a while.
     double most = has_clusters ? kFreeSeconds : kMostSeconds;
-    if (options.seconds > 0.0) most = std::min(most, kTreeFraction * options.seconds);
+    if (options.seconds > 0.0)
+      most = std::min(most, (may_block ? kBlockedTreeFraction : kTreeFraction) * options.seconds);
     tree = find_tree(*tables, most, has_clusters ? 0.0 : kSearchFraction * options.seconds);
   }
   const char* const independent = has_no_factors(model)
                                       ? "its states are few enough to enumerate, and its draws are independent"
                                       : "a junction tree is cheap, and its draws are independent";
-  if (tree && has_zeros) {
+  if (tree && may_block) {
     return {parse_sampler(ExactRow::name),
             "zeros in tables may block single changes, and draws by a junction tree are independent"};
   }
   if (tree && tree->is_free() && (number_of_states(model) <= kSmall || !is_watched)) {
     return {parse_sampler(ExactRow::name), independent};
   }
-  if (has_zeros && runs(TemperRow::name)) {
+  if (may_block && runs(TemperRow::name)) {
     return {parse_sampler(TemperRow::name), "zeros in tables may block single changes, and tempering gets around them"};
   }
   Advice advice = local_advice(model);
@@ -278,6 +288,7 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
   if (watch_.points() < kFewestPoints) return Verdict::keep;
   const bool hurry = spent && *spent >= kLongestWatch;
   const Watch::Look seen = watch_.look();
+  settled_ = seen.settled;
   if (has_clock && (last || seen.settled) && cheaper_wins(engine, step, &seen)) return replace_by(*advice_.cheaper);
   if (advice_.rival && (last || seen.settled) && (!hurry || step >= kRivalSteps) && rival_wins(seen, engine)) {
     return replace_by(*advice_.rival);
@@ -350,6 +361,7 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       make_scouts(step, spent && engine.division() == nullptr ? kLongestWatch * seconds_ : 0.0);
   if (!scouts) return false;
   Watch watch(model_, kScouts, watch_.spacing());
+  double before = std::numeric_limits<double>::infinity();
   for (std::uint64_t longer = 1;; longer *= 2) {
     while (!watch.is_full() && !scouts->ended()) {
       scouts->advance(watch.spacing());
@@ -357,9 +369,12 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       watch.record(scouts->engine());
     }
     if (watch.points() < kFewestPoints) return false;
-    if (std::max(watch.look().r_hat, watch.r_hat_along_differences()) <= kStuck) return false;
+    const double r_hat = std::max(watch.look().r_hat, watch.r_hat_along_differences());
+    if (r_hat <= kStuck) return false;
+    const bool falls = r_hat - 1.0 < kFalling * (before - 1.0);
+    before = r_hat;
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
-    if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
+    if (longer >= (falls ? kScoutsLongest : kScoutsLonger) || !has_time || scouts->ended()) return true;
     watch.halve();
   }
 }
@@ -423,20 +438,6 @@ bool Watcher::cheaper_wins(const Engine& engine, std::uint64_t step, const Watch
 std::uint64_t Watcher::thin() const {
   const double steps = 0.5 / std::max(watch_.look().ess_per_step, 1e-12);
   return static_cast<std::uint64_t>(std::clamp(std::ceil(steps), 1.0, static_cast<double>(sweep_)));
-}
-
-nlohmann::json choice_json(const Choice& choice) {
-  nlohmann::json out = {{"sampler", choice.sampler}, {"reason", choice.reason}};
-  if (choice.thin > 0) out["thin"] = choice.thin;
-  return out;
-}
-
-std::optional<Choice> read_choice(const nlohmann::json& value) {
-  if (!value.is_object() || !value.contains("sampler") || !value["sampler"].is_string()) return std::nullopt;
-  Choice choice{value["sampler"], "", 0};
-  if (value.contains("reason") && value["reason"].is_string()) choice.reason = value["reason"];
-  if (value.contains("thin") && value["thin"].is_number_unsigned()) choice.thin = value["thin"];
-  return choice;
 }
 
 }  // namespace poise

@@ -2,10 +2,11 @@
 /// warm-up shows that its chains do not mix.
 ///
 /// Trust goes before speed. Where zeros in the tables may keep single changes from parts of the distribution, chains
-/// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere a local sampler
-/// begins, and is watched. Exact draws and clusters cost little more than it, so they replace it as soon as it is seen
-/// to be slow, and exact marginals of small parts must not contradict it. Tempering costs many times as much: it
-/// replaces chains that still disagree after half of the warm-up and, where time is limited, some of it.
+/// that agree prove nothing: draws are exact if a junction tree fits, tempered if not. Elsewhere, and where single
+/// changes are known to lead to all states in spite of zeros, a local sampler begins, and is watched. Exact draws and
+/// clusters cost little more than it, so they replace it as soon as it is seen to be slow, and exact marginals of small
+/// parts must not contradict it. Tempering costs many times as much: it replaces chains that still disagree after half
+/// of the warm-up and, where time is limited, some of it.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +66,8 @@ class Watcher {
   /// What remains to be watched for after a replacement by `sampler`: another local sampler may be stuck as well.
   [[nodiscard]] std::optional<Advice> advice_for(const Sampler& sampler) const;
   [[nodiscard]] bool finds_thin() const { return advice_.finds_thin; }
+  /// Whether chains had settled at the verdict.
+  [[nodiscard]] bool settled() const { return settled_; }
   /// Steps that may be made before the next point.
   [[nodiscard]] std::uint64_t steps_left(std::uint64_t step) const { return watch_.next() - step; }
   /// After so many steps and, where time is limited, such a fraction of it.
@@ -80,7 +83,8 @@ class Watcher {
  private:
   [[nodiscard]] bool is_last(std::uint64_t step, std::optional<double> spent) const;
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
-  /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
+  /// four times as many steps, or eight times where they disagree less and less, if there is time. Few chains may all
+  /// have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree(const Engine& engine, std::uint64_t step, std::optional<double> spent) const;
   /// Scouts that begin where cooled chains were: every fourth one, or every second one of user code.
   [[nodiscard]] std::vector<std::size_t> scouts_to_quench() const;
@@ -109,6 +113,7 @@ class Watcher {
   double seconds_;              // the limit; 0: none
   std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;
+  bool settled_ = false;
   std::uint64_t sweep_;
   std::uint64_t last_step_;
 };

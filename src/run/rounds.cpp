@@ -22,6 +22,9 @@ constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumberBytes = std::size_t{64} << 20;
 /// Long rounds end at multiples of so many draws: files have chunks of them, which a sink then need not put together.
 constexpr std::size_t kWholeDraws = 256;
+/// Where time is limited, chains that had settled at the end of the watch are warm after so many times its steps: each
+/// has five effective samples or more in half of a watch.
+constexpr std::uint64_t kWatches = 4;
 
 }  // namespace
 
@@ -94,9 +97,12 @@ bool Run::Core::look() {
     if (verdict == Watcher::Verdict::undecided) warmup->extend(warmup->steps() + watcher->steps_left(warmup->steps()));
     if (verdict == Watcher::Verdict::keep) {
       if (watcher->finds_thin()) options.thin = choice->thin = watcher->thin();
+      const bool learns = sampler.learns() || sampler.settings.many || made.self_tuning != nullptr;
+      if (options.seconds > 0.0 && watcher->settled() && !learns) enough = kWatches * warmup->steps();
       watcher.reset();
     }
   }
+  if (enough > 0 && warmup->steps() >= enough && !options.warmup && !warmup->done()) warmup->finish();
   const bool has_thin = choice && choice->thin > 0 && !options.warmup;
   if (has_thin && warmup->steps() >= kWarmupSweeps * choice->thin && !warmup->done()) warmup->finish();
   return false;

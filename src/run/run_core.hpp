@@ -132,6 +132,7 @@ struct Run::Core {
   Sampler sampler;
   std::optional<Choice> choice;    // by `auto`
   std::optional<Watcher> watcher;  // while the sampler may still be replaced
+  std::uint64_t enough = 0;        // steps of warm-up, where the watch has shown how many are; 0: unknown
   RunOptions asked;                // options as they were given
   RunOptions options;
   RunHooks hooks;

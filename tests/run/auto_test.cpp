@@ -249,6 +249,26 @@ TEST(Auto, ZerosCallForExactDrawsOrTempering) {
   EXPECT_NEAR(wide.empirical_marginals[2], 0.2, 0.08);
 }
 
+TEST(Auto, ZerosThatBlockNothingCallForNothing) {
+  // No two neighbours are both in a set: from each set single changes lead to the empty one.
+  const auto hard_core = [](double fugacity) {
+    Network network;
+    const Index side = 30;
+    network.name = "hard core";
+    network.cardinalities.assign(side * side, 2);
+    for (Index i = 0; i < side * side; ++i) {
+      network.add_factor(std::vector<Index>{i}, std::vector<double>{1.0, fugacity});
+      const std::vector<double> apart = {1, 1, 1, 0};
+      if ((i + 1) % side != 0) network.add_factor(std::vector<Index>{i, i + 1}, apart);
+      if (i + side < side * side) network.add_factor(std::vector<Index>{i, i + side}, apart);
+    }
+    return network_model(std::make_shared<const Network>(network));
+  };
+  EXPECT_EQ(run_auto(hard_core(1.0), options_of(4, 500)).sampler, "gibbs");
+  // All sets that single changes lead through are much less probable than those at both ends.
+  EXPECT_EQ(run_auto(hard_core(1000.0), options_of(4, 100)).sampler, "temper");
+}
+
 TEST(Auto, ExactMarginalsOfAPartContradictChainsThatAgree) {
   // Two coins that agree: all chains have them on the same side, and R-hat is 1. Heads are more likely, so there are no
   // clusters.
