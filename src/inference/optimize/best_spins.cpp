@@ -203,9 +203,13 @@ std::string reason_of_search(const SpinProblem& core, Index variables) {
 
 bool is_enumerable(const SpinProblem& core) { return core.num_variables() <= kMostEnumeratedSpins; }
 
-/// The best state of a core that is small, or of small width.
-std::optional<std::vector<Spin>> solve(const SpinProblem& core) {
-  if (!is_enumerable(core)) return eliminate_spins(core);
+/// The best state of a core that is small, or of small width: where that takes at most a fifth of a time limit.
+std::optional<std::vector<Spin>> solve(const SpinProblem& core, const OptimizeOptions& options) {
+  constexpr double kFraction = 0.2;
+  if (!is_enumerable(core)) {
+    const double seconds = options.seconds ? kFraction * *options.seconds : 1.0;
+    return eliminate_spins(core, std::min(kMostEntries, kEntriesPerSecond * seconds));
+  }
   SearchRecord record{SolutionPool(1), 0, {}, {}};
   enumerate_spins(core, FreeFlips(core), record);
   return record.pool.best().spins;
@@ -217,7 +221,7 @@ OptimizeAnswer find_best_spins(const SpinGoal& goal, const OptimizeOptions& opti
                                const OptimizeHooks& hooks) {
   const Index variables = goal.problem.num_variables();
   const auto solved = std::make_unique<SpinReduction>(goal.problem, goal.fixed, SpinReduction::Eliminate::yes);
-  const std::optional<std::vector<Spin>> best = solve(solved->core());
+  const std::optional<std::vector<Spin>> best = solve(solved->core(), options);
   const bool proves = best.has_value();
   // Elimination gives one of the states that agree in the core, so a list of several needs all variables.
   const auto listed = options.solutions > 1

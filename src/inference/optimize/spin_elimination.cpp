@@ -15,7 +15,6 @@ namespace poise {
 namespace {
 
 constexpr double kLargestTable = 0x1p22;
-constexpr double kMostEntries = 0x1p24;  // of all tables
 constexpr std::uint64_t kMostLooks = 20'000'000;
 
 exact::Graph graph_of(const SpinProblem& problem) {
@@ -32,13 +31,13 @@ exact::Graph graph_of(const SpinProblem& problem) {
 }
 
 /// An order whose tables are small enough, if one is found without much effort.
-std::optional<exact::Order> find_order(const SpinProblem& problem) {
+std::optional<exact::Order> find_order(const SpinProblem& problem, double most_entries) {
   const exact::Graph graph = graph_of(problem);
   exact::Order order = exact::order_by_table(graph, kLargestTable);
-  if (order.complete && order.entries <= kMostEntries) return order;
+  if (order.complete && order.entries <= most_entries) return order;
   exact::Effort effort{.most = kMostLooks};
-  order = exact::order_by_fill(graph, {.most_entries = kMostEntries, .largest_table = kLargestTable}, effort);
-  if (order.complete && order.entries <= kMostEntries) return order;
+  order = exact::order_by_fill(graph, {.most_entries = most_entries, .largest_table = kLargestTable}, effort);
+  if (order.complete && order.entries <= most_entries) return order;
   return std::nullopt;
 }
 
@@ -119,8 +118,8 @@ class Bucket {
 
 }  // namespace
 
-std::optional<std::vector<Spin>> eliminate_spins(const SpinProblem& problem) {
-  const std::optional<exact::Order> order = find_order(problem);
+std::optional<std::vector<Spin>> eliminate_spins(const SpinProblem& problem, double most_entries) {
+  const std::optional<exact::Order> order = find_order(problem, most_entries);
   if (!order) return std::nullopt;
   const std::size_t n = problem.num_variables();
   std::vector<std::size_t> place(n);
