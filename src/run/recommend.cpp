@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "engines/rows.hpp"
@@ -47,12 +49,7 @@ constexpr double kStuck = 1.3;
 constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
-/// R-hat less 1 of chains that mix halves when they go twice as far: where it falls to this fraction they may go on,
-/// until they have made about as many sweeps as a warm-up has. Chains that disagree after these are slower than
-/// tempering.
 constexpr std::uint64_t kScoutsLonger = 4;
-constexpr std::uint64_t kScoutsLongest = 8;
-constexpr double kFalling = 0.8;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
 /// chains, and all steps of one, warm-up included.
@@ -361,7 +358,6 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       make_scouts(step, spent && engine.division() == nullptr ? kLongestWatch * seconds_ : 0.0);
   if (!scouts) return false;
   Watch watch(model_, kScouts, watch_.spacing());
-  double before = std::numeric_limits<double>::infinity();
   for (std::uint64_t longer = 1;; longer *= 2) {
     while (!watch.is_full() && !scouts->ended()) {
       scouts->advance(watch.spacing());
@@ -369,12 +365,9 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       watch.record(scouts->engine());
     }
     if (watch.points() < kFewestPoints) return false;
-    const double r_hat = std::max(watch.look().r_hat, watch.r_hat_along_differences());
-    if (r_hat <= kStuck) return false;
-    const bool falls = r_hat - 1.0 < kFalling * (before - 1.0);
-    before = r_hat;
+    if (std::max(watch.look().r_hat, watch.r_hat_along_differences()) <= kStuck) return false;
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
-    if (longer >= (falls ? kScoutsLongest : kScoutsLonger) || !has_time || scouts->ended()) return true;
+    if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
     watch.halve();
   }
 }
@@ -438,6 +431,20 @@ bool Watcher::cheaper_wins(const Engine& engine, std::uint64_t step, const Watch
 std::uint64_t Watcher::thin() const {
   const double steps = 0.5 / std::max(watch_.look().ess_per_step, 1e-12);
   return static_cast<std::uint64_t>(std::clamp(std::ceil(steps), 1.0, static_cast<double>(sweep_)));
+}
+
+nlohmann::json choice_json(const Choice& choice) {
+  nlohmann::json out = {{"sampler", choice.sampler}, {"reason", choice.reason}};
+  if (choice.thin > 0) out["thin"] = choice.thin;
+  return out;
+}
+
+std::optional<Choice> read_choice(const nlohmann::json& value) {
+  if (!value.is_object() || !value.contains("sampler") || !value["sampler"].is_string()) return std::nullopt;
+  Choice choice{value["sampler"], "", 0};
+  if (value.contains("reason") && value["reason"].is_string()) choice.reason = value["reason"];
+  if (value.contains("thin") && value["thin"].is_number_unsigned()) choice.thin = value["thin"];
+  return choice;
 }
 
 }  // namespace poise

@@ -180,20 +180,6 @@ std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine
   return visited;
 }
 
-nlohmann::json choice_json(const Choice& choice) {
-  nlohmann::json out = {{"sampler", choice.sampler}, {"reason", choice.reason}};
-  if (choice.thin > 0) out["thin"] = choice.thin;
-  return out;
-}
-
-std::optional<Choice> read_choice(const nlohmann::json& value) {
-  if (!value.is_object() || !value.contains("sampler") || !value["sampler"].is_string()) return std::nullopt;
-  Choice choice{value["sampler"], "", 0};
-  if (value.contains("reason") && value["reason"].is_string()) choice.reason = value["reason"];
-  if (value.contains("thin") && value["thin"].is_number_unsigned()) choice.thin = value["thin"];
-  return choice;
-}
-
 nlohmann::json settings_json(const RunResult& result) {
   nlohmann::json out = options_json(result.options, Option::Role::setting);
   out.update({{"version", POISE_VERSION}, {"model", result.model}, {"sampler", result.sampler}});
