@@ -304,6 +304,11 @@ struct ModelChecks {
     Index variable;
     double gain;  ///< of log p
   };
+  /// A variable that never changed, at another level in a chain from elsewhere.
+  struct Elsewhere {
+    Index variable;
+    double gain;  ///< log p there, less its mean over the draws
+  };
   /// A level whose frequency is not its exact probability.
   struct Off {
     Index variable;
@@ -315,6 +320,7 @@ struct ModelChecks {
   std::vector<Unvisited> unvisited;  ///< the most probable first
   std::vector<Constant> constant;    ///< the one with the most probable other levels first
   std::vector<LocalGain> gains;      ///< the largest first
+  std::vector<Elsewhere> elsewhere;  ///< of the one of these chains that has the largest log p
   std::vector<Off> off;              ///< the farthest first
   /// Levels that may be exchanged in all variables without changing log p, so that each has the same probability:
   /// those of Ising and Potts models without fields. 0 where there are none.

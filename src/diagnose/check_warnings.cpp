@@ -171,6 +171,18 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
                          list_of(names), checks.exact ? "up to " : "about ", others),
              run.facts.better(INFINITY)}};
   }
+  if (!checks.elsewhere.empty()) {
+    for (const ModelChecks::Elsewhere& one : checks.elsewhere) {
+      names.push_back(variable_name(run.facts.names, one.variable));
+    }
+    const double gain = checks.elsewhere.front().gain;
+    return {
+        {"stuck",
+         fmt::format("{} never changed, but a chain from elsewhere has other levels there, where log p is {:.2g} {} "
+                     "its mean over the draws: the chains are in one of several modes, and marginals are wrong",
+                     list_of(names), std::abs(gain), gain < 0.0 ? "below" : "above"),
+         run.facts.better(INFINITY)}};
+  }
   std::sort(settled.begin(), settled.end());
   for (const Index i : run.frozen) {
     if (!std::binary_search(settled.begin(), settled.end(), i)) names.push_back(variable_name(run.facts.names, i));
@@ -184,7 +196,7 @@ std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun&
 }
 
 bool is_determined(const ModelChecks& checks, const CheckedRun& run) {
-  return !checks.constant.empty() &&
+  return !checks.constant.empty() && checks.elsewhere.empty() &&
          std::all_of(checks.constant.begin(), checks.constant.end(),
                      [&](const ModelChecks::Constant& one) { return is_certain(checks, run, one); }) &&
          std::all_of(run.monitors.begin(), run.monitors.end(),
@@ -195,7 +207,7 @@ std::string certain_variables(const ModelChecks& checks, const CheckedRun& run) 
   std::vector<std::string> names;
   double most = 0.0;
   for (const ModelChecks::Constant& one : checks.constant) {
-    if (!is_certain(checks, run, one)) continue;
+    if (!checks.elsewhere.empty() || !is_certain(checks, run, one)) continue;
     names.push_back(variable_name(run.facts.names, one.variable));
     most = std::max(most, one.most);
   }

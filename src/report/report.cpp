@@ -225,6 +225,7 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   });
   each("constant", 3, [&](Index i, const double* rest) { checks.constant.push_back({i, rest[0], rest[1]}); });
   each("gains", 2, [&](Index i, const double* rest) { checks.gains.push_back({i, rest[0]}); });
+  each("elsewhere", 2, [&](Index i, const double* rest) { checks.elsewhere.push_back({i, rest[0]}); });
   each("off", 4, [&](Index i, const double* rest) {
     if (std::abs(rest[0]) < 128.0) checks.off.push_back({i, static_cast<std::int8_t>(rest[0]), rest[1], rest[2]});
   });

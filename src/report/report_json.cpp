@@ -80,7 +80,7 @@ json variables_json(const VariablesSummary& variables) {
 
 /// Flat lists of numbers: a file may hold a thousand of each.
 json checks_json(const ModelChecks& checks) {
-  std::vector<double> unvisited, constant, gains, off;
+  std::vector<double> unvisited, constant, gains, elsewhere, off;
   for (const auto& one : checks.unvisited) {
     unvisited.insert(unvisited.end(),
                      {static_cast<double>(one.variable), static_cast<double>(one.level), one.probability});
@@ -89,6 +89,9 @@ json checks_json(const ModelChecks& checks) {
     constant.insert(constant.end(), {static_cast<double>(one.variable), one.least, one.most});
   }
   for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
+  for (const auto& one : checks.elsewhere) {
+    elsewhere.insert(elsewhere.end(), {static_cast<double>(one.variable), one.gain});
+  }
   for (const auto& one : checks.off) {
     off.insert(off.end(),
                {static_cast<double>(one.variable), static_cast<double>(one.level), one.frequency, one.probability});
@@ -103,7 +106,8 @@ json checks_json(const ModelChecks& checks) {
           {"constant", numbers(constant)},
           {"solved", checks.solved},
           {"off", numbers(off)},
-          {"gains", numbers(gains)}};
+          {"gains", numbers(gains)},
+          {"elsewhere", numbers(elsewhere)}};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include <poise/run.hpp>
 #include "engines/common/tempering/heat.hpp"
@@ -40,11 +41,7 @@ bool can_be_quenched(const Model& model, const Sampler& sampler) {
   return has_kind && why_not(Device::cpu, model, sampler).empty();
 }
 
-}  // namespace
-
-std::vector<Value> quenched_states(const Model& model, const QuenchOptions& options) {
-  const Sampler sampler = parse_sampler(GibbsRow::name);
-  if (options.chains == 0 || !can_be_quenched(model, sampler)) return {};
+RunOptions own_options(const QuenchOptions& options) {
   RunOptions own;
   own.chains = options.chains;
   own.warmup = 0;
@@ -55,6 +52,15 @@ std::vector<Value> quenched_states(const Model& model, const QuenchOptions& opti
   own.keep = Keep::monitors;
   own.device = Device::cpu;
   own.seconds = options.seconds / static_cast<double>(kCold.size());
+  return own;
+}
+
+}  // namespace
+
+std::vector<Value> quenched_states(const Model& model, const QuenchOptions& options) {
+  const Sampler sampler = parse_sampler(GibbsRow::name);
+  if (options.chains == 0 || !can_be_quenched(model, sampler)) return {};
+  RunOptions own = own_options(options);
   try {
     const std::shared_ptr<const Heat> heat = make_heat(model);
     for (const double beta : kCold) {
@@ -71,6 +77,24 @@ std::vector<Value> quenched_states(const Model& model, const QuenchOptions& opti
     return {};  // weights that overflow when cooled, or no state of positive probability
   }
   return std::move(own.given);
+}
+
+WarmedStates warmed_states(const Model& model, const QuenchOptions& options) {
+  RunOptions own = own_options(options);
+  own.given = quenched_states(model, options);
+  if (own.given.empty()) return {};
+  own.start = Start::given;
+  Run run(model, parse_sampler(GibbsRow::name), own);
+  run.warm_up();
+  run.advance(sweeps_of(model) * run.engine().traits().steps_per_sweep);
+  if (run.is_broken() || run.stopped()) return {};
+  WarmedStates out{run.states(), std::vector<double>(options.chains)};
+  observe_all(run.engine(), {0, options.chains}, {.log_prob = out.log_prob});
+  return out;
+}
+
+std::uint64_t cost_of_warmed(const Model& model) {
+  return (kCold.size() + 1) * sweeps_of(model) * model.layout.variables;
 }
 
 }  // namespace poise

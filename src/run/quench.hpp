@@ -23,4 +23,13 @@ struct QuenchOptions {
 /// those of Ising models, of networks, and of user code, which is called on the CPU.
 [[nodiscard]] std::vector<Value> quenched_states(const Model& model, const QuenchOptions& options);
 
+/// Where these chains are after some sweeps of the model itself, with log p.
+struct WarmedStates {
+  std::vector<Value> levels;
+  std::vector<double> log_prob;  ///< of each chain; none where there are no such chains
+};
+[[nodiscard]] WarmedStates warmed_states(const Model& model, const QuenchOptions& options);
+/// Updates of single variables that a chain of `warmed_states` takes.
+[[nodiscard]] std::uint64_t cost_of_warmed(const Model& model);
+
 }  // namespace poise

@@ -89,7 +89,7 @@ TEST_F(NetworkProgram, StuckChainsAreWarnedOfAndStrictExitsWithThree) {
   const json warnings = json::parse(read_text(work() / "out.json")).at("warnings");
   ASSERT_FALSE(warnings.empty());
   EXPECT_EQ(warnings[0].at("code"), "stuck");
-  EXPECT_TRUE(warnings[0].at("message").get<std::string>().ends_with("; try --sampler temper"));
+  EXPECT_TRUE(warnings[0].at("message").get<std::string>().ends_with("; try --sampler exact"));
   EXPECT_EQ(run({"sample", "islands.uai", "--sampler", "gibbs", "--draws", "50", "--strict", "--quiet"}).code, 3);
   EXPECT_EQ(run({"sample", "islands.uai", "--draws", "50", "--strict", "--quiet"}).code, 0) << "auto has exact draws";
   EXPECT_EQ(run({"sample", "islands.uai", "--sampler", "exact", "--draws", "500", "--strict", "--quiet"}).code, 0);

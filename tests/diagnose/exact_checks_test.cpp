@@ -51,7 +51,8 @@ TEST(Exact, FrequenciesAreComparedWithMarginals) {
       row.ess = ess;
       variables.rows.push_back(row);
     }
-    return exact_warnings(checks, {{}, variables, {}, RunFacts{.chains = 4, .draws = 1000}});
+    const RunFacts facts{.chains = 4, .draws = 1000, .crossing = crossing_sampler(checks, "gibbs")};
+    return exact_warnings(checks, {{}, variables, {}, facts});
   };
   const std::vector<Warning> found = judge(400.0);
   ASSERT_EQ(found.size(), 1U);

@@ -254,7 +254,7 @@ TEST(Stuck, ChainsOnSeparateIslandsAreNoticed) {
     ASSERT_FALSE(report.warnings.empty());
     EXPECT_EQ(report.warnings.front().code, "stuck");
     EXPECT_NE(report.warnings.front().text.find("separate modes"), std::string::npos) << report.warnings.front().text;
-    EXPECT_EQ(report.warnings.front().next, "--sampler temper");
+    EXPECT_EQ(report.warnings.front().next, "--sampler exact");
   }
 }
 

@@ -29,10 +29,7 @@ GraphIsing::GraphIsing(std::vector<double> field, std::span<const Edge> edges, I
   if (!std::isfinite(sum)) {
     throw InputError("found fields and couplings whose sum is beyond the range of doubles, expected smaller ones");
   }
-  // A power of two, so that log p is exact where fields and couplings are whole numbers, halves or quarters.
-  int exponent = 0;
-  std::frexp(sum * 0x1p-61, &exponent);
-  unit_ = std::max(std::ldexp(1.0, exponent), std::numeric_limits<double>::min());
+  unit_ = std::max(sum * 0x1p-61, std::numeric_limits<double>::min());
   for (std::size_t i = 0; i < n; ++i) units_[i] = std::llround(field_[i] / unit_);
   start_.assign(n + 1, 0);
   for (const Edge& edge : edges) {

@@ -66,6 +66,7 @@ class GraphIsing {
   }
 
   [[nodiscard]] double field(Index i) const { return field_[i]; }
+  [[nodiscard]] const IsingObjective& objective() const { return objective_; }
   /// The unit of log p that integers of State::log_prob count.
   [[nodiscard]] double unit() const { return unit_; }
   /// A field as an integer, in the unit that State::log_prob has.
