@@ -85,7 +85,7 @@ def test_warnings_are_issued():
     assert any(type(warning) is poise.RHatWarning and warning.code == "rhat" for warning in fit.warnings)
     # What to type next is a keyword argument here.
     assert str(fit.warnings[0]).endswith('; try sampler="wolff"')
-    assert 'try sampler="temper"' in " ".join(str(fit).split())
+    assert 'try sampler="wolff"' in " ".join(str(fit).split())
 
 
 def test_warnings_have_categories():
