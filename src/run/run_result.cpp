@@ -107,13 +107,14 @@ std::uint64_t work_of(const Model& model, const RunResult& result) {
 /// again from other states, show modes that are about as probable.
 void add_elsewhere(const Model& model, const CheckedStates& states, std::uint64_t work, RunResult& result) {
   constexpr double kFraction = 0.1;  // of the work of the run
-  constexpr std::size_t kFewest = 2, kMost = 8;
+  constexpr double kFewest = 2.0, kMost = 8.0;
   constexpr double kMatters = 0.02;                          // probability beside the draws
   constexpr std::uint64_t kOthers = std::uint64_t{1} << 20;  // numbers of chains that no sampler starts from
   if (result.checks.constant.empty() || result.trace.monitors.empty()) return;
   const std::vector<double>& log_prob = result.trace.monitors.front();
   const double affordable = kFraction * static_cast<double>(work) / static_cast<double>(cost_of_warmed(model));
-  const auto chains = static_cast<std::size_t>(std::clamp<double>(affordable, kFewest, kMost));
+  if (affordable < kFewest) return;  // a run of a few hundred sweeps, of all chains together
+  const auto chains = static_cast<std::size_t>(std::min(affordable, kMost));
   const WarmedStates found =
       warmed_states(model, {.chains = chains, .seed = result.options.seed, .first_chain = kOthers});
   const double mean = std::accumulate(log_prob.begin(), log_prob.end(), 0.0) / static_cast<double>(log_prob.size());
