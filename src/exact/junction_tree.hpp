@@ -32,7 +32,7 @@ struct EliminationPlan {
   double entries = 0.0;                        ///< of all clique and separator tables
   double bytes = 0.0;                          ///< what JunctionTree needs at its peak, network and plan apart
   double operations = 0.0;       ///< table entries visited, once for every table read: roughly a nanosecond each
-  double draw_operations = 0.0;  ///< of one draw, roughly three nanoseconds each
+  double draw_operations = 0.0;  ///< of one draw, roughly a nanosecond each
   bool complete = true;
 };
 

@@ -30,6 +30,22 @@ constexpr double kNearWeights = 524288.0;
 constexpr double kPerGroup = 8.0;
 constexpr double kPerSource = 3.0;
 constexpr double kPerVariable = 7.0;
+/// Entries of messages that caches of a core hold, and those that the processor does. A draw looks at one entry of a
+/// message; what that takes beyond these.
+constexpr double kInCore = 524288.0, kInProcessor = 4194304.0;
+constexpr double kFromProcessor = 15.0, kFromMemory = 70.0;
+
+/// Small messages stay in the caches: large ones, which are rarely met twice at the same place, do not.
+double operations_of_far_messages(std::vector<double> entries) {
+  std::sort(entries.begin(), entries.end());
+  double held = 0.0;
+  double operations = 0.0;
+  for (const double one : entries) {
+    held += one;
+    operations += held > kInProcessor ? kFromMemory : held > kInCore ? kFromProcessor : 0.0;
+  }
+  return operations;
+}
 
 }  // namespace
 
@@ -205,6 +221,7 @@ void Buckets::cut_into_chunks(const Network& network, const EliminationPlan& pla
 /// What is small for each variable is not small for a million of them, so everything counts.
 void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
   double messages = 0.0;
+  std::vector<double> looked_up;  // messages that draws read
   double sources = 0.0;
   double held = 0.0;
   double weights_kept = 0.0;
@@ -226,6 +243,7 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
       weights_kept += weights;
       looks += 1.0;
     } else {
+      looked_up.push_back(bucket.kept);
       draw_operations += meet * (bucket.groups + kPerSource) + separator + kPerGroup * bucket.groups;
     }
     held = std::max(held, 2.0 * bucket.groups * (row + 8.0) + meet * (bucket.groups + row + 32.0));
@@ -234,6 +252,7 @@ void Buckets::add_up(const Network& network, const EliminationPlan& plan) {
   }
   draw_operations += looks * (weights_kept > kNearWeights ? kFarLook : kLook);
   draw_operations += kPerVariable * static_cast<double>(network.num_variables());
+  draw_operations += operations_of_far_messages(std::move(looked_up));
   constexpr double per_bucket = sizeof(Bucket) + 128.0;
   constexpr double per_source = 48.0;
   constexpr double per_digit = 16.0;

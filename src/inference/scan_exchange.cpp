@@ -143,7 +143,12 @@ Ladders run_ladders(const ScanOptions& options, const std::vector<Model>& models
   run.sample(wanted - std::min(wanted, run.draws()));
   const bool stopped = run.stopped();
   if (stopped) state.write(run);
-  Ladders out{.count = own.count, .points = models.size(), .swaps = engine.acceptance(), .options = {}, .trace = {}};
+  Ladders out{.count = own.count,
+              .points = models.size(),
+              .swaps = engine.acceptance(),
+              .sampler = {},
+              .options = {},
+              .trace = {}};
   for (double& swaps : out.swaps) swaps *= static_cast<double>(own.count);
   RunResult result = run.finish();
   if (!stopped) state.remove();
@@ -280,7 +285,7 @@ std::vector<ScanPoint> scan_by_exchange(const ScanOptions& options, const std::v
                                         const ExchangePlan& plan, const ScanHooks& hooks) {
   ChainGroup own{0, options.run.chains};
   if (hooks.collective != nullptr) own = Division(*hooks.collective, options.run.chains, 1).own();
-  Ladders ladders{.points = models.size(), .options = options.run, .trace = {}};
+  Ladders ladders{.points = models.size(), .swaps = {}, .sampler = {}, .options = options.run, .trace = {}};
   if (own.count > 0) ladders = run_ladders(options, models, plan, hooks, own);
   if (hooks.collective != nullptr) ladders = of_all_ranks(ladders, *hooks.collective);
   return points_of(options, models, ladders);
