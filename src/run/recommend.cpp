@@ -77,7 +77,7 @@ constexpr std::size_t kFewestPoints = 32;
 /// A junction tree that draws can be had from.
 struct Tree {
   double seconds;          ///< to make it
-  double draw_operations;  ///< of about three nanoseconds each
+  double draw_operations;  ///< of about a nanosecond each
 
   [[nodiscard]] bool is_free() const { return seconds <= kFreeSeconds; }
 };
@@ -202,7 +202,9 @@ Advice recommend(const Model& model, const RunOptions& options, bool is_watched)
   if (tree) {
     // A tree that takes a while replaces only chains that are stuck, unless there is time for it.
     const bool is_cheap = tree->is_free() || options.seconds > 0.0;
-    replace_by(ExactRow::name, independent, is_cheap ? least_for_exact(model, *tables, *tree, options.chains) : 0.0);
+    const double left = options.seconds > 0.0 ? std::max(0.0, 1.0 - tree->seconds / options.seconds) : 1.0;
+    replace_by(ExactRow::name, independent,
+               is_cheap ? left * least_for_exact(model, *tables, *tree, options.chains) : 0.0);
   } else if (has_clusters) {
     replace_by(WolffRow::name, "chains of single changes mixed slowly, and cluster moves mix faster",
                least_for_clusters(model, options.chains));
