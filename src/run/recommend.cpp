@@ -50,6 +50,10 @@ constexpr std::size_t kScouts = 16;
 constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
 constexpr std::uint64_t kScoutsLonger = 4;
+/// And where time is limited and a ladder, which costs several times as much a draw, leaves fewer effective ones: while
+/// four times as many steps halve what they disagree by.
+constexpr std::uint64_t kScoutsLongest = 16;
+constexpr double kFalling = 0.5;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
 /// chains, and all steps of one, warm-up included.
@@ -360,6 +364,7 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       make_scouts(step, spent && engine.division() == nullptr ? kLongestWatch * seconds_ : 0.0);
   if (!scouts) return false;
   Watch watch(model_, kScouts, watch_.spacing());
+  std::vector<double> disagreement;  // after as many steps as the chains, twice as many, and so on
   for (std::uint64_t longer = 1;; longer *= 2) {
     while (!watch.is_full() && !scouts->ended()) {
       scouts->advance(watch.spacing());
@@ -367,9 +372,13 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
       watch.record(scouts->engine());
     }
     if (watch.points() < kFewestPoints) return false;
-    if (std::max(watch.look().r_hat, watch.r_hat_along_differences()) <= kStuck) return false;
+    const double r_hat = std::max(watch.look().r_hat, watch.r_hat_along_differences());
+    if (r_hat <= kStuck) return false;
+    disagreement.push_back(r_hat - 1.0);
     const bool has_time = !spent || 2.0 * static_cast<double>(longer) * *spent < kLongestWatch;
-    if (longer == kScoutsLonger || !has_time || scouts->ended()) return true;
+    const bool falls = disagreement.size() > 2 && disagreement.back() <= kFalling * *(disagreement.end() - 3);
+    const bool may_go_on = longer < kScoutsLonger || (spent && longer < kScoutsLongest && falls);
+    if (!may_go_on || !has_time || scouts->ended()) return true;
     watch.halve();
   }
 }

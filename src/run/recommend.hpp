@@ -83,7 +83,8 @@ class Watcher {
  private:
   [[nodiscard]] bool is_last(std::uint64_t step, std::optional<double> spent) const;
   /// Whether sixteen chains from other random states, moved as far as those of the run, disagree, and still do after
-  /// four times as many steps, if there is time. Few chains may all have ended in the same one of several modes.
+  /// four times as many steps, if there is time; or sixteen times, where time is limited and they disagree less and
+  /// less. Few chains may all have ended in the same one of several modes.
   [[nodiscard]] bool scouts_disagree(const Engine& engine, std::uint64_t step, std::optional<double> spent) const;
   /// Scouts that begin where cooled chains were: every fourth one, or every second one of user code.
   [[nodiscard]] std::vector<std::size_t> scouts_to_quench() const;
