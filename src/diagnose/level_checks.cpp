@@ -22,6 +22,8 @@ constexpr double kOperationsPerUpdate = 8.0;
 constexpr double kFraction = 0.01;
 /// User code is enumerated where that takes this part of the values of the run: one call, where the run makes many.
 constexpr double kFractionOfCode = 0.02;
+/// So many times as large a part where a variable never changed.
+constexpr std::uint64_t kIfConstant = 5;
 /// Variables of a block, the states that its laws are computed at, and the updates that one of these takes as long as:
 /// some 50 microseconds.
 constexpr std::size_t kBlockSize = 24;
@@ -349,7 +351,8 @@ std::vector<Index> add_level_checks(const Model& model, std::span<const std::uin
   suspects.least.resize(levels);
   suspects.most.resize(levels);
   const double budget = kFraction * static_cast<double>(updates);
-  const std::shared_ptr<const Network> network = tables_to_check(model, updates);
+  const bool has_constant = std::find(constant.begin(), constant.end(), 1) != constant.end();
+  const std::shared_ptr<const Network> network = tables_to_check(model, updates * (has_constant ? kIfConstant : 1));
   std::optional<Marginals> marginals;
   std::vector<Index> undecided;
   if (network) marginals = cheap_marginals(*network, std::max(kFreeOperations, kOperationsPerUpdate * budget));
