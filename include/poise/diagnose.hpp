@@ -309,6 +309,15 @@ struct ModelChecks {
     Index variable;
     double gain;  ///< log p there, less its mean over the draws
   };
+  /// Chains from elsewhere that stay where no draw is.
+  struct OtherMode {
+    std::size_t chains;  ///< of them
+    std::size_t of;      ///< of all chains from elsewhere
+    double gain;         ///< log of their probability beside that of the draws, as entropies of single variables say
+    Index variable;      ///< one that differs most
+    std::int8_t level;   ///< its label
+    double here, there;  ///< its frequency in the draws, and in the most probable of these chains
+  };
   /// A level whose frequency is not its exact probability.
   struct Off {
     Index variable;
@@ -321,6 +330,7 @@ struct ModelChecks {
   std::vector<Constant> constant;    ///< the one with the most probable other levels first
   std::vector<LocalGain> gains;      ///< the largest first
   std::vector<Elsewhere> elsewhere;  ///< of the one of these chains that has the largest log p
+  std::optional<OtherMode> other;    ///< a mode that no draw is in
   std::vector<Off> off;              ///< the farthest first
   /// Levels that may be exchanged in all variables without changing log p, so that each has the same probability:
   /// those of Ising and Potts models without fields. 0 where there are none.

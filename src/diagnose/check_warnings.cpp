@@ -144,10 +144,25 @@ std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedR
     name = variable_name(run.facts.names, row.variable);
   }
   if (name.empty()) return {};
+  return {
+      {"modes",
+       fmt::format("Chains are in some of several equivalent modes: exchanging levels does not change the model, so "
+                   "each has probability {:.3g}, but one of {} was drawn with frequency {:.3g}",
+                   fair, name, frequency),
+       run.facts.better(INFINITY)}};
+}
+
+std::vector<Warning> other_mode_warnings(const ModelChecks& checks, const CheckedRun& run) {
+  if (!checks.other) return {};
+  const ModelChecks::OtherMode& mode = *checks.other;
+  VariableRow row{};
+  row.variable = mode.variable;
+  row.level = mode.level;
   return {{"modes",
-           fmt::format("Chains are in some of several equivalent modes: levels of the model can be exchanged, so each "
-                       "has probability {:.3g}, but a level of {} was drawn with frequency {:.3g}",
-                       fair, name, frequency),
+           fmt::format("{} of {} chains from elsewhere stay where no draw is, and about as probable: {} has frequency "
+                       "{:.2g} there, {:.2g} in the draws. The chains are in one of several modes, and marginals are "
+                       "wrong",
+                       mode.chains, mode.of, run.facts.names(row), mode.there, mode.here),
            run.facts.better(INFINITY)}};
 }
 

@@ -140,6 +140,8 @@ struct CheckedRun {
 /// Levels that are equally probable by symmetry and were not drawn equally often: chains that all are in the same of
 /// several equivalent modes agree with each other.
 [[nodiscard]] std::vector<Warning> symmetry_warnings(const ModelChecks& checks, const CheckedRun& run);
+/// A mode in which chains from elsewhere stay and no draw is.
+[[nodiscard]] std::vector<Warning> other_mode_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Variables that never changed although they should have.
 [[nodiscard]] std::vector<Warning> stuck_warnings(const ModelChecks& checks, const CheckedRun& run);
 /// Whether nothing changed, and rightly so, as where evidence determines everything.

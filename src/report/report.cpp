@@ -142,6 +142,7 @@ void add_warnings(Report& report, bool ended) {
     add(stuck_warnings(report.checks, checked));
     add(unvisited_warnings(report.checks, checked));
     add(symmetry_warnings(report.checks, checked));
+    add(other_mode_warnings(report.checks, checked));
     add(exact_warnings(report.checks, checked));
     add(local_gain_warnings(report.checks, checked));
   }
@@ -226,6 +227,17 @@ ModelChecks read_checks(const Fields& fields, Index variables) {
   each("constant", 3, [&](Index i, const double* rest) { checks.constant.push_back({i, rest[0], rest[1]}); });
   each("gains", 2, [&](Index i, const double* rest) { checks.gains.push_back({i, rest[0]}); });
   each("elsewhere", 2, [&](Index i, const double* rest) { checks.elsewhere.push_back({i, rest[0]}); });
+  each("other", 7, [&](Index i, const double* rest) {
+    const bool is_sound = std::abs(rest[0]) < 128.0 && rest[1] >= 1.0 && rest[1] <= rest[2] && rest[2] < 1e6;
+    if (!is_sound) return;
+    checks.other = {static_cast<std::size_t>(rest[1]),
+                    static_cast<std::size_t>(rest[2]),
+                    rest[3],
+                    i,
+                    static_cast<std::int8_t>(rest[0]),
+                    rest[4],
+                    rest[5]};
+  });
   each("off", 4, [&](Index i, const double* rest) {
     if (std::abs(rest[0]) < 128.0) checks.off.push_back({i, static_cast<std::int8_t>(rest[0]), rest[1], rest[2]});
   });

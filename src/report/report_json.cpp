@@ -80,7 +80,7 @@ json variables_json(const VariablesSummary& variables) {
 
 /// Flat lists of numbers: a file may hold a thousand of each.
 json checks_json(const ModelChecks& checks) {
-  std::vector<double> unvisited, constant, gains, elsewhere, off;
+  std::vector<double> unvisited, constant, gains, elsewhere, other, off;
   for (const auto& one : checks.unvisited) {
     unvisited.insert(unvisited.end(),
                      {static_cast<double>(one.variable), static_cast<double>(one.level), one.probability});
@@ -91,6 +91,15 @@ json checks_json(const ModelChecks& checks) {
   for (const auto& one : checks.gains) gains.insert(gains.end(), {static_cast<double>(one.variable), one.gain});
   for (const auto& one : checks.elsewhere) {
     elsewhere.insert(elsewhere.end(), {static_cast<double>(one.variable), one.gain});
+  }
+  if (const auto& one = checks.other) {
+    other = {static_cast<double>(one->variable),
+             static_cast<double>(one->level),
+             static_cast<double>(one->chains),
+             static_cast<double>(one->of),
+             one->gain,
+             one->here,
+             one->there};
   }
   for (const auto& one : checks.off) {
     off.insert(off.end(),
@@ -107,7 +116,8 @@ json checks_json(const ModelChecks& checks) {
           {"solved", checks.solved},
           {"off", numbers(off)},
           {"gains", numbers(gains)},
-          {"elsewhere", numbers(elsewhere)}};
+          {"elsewhere", numbers(elsewhere)},
+          {"other", numbers(other)}};
 }
 
 }  // namespace

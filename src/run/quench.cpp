@@ -79,22 +79,33 @@ std::vector<Value> quenched_states(const Model& model, const QuenchOptions& opti
   return std::move(own.given);
 }
 
-WarmedStates warmed_states(const Model& model, const QuenchOptions& options) {
+std::uint64_t cost_of_quenched(const Model& model) { return kCold.size() * sweeps_of(model) * model.layout.variables; }
+
+WarmedPaths warmed_paths(const Model& model, const QuenchOptions& options, std::uint64_t sweeps, std::size_t points) {
   RunOptions own = own_options(options);
   own.given = quenched_states(model, options);
   if (own.given.empty()) return {};
   own.start = Start::given;
+  own.seconds = options.seconds;
   Run run(model, parse_sampler(GibbsRow::name), own);
   run.warm_up();
-  run.advance(sweeps_of(model) * run.engine().traits().steps_per_sweep);
-  if (run.is_broken() || run.stopped()) return {};
-  WarmedStates out{run.states(), std::vector<double>(options.chains)};
-  observe_all(run.engine(), {0, options.chains}, {.log_prob = out.log_prob});
+  WarmedPaths out{options.chains, points, model.layout.variables, {}, {}};
+  out.levels.resize(out.chains * points * out.variables);
+  out.log_prob.resize(out.chains * points);
+  const std::uint64_t steps = std::max<std::uint64_t>(1, sweeps / points) * run.engine().traits().steps_per_sweep;
+  std::vector<double> log_prob(out.chains);
+  for (std::size_t p = 0; p < points; ++p) {
+    run.advance(steps);
+    if (run.is_broken() || run.ended()) return {};
+    const std::vector<Value> levels = run.states();
+    observe_all(run.engine(), {0, out.chains}, {.log_prob = log_prob});
+    for (std::size_t c = 0; c < out.chains; ++c) {
+      out.log_prob[c * points + p] = log_prob[c];
+      std::copy_n(levels.begin() + static_cast<std::ptrdiff_t>(c * out.variables), out.variables,
+                  out.levels.begin() + static_cast<std::ptrdiff_t>((c * points + p) * out.variables));
+    }
+  }
   return out;
-}
-
-std::uint64_t cost_of_warmed(const Model& model) {
-  return (kCold.size() + 1) * sweeps_of(model) * model.layout.variables;
 }
 
 }  // namespace poise

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -23,13 +24,23 @@ struct QuenchOptions {
 /// those of Ising models, of networks, and of user code, which is called on the CPU.
 [[nodiscard]] std::vector<Value> quenched_states(const Model& model, const QuenchOptions& options);
 
-/// Where these chains are after some sweeps of the model itself, with log p.
-struct WarmedStates {
-  std::vector<Value> levels;
-  std::vector<double> log_prob;  ///< of each chain; none where there are no such chains
+/// Updates of single variables that one of these chains takes.
+[[nodiscard]] std::uint64_t cost_of_quenched(const Model& model);
+
+/// Where these chains are at evenly spaced points of some sweeps of the model itself.
+struct WarmedPaths {
+  std::size_t chains = 0;  ///< none where there are no such chains
+  std::size_t points = 0;
+  Index variables = 0;
+  std::vector<Value> levels;     ///< ((chain * points) + point) * variables + variable
+  std::vector<double> log_prob;  ///< chain * points + point
+
+  [[nodiscard]] std::span<const Value> at(std::size_t chain, std::size_t point) const {
+    return std::span(levels).subspan((chain * points + point) * variables, variables);
+  }
 };
-[[nodiscard]] WarmedStates warmed_states(const Model& model, const QuenchOptions& options);
-/// Updates of single variables that a chain of `warmed_states` takes.
-[[nodiscard]] std::uint64_t cost_of_warmed(const Model& model);
+/// At least one sweep lies between two points.
+[[nodiscard]] WarmedPaths warmed_paths(const Model& model, const QuenchOptions& options, std::uint64_t sweeps,
+                                       std::size_t points);
 
 }  // namespace poise

@@ -236,7 +236,8 @@ CheckedStates Run::Core::checked_states(const RunResult& result, std::size_t lev
   if (result.independent) return out;
   std::size_t most = states_of_chain();
   // User code is asked for a hundredth of what the run has asked it for.
-  if (model.fibers() != nullptr) most = std::min(most, result.evals.of_target() / (100 * levels * out.chains));
+  if (model.fibers() != nullptr && levels > 0)
+    most = std::min(most, result.evals.of_target() / (100 * levels * out.chains));
   // Chains that were broken off are not equally long.
   for (const KeptStates& chain : kept) most = std::min(most, chain.states().size());
   if (most == 0) return out;

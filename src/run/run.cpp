@@ -232,7 +232,8 @@ RunResult Run::finish() {
   add_function(core.sampler, core.warmed.function, result);
   const std::vector<std::uint8_t> visited = add_marginals(core.model, engine, result);
   const std::vector<Value> last = core.kept.empty() ? states() : std::vector<Value>();
-  add_checks(core.model, core.sampler, visited, core.checked_states(result, visited.size(), last), result);
+  add_checks(core.model, core.sampler, visited, core.checked_states(result, visited.size(), last),
+             core.checked_states(result, 0, last), result);
   result.tempering = engine.tempering();
   if (result.tempering) {
     result.tempering->log_partition += core.model.log_constant;

@@ -16,6 +16,7 @@
 #include <poise/sampler.hpp>
 #include "diagnose/model_checks.hpp"
 #include "run/chains.hpp"
+#include "run/elsewhere.hpp"
 #include "run/kept_states.hpp"
 #include "run/recommend.hpp"
 #include "run/recorder.hpp"
@@ -31,7 +32,7 @@ void add_function(const Sampler& sampler, const BalancingFunction& function, Run
 std::vector<std::uint8_t> add_marginals(const Model& model, const Engine& engine, RunResult& result);
 /// What the model says of the draws.
 void add_checks(const Model& model, const Sampler& sampler, std::span<const std::uint8_t> visited,
-                const CheckedStates& states, RunResult& result);
+                const CheckedStates& states, const CheckedStates& all_states, RunResult& result);
 
 struct Run::Core {
   Core(Model the_model, Sampler the_sampler, const RunOptions& the_options, RunHooks the_hooks);
@@ -60,16 +61,20 @@ struct Run::Core {
     if (options.seconds <= 0.0) return std::numeric_limits<double>::infinity();
     return fraction * options.seconds - (hooks.collective != nullptr ? agreed.elapsed : elapsed());
   }
-  /// Seconds of a limit that diagnosing the draws so far will take, where there are many: by count.
+  /// Seconds of a limit that follow the last draw: those of chains from elsewhere, and those that diagnosing the draws
+  /// so far will take, where there are many: by count.
   [[nodiscard]] double reserve() const {
     constexpr double kSecondsPerValue = 1.7e-9;  // of one thread
     constexpr double kMost = 0.5;
+    if (options.seconds <= 0.0) return 0.0;
+    const bool looks = !made.engine->traits().independent && looks_elsewhere(model, sampler, choice.has_value(), false);
+    const double elsewhere = looks ? kElsewhereOfSeconds * options.seconds : 0.0;
     // Ranks may not differ, and their threads do.
-    if (options.seconds <= 0.0 || options.keep != Keep::draws || hooks.collective != nullptr) return 0.0;
+    if (options.keep != Keep::draws || hooks.collective != nullptr) return elsewhere;
     const double values = static_cast<double>(recorder->draws()) * static_cast<double>(options.chains) *
                           static_cast<double>(model.layout.variables);
-    if (values < static_cast<double>(values_at_every_lag)) return 0.0;
-    return std::min(kMost * options.seconds, values * kSecondsPerValue / std::max(1U, options.threads));
+    if (values < static_cast<double>(values_at_every_lag)) return elsewhere;
+    return std::min(kMost * options.seconds, elsewhere + values * kSecondsPerValue / std::max(1U, options.threads));
   }
   [[nodiscard]] bool ended() const { return stopped() || seconds_left(1.0) <= 0.0; }
   /// What user code throws to end the run leaves chains at different steps: such a run can be looked at, not saved.
@@ -109,7 +114,8 @@ struct Run::Core {
   [[nodiscard]] std::size_t states_of_chain() const {
     return std::max<std::size_t>(1, states_to_check(model.layout.variables) / options.chains);
   }
-  /// The kept states, or those that chains have now. A state takes as many evaluations as there are `levels`.
+  /// The kept states, or those that chains have now: all, or those that a check may look at which takes as many
+  /// evaluations a state as there are `levels`.
   [[nodiscard]] CheckedStates checked_states(const RunResult& result, std::size_t levels,
                                              const std::vector<Value>& last) const;
   /// What happens between two rounds of sampling: draws are remembered and go to the sink, the caller may look in.

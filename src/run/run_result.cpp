@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,7 @@
 #include <poise/extend/engines/division.hpp>
 #include <poise/extend/engines/samplers.hpp>
 #include "base/options.hpp"
-#include "run/quench.hpp"
+#include "run/elsewhere.hpp"
 
 namespace poise {
 
@@ -103,35 +102,6 @@ std::uint64_t work_of(const Model& model, const RunResult& result) {
   return std::max(result.updates, result.evals.of_target() + result.warmup_evals.of_target());
 }
 
-/// Chains may all be in the same one of several modes, where some variables never change. Others, cooled and warmed
-/// again from other states, show modes that are about as probable.
-void add_elsewhere(const Model& model, const CheckedStates& states, std::uint64_t work, RunResult& result) {
-  constexpr double kFraction = 0.1;  // of the work of the run
-  constexpr double kFewest = 2.0, kMost = 8.0;
-  constexpr double kMatters = 0.02;                          // probability beside the draws
-  constexpr std::uint64_t kOthers = std::uint64_t{1} << 20;  // numbers of chains that no sampler starts from
-  if (result.checks.constant.empty() || result.trace.monitors.empty()) return;
-  const std::vector<double>& log_prob = result.trace.monitors.front();
-  const double affordable = kFraction * static_cast<double>(work) / static_cast<double>(cost_of_warmed(model));
-  if (affordable < kFewest) return;  // a run of a few hundred sweeps, of all chains together
-  const auto chains = static_cast<std::size_t>(std::min(affordable, kMost));
-  const WarmedStates found =
-      warmed_states(model, {.chains = chains, .seed = result.options.seed, .first_chain = kOthers});
-  const double mean = std::accumulate(log_prob.begin(), log_prob.end(), 0.0) / static_cast<double>(log_prob.size());
-  double best = mean + std::log(kMatters);
-  for (std::size_t c = 0; c < found.log_prob.size(); ++c) {
-    if (!(found.log_prob[c] >= best)) continue;
-    std::vector<ModelChecks::Elsewhere> elsewhere;
-    for (const ModelChecks::Constant& one : result.checks.constant) {
-      const Value there = found.levels[c * model.layout.variables + one.variable];
-      if (there != states.at(0, 0)[one.variable]) elsewhere.push_back({one.variable, found.log_prob[c] - mean});
-    }
-    if (elsewhere.empty()) continue;
-    best = found.log_prob[c];
-    result.checks.elsewhere = std::move(elsewhere);
-  }
-}
-
 /// Whether the sampler makes Gibbs updates of single variables, which then gain nothing by construction.
 bool is_gibbs(const Sampler& sampler) {
   if (sampler.tempers()) return !sampler.of || is_gibbs(*sampler.of);
@@ -165,14 +135,15 @@ void add_function(const Sampler& sampler, const BalancingFunction& function, Run
 }
 
 void add_checks(const Model& model, const Sampler& sampler, std::span<const std::uint8_t> visited,
-                const CheckedStates& states, RunResult& result) {
+                const CheckedStates& states, const CheckedStates& all_states, RunResult& result) {
   if (states.levels.empty() || result.options.draws == 0) return;
   try {
     const std::uint64_t work = work_of(model, result);
     const std::vector<Index> undecided = add_level_checks(model, visited, states, work, result.checks);
     if (model.fibers() != nullptr && !result.independent) report_undecided(undecided, result);
-    if (model.fibers() != nullptr && !result.independent && !sampler.tempers()) {
-      add_elsewhere(model, states, work, result);
+    if (!result.independent &&
+        looks_elsewhere(model, sampler, result.choice.has_value(), !result.checks.constant.empty())) {
+      add_elsewhere(model, all_states, work, result);
     }
     if (!result.independent) add_exact_checks(model, result.empirical_marginals, work, result.checks);
     if (!is_gibbs(sampler)) add_local_gains(model, states, result.options.seed, result.checks);
