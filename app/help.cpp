@@ -274,7 +274,7 @@ Examples:
 std::string finemap_footer() {
   return fmt::format(
       R"(Fine-mapping from z scores, their correlations R, and the sample size. Without --n effects are assumed to be small, and
-coefficients have a variance of 50 on the scale of z. A credible set is a smallest group of variants, all correlated by at
+coefficients have a variance of 50 on the scale of z. A credible set is a small group of variants, all correlated by at
 least --purity, of which one is included with posterior probability --coverage. A master file also names the output tables in
 the format of FINEMAP: .snp, .config and .cred. Warnings name z scores that do not go with R, and alleles that seem flipped.
 
@@ -370,9 +370,10 @@ is. Variables with few neighbours are maximised out exactly. If nothing is left,
 state is proved ("optimal" in JSON). Otherwise annealing and replica exchange search for it on all threads, for
 --seconds. With --sweeps the answer depends on the seed alone.
 
---init has states as --out writes them: one a line, a label for each variable. --fix has lines 'variable label'. With --out
-the search leaves a checkpoint beside that file when it is interrupted, and every 30 seconds after the first minute;
-'poise resume FILE' continues it. Ctrl-C gives the best state so far.
+--init has states as --out writes them: one a line, a label for each variable. --fix has lines 'variable label';
+variables have names, or numbers from 0. With --out the search leaves a checkpoint beside that file when it is
+interrupted, and every 30 seconds after the first minute; 'poise resume FILE' continues it. Ctrl-C gives the best state
+so far.
 
 Examples:
   poise optimize maxcut:file=graph.mc --seconds 60 --out best.txt --plot progress.svg

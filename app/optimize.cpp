@@ -204,7 +204,8 @@ Command add_optimize(CLI::App& program) {
   flags->options.declare(*command, OptimizeOptions());
   add("--target", flags->target, "Stop as soon as the objective is at least as good", "V");
   add("--init", wanted.init, "States to start from, as --out writes them", "FILE");
-  add("--fix", wanted.fix, "Variables that keep a level: lines 'variable label'", "FILE");
+  add("--fix", wanted.fix, "Variables that keep a level: lines 'variable label', the variable by name or number from 0",
+      "FILE");
   add("--out", wanted.out,
       "Write the best states, one a line, or the best in the format of UAI where FILE ends in .MPE; - is standard "
       "output",

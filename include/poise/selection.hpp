@@ -73,7 +73,7 @@ struct SelectedVariable {
   double high = 0.0;
 };
 
-/// A smallest group of correlated variables that contains a signal with the probability `coverage`.
+/// A small group of correlated variables that contains a signal with the probability `coverage`.
 struct CredibleSet {
   std::vector<Index> variables;  ///< the most probable first
   std::vector<double> share;     ///< of the draws with one of the set, those with this variable

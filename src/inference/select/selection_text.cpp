@@ -78,7 +78,7 @@ void add_sets(const SelectionAnswer& answer, std::size_t width, std::string& out
     sets.add({fmt::format("{}", k + 1), fmt::format("{}", set.variables.size()), fmt::format("{:.3f}", set.mass),
               fmt::format("{:.3f}", set.purity), names_of(answer, set.variables)});
   }
-  out += fmt::format("\ncredible sets: smallest groups of correlated variables with a signal with probability {:g}\n",
+  out += fmt::format("\ncredible sets: small groups of correlated variables with a signal with probability {:g}\n",
                      answer.coverage);
   out += sets.text(width);
 }
