@@ -13,7 +13,13 @@ namespace poise {
 
 namespace {
 
-/// Markdown without the marks of headings and code blocks, and with the words of a link in place of it.
+void erase_all(std::string& text, std::string_view mark) {
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
+    text.erase(at, mark.size());
+  }
+}
+
+/// Markdown without the marks of headings, code blocks and bold type, and with the words of a link in place of it.
 std::string plain(std::string_view markdown) {
   std::string out;
   bool code = false;
@@ -30,11 +36,13 @@ std::string plain(std::string_view markdown) {
       continue;
     }
     if (line.starts_with("#")) line.erase(0, line.find_first_not_of("# "));
-    for (std::size_t link = line.find("]("); link != std::string::npos; link = line.find("](")) {
-      line.erase(link, line.find(')', link) + 1 - link);
-      line.erase(line.rfind('[', link), 1);
-    }
+    erase_all(line, "**");
+    const std::size_t begin = out.size();
     out += line + "\n";
+    for (std::size_t link = out.find("](", begin); link != std::string::npos; link = out.find("](", begin)) {
+      out.erase(link, out.find(')', link) + 1 - link);
+      out.erase(out.rfind('[', link), 1);  // the words may begin on a line before
+    }
   }
   return out;
 }

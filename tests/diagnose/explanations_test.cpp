@@ -15,6 +15,7 @@ TEST(Explanations, EveryCodeHasAPageThatBeginsWithIt) {
     EXPECT_TRUE(has_explanation(code));
     EXPECT_EQ(page.find("]("), std::string::npos) << page;
     EXPECT_EQ(page.find("```"), std::string::npos) << page;
+    EXPECT_EQ(page.find("**"), std::string::npos) << page;
     EXPECT_TRUE(page.ends_with("\n")) << page;
   }
 }
