@@ -127,6 +127,7 @@ Tally test_all(const Options& options, const std::filesystem::path& folder) {
   std::map<std::uint64_t, Tally> done;
   Spent spent;
   std::size_t failures = 0;
+  const bool is_watched = ::isatty(STDERR_FILENO) == 1;
   const auto work = [&] {
     while (options.seconds <= 0.0 || elapsed() < options.seconds) {
       const std::uint64_t number = next++;
@@ -137,6 +138,7 @@ Tally test_all(const Options& options, const std::filesystem::path& folder) {
       for (const auto& [name, seconds] : here) spent[name] += seconds;
       failures += tally.passes() ? 0 : 1;
       done.emplace(number, std::move(tally));
+      if (!is_watched) continue;
       fmt::print(stderr, "\r{} models in {:.0f} s, failures in {}", done.size(), elapsed(), failures);
       std::fflush(stderr);
     }
