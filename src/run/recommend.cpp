@@ -66,6 +66,18 @@ constexpr std::uint64_t kRivalSteps = (2 + kRivalSpacing) * Watch::kPoints;
 constexpr int kTimed = 4;
 constexpr double kCostly = 4.0;
 constexpr double kTooCostly = 0.5;
+/// A draw by a ladder takes four to eight times as long as a sweep of chains across lanes, so it can only gain where a
+/// sweep gives fewer effective samples than this. Where time is limited, a short ladder shows what it gives: for this
+/// fraction of the limit, with so many draws of warm-up, and if it gives so many times as many a second.
+constexpr double kLadderMayGain = 0.1;
+constexpr double kLadderFraction = 0.06;
+constexpr std::size_t kLadderWarmup = 256;
+constexpr double kLadderGain = 1.25;
+/// Effective samples of a point up to which points farther apart show more of a run of limited time: each is one at
+/// most.
+constexpr double kPreciseEss = 0.25;
+/// Seconds that measure what a step takes.
+constexpr double kEnoughSeconds = 2e-3;
 /// Fractions of a limit in seconds: a watch takes no more of it, and as much before tempering replaces chains that have
 /// not settled. Its replicas cost what ten to thirty chains do, so chains that have settled in a tenth of the time give
 /// more in the rest.
@@ -133,6 +145,16 @@ std::shared_ptr<const Network> try_network(const Model& model) {
 bool has_no_factors(const Model& model) {
   return is_rbm(model) || std::holds_alternative<CallbackDescription>(model.description) ||
          std::holds_alternative<std::shared_ptr<const SelectionTarget>>(model.description);
+}
+
+/// The cost of a step, by the clock, of as many steps as take a while.
+double seconds_of_step(Run& run) {
+  for (std::uint64_t steps = 1;; steps *= 4) {
+    const auto begun = std::chrono::steady_clock::now();
+    run.advance(steps);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    if (took.count() >= kEnoughSeconds || run.ended()) return took.count() / static_cast<double>(steps);
+  }
 }
 
 /// The sampler that chains begin with.
@@ -309,6 +331,10 @@ Watcher::Verdict Watcher::look(const Engine& engine, std::uint64_t step, std::op
         (ends && advice_.tables && watch_.contradicts(cheap_parts(*advice_.tables, kPartOperations, kMostPlanned))) ||
         (ends && seen.settled && scouts_disagree(engine, step, spent));
     if (replaced) return replace_by(*advice_.next);
+    if (ends && seen.settled && ess < kLadderMayGain && ladder_wins(seen, engine)) {
+      return replace_by(
+          {advice_.next->sampler, "a short run of parallel tempering had more effective samples a second"});
+    }
   }
   if (ends) return Verdict::keep;
   watch_.halve();
@@ -383,13 +409,15 @@ bool Watcher::scouts_disagree(const Engine& engine, std::uint64_t step, std::opt
   }
 }
 
-std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup) const {
+std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup,
+                                        double seconds) const {
   RunOptions options;
   options.chains = std::min(chains_, kMostRivals);
   options.warmup = warmup;
   options.thin = 1;
   options.seed = seed_;
   options.keep = Keep::monitors;
+  options.seconds = seconds;
   options.start = Start::given;
   options.given.resize(options.chains * model_.layout.variables);
   observe_all(engine, {0, options.chains}, {.levels = options.given});
@@ -400,11 +428,18 @@ std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& en
 
 bool Watcher::outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const {
   Watch watch(model_, std::min(chains_, kMostRivals), spacing);
-  while (!watch.is_full()) {
-    run.advance(spacing);
-    watch.record(run.engine());
+  Watch::Look other{};
+  for (bool goes_on = true; goes_on;) {
+    while (!watch.is_full() && !run.ended()) {
+      run.advance(watch.spacing());
+      watch.record(run.engine());
+    }
+    if (watch.points() < kFewestPoints) return false;
+    other = watch.look();
+    const double ess_per_point = other.ess_per_step * static_cast<double>(watch.spacing());
+    goes_on = run.options().seconds > 0.0 && !run.ended() && ess_per_point < kPreciseEss;
+    if (goes_on) watch.halve();
   }
-  const Watch::Look other = watch.look();
   const bool agrees = other.settled || (other.r_hat <= kStuck && seen.r_hat <= kStuck);
   return agrees && other.ess_per_step > cost * seen.ess_per_step;
 }
@@ -412,6 +447,14 @@ bool Watcher::outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, 
 bool Watcher::rival_wins(const Watch::Look& seen, const Engine& engine) const {
   const auto run = short_run(advice_.rival->sampler, engine, 2 * Watch::kPoints);
   return outruns(*run, kRivalSpacing, seen, 1.0);
+}
+
+bool Watcher::ladder_wins(const Watch::Look& seen, const Engine& engine) const {
+  // Ranks may not differ, and their clocks do.
+  if (!is_row<TemperRow>(advice_.next->sampler) || seconds_ <= 0.0 || engine.division() != nullptr) return false;
+  const auto ladder = short_run(advice_.next->sampler, engine, kLadderWarmup, kLadderFraction * seconds_);
+  const double cost = seconds_of_step(*ladder) / seconds_of_step(*short_run(advice_.sampler, engine, 0));
+  return outruns(*ladder, 1, seen, kLadderGain * cost);
 }
 
 double Watcher::cost_beside(Run& run, const Engine& engine) const {

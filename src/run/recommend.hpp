@@ -91,11 +91,15 @@ class Watcher {
   /// Null where there are no other states to begin with. `seconds`: the most that they may take; 0: no limit.
   [[nodiscard]] std::unique_ptr<Run> make_scouts(std::uint64_t step, double seconds) const;
   /// A run of another sampler from where the chains of the engine are.
-  [[nodiscard]] std::unique_ptr<Run> short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup) const;
+  /// `seconds`: the most that it may take; 0: no limit.
+  [[nodiscard]] std::unique_ptr<Run> short_run(const Sampler& sampler, const Engine& engine, std::size_t warmup,
+                                               double seconds = 0.0) const;
   /// Whether a run, moved on, has more effective samples for the same cost than was seen; `cost` of its steps beside
   /// those of the chains that were.
   [[nodiscard]] bool outruns(Run& run, std::uint64_t spacing, const Watch::Look& seen, double cost) const;
   [[nodiscard]] bool rival_wins(const Watch::Look& seen, const Engine& engine) const;
+  /// Whether a short run of parallel tempering has more effective samples a second, where time is limited.
+  [[nodiscard]] bool ladder_wins(const Watch::Look& seen, const Engine& engine) const;
   /// The cost of a step beside one of the run, by the clock.
   [[nodiscard]] double cost_beside(Run& run, const Engine& engine) const;
   /// After so many steps: by cost alone at first, when nothing is seen (null), then by what was seen too.
