@@ -450,8 +450,9 @@ bool Watcher::rival_wins(const Watch::Look& seen, const Engine& engine) const {
 }
 
 bool Watcher::ladder_wins(const Watch::Look& seen, const Engine& engine) const {
-  // Ranks may not differ, and their clocks do.
-  if (!is_row<TemperRow>(advice_.next->sampler) || seconds_ <= 0.0 || engine.division() != nullptr) return false;
+  // Short runs are on the CPU. Ranks may not differ, and their clocks do.
+  const bool is_alone = !engine.traits().of_device && engine.division() == nullptr;
+  if (!is_row<TemperRow>(advice_.next->sampler) || seconds_ <= 0.0 || !is_alone) return false;
   const auto ladder = short_run(advice_.next->sampler, engine, kLadderWarmup, kLadderFraction * seconds_);
   const double cost = seconds_of_step(*ladder) / seconds_of_step(*short_run(advice_.sampler, engine, 0));
   return outruns(*ladder, 1, seen, kLadderGain * cost);
