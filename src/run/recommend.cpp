@@ -281,6 +281,7 @@ Watcher::Watcher(Advice advice, const Model& model, const RunOptions& options, s
       chains_(options.chains),
       seed_(options.seed),
       seconds_(options.seconds),
+      threads_(options.threads),
       watch_(model, options.chains, advice_.finds_thin ? 1 : sweep),
       sweep_(sweep),
       last_step_(warmup / 2) {}
@@ -416,6 +417,7 @@ std::unique_ptr<Run> Watcher::short_run(const Sampler& sampler, const Engine& en
   options.warmup = warmup;
   options.thin = 1;
   options.seed = seed_;
+  options.threads = threads_;
   options.keep = Keep::monitors;
   options.seconds = seconds;
   options.start = Start::given;

@@ -114,7 +114,8 @@ class Watcher {
   Model model_;
   std::size_t chains_;
   std::uint64_t seed_;
-  double seconds_;              // the limit; 0: none
+  double seconds_;  // the limit; 0: none
+  unsigned threads_;
   std::optional<double> cost_;  // of a step beside one of what may be cheaper
   Watch watch_;
   bool settled_ = false;
