@@ -79,8 +79,8 @@ Network make_potts(const Spec& spec) {
   const Index tables = sigma > 0.0 ? network.num_variables() : 1;
   for (Index i = 0; i < tables; ++i) {
     for (Index a = 0; a < levels; ++a) {
-      const double noise = sigma > 0.0 ? sigma * (2.0 * rng.uniform() - 1.0) : 0.0;
-      network.values.push_back(std::exp((a == 0 ? field : 0.0) + noise));
+      const double shift = sigma > 0.0 ? sigma * (2.0 * rng.uniform() - 1.0) : 0.0;
+      network.values.push_back(std::exp((a == 0 ? field : 0.0) + shift));
     }
   }
   const auto add = [&](std::initializer_list<Index> scope, std::size_t table) {

@@ -44,7 +44,7 @@ class TemperedLanes final : public LaneLadders<T> {
         step(c);
         if (!two) continue;
         step(c + 1);
-        exchange(c);
+        exchange_parts(c);
       }
     }
   }
@@ -199,7 +199,7 @@ class TemperedLanes final : public LaneLadders<T> {
   }
 
   /// Between a ladder and the one after it, both at the same step.
-  void exchange(std::size_t c) {
+  void exchange_parts(std::size_t c) {
     auto& pair = this->pair_of(c);
     const std::size_t rung = rungs(c).step % betas().size();
     if (pair.is_off[rung] != 0) return;
