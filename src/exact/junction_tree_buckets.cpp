@@ -33,7 +33,7 @@ constexpr double kPerVariable = 7.0;
 /// Entries of messages that caches of a core hold, and those that the processor does. A draw looks at one entry of a
 /// message; what that takes beyond these.
 constexpr double kInCore = 524288.0, kInProcessor = 4194304.0;
-constexpr double kFromProcessor = 15.0, kFromMemory = 70.0;
+constexpr double kFromProcessor = 15.0, kFromMemory = 200.0;
 
 /// Small messages stay in the caches: large ones, which are rarely met twice at the same place, do not.
 double operations_of_far_messages(std::vector<double> entries) {

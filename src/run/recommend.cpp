@@ -51,9 +51,9 @@ constexpr std::uint64_t kFirstScout = std::uint64_t{1} << 40;
 /// How many times as far as the chains they may go. One of many takes longer than four chains to forget where it began.
 constexpr std::uint64_t kScoutsLonger = 4;
 /// And where time is limited and a ladder, which costs several times as much a draw, leaves fewer effective ones: while
-/// four times as many steps halve what they disagree by.
+/// four times as many steps take a third off what they disagree by.
 constexpr std::uint64_t kScoutsLongest = 16;
-constexpr double kFalling = 0.5;
+constexpr double kFalling = 0.7;
 constexpr Index kMostScouted = 20000;
 /// Steps between two points of a rival: chains that have settled by them have one effective sample in fifty steps. Its
 /// chains, and all steps of one, warm-up included.
